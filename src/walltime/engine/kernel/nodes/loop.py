@@ -24,6 +24,7 @@ from walltime.engine.kernel.memory import BACKFILLED, DONE, IMMEDIATE, NEVER, PA
 from walltime.engine.kernel.nodes.choice import choose, missing
 from walltime.engine.kernel.nodes.memory import CLOSED
 from walltime.engine.kernel.nodes.plan import (
+    FIRST,
     forget,
     holds_as_before,
     least_needed,
@@ -64,7 +65,17 @@ def run_slurm(state, rules, jobs, site, use, plan, traffic, budget):
             return PAUSED
         state.between = 0
         if state.waiting > 0:
-            budget -= _schedule(state, rules, jobs, site, use, plan, traffic)
+            full = rules.interval > 0 and state.now % rules.interval == 0 and state.news_for_all > 0
+            if full or state.gone or (state.came and not rules.defer):
+                _main_pass(state, rules, jobs, site, use, plan, traffic, NEVER if full else rules.depth)
+                if full:
+                    state.news_for_all = 0
+            if is_any_overdue(state, use):
+                state.news = 1
+            if rules.backfill and state.news > 0 and state.now % rules.cycle == 0:
+                state.news = 0
+                budget -= _cycle(state, rules, jobs, site, use, plan, traffic)
+            _wait_for_age(state, rules, jobs, traffic.queue)
         budget -= 1 + state.waiting
     return PAUSED
 
@@ -98,7 +109,7 @@ def _next_event(state, rules, use, traffic):
     return now
 
 
-@called_kernel
+@kernel
 def _let_happen(state, rules, jobs, site, use, plan, traffic):
     """All that happens now, before the schedulers run: priorities, terminations, outages, arrivals."""
     now, state.came, state.gone = state.now, 0, 0
@@ -112,7 +123,7 @@ def _let_happen(state, rules, jobs, site, use, plan, traffic):
         site.outages[change.outage].phase = change.phase
         state.next_change += 1
         state.gone, state.bounds = 1, 0
-        forget(state, plan, 0)
+        forget(state, plan, FIRST)
     while state.arriving > 0 and traffic.arrivals[0].rank == now:
         _arrive(state, rules, jobs, plan, traffic)
         state.came = 1
@@ -120,19 +131,19 @@ def _let_happen(state, rules, jobs, site, use, plan, traffic):
         state.news = state.news_for_all = 1
 
 
-@called_kernel
+@kernel
 def _place_first(state, rules, jobs, site, use, plan, traffic):
     """The jobs that run at the beginning get their nodes, in order of their starts."""
     for k in range(state.at_first):
         index = traffic.at_first[k]
-        if missing(state, jobs[index], site, use.running, use.free, plan.blocks, state.now, 1) > 0:
+        if missing(state, jobs[index], site, use.running, use.free, plan.blocks, state.now, jobs[index].believed) > 0:
             state.no_room = index + 1
             return
         choose(state, jobs[index], site, use.running, use.free, plan.choice, state.now)
         _run(state, rules, jobs, site, use, plan, traffic, index, jobs[index].start, jobs[index].believed)
 
 
-@called_kernel
+@kernel
 def _end_next(state, rules, jobs, site, use, plan, traffic):
     """The next termination: give back what the job had, and let those arrive that have waited for its end alone."""
     index, followers = traffic.ends[0].job, traffic.followers
@@ -155,7 +166,7 @@ def _end_next(state, rules, jobs, site, use, plan, traffic):
             state.arriving += 1
 
 
-@called_kernel
+@kernel
 def _arrive(state, rules, jobs, plan, traffic):
     """The next arrival takes its place in the queue."""
     index = traffic.arrivals[0].job
@@ -210,24 +221,12 @@ def _compute_priorities(state, rules, jobs, use, plan, traffic):
 # ---------------------------------------------------------------------------------------------------- schedulers
 
 
-@called_kernel
-def _schedule(state, rules, jobs, site, use, plan, traffic):
-    """The passes that are due now; returns about how many steps they took."""
-    now, steps = state.now, 0
-    full = rules.interval > 0 and now % rules.interval == 0 and state.news_for_all > 0
-    if full or state.gone or (state.came and not rules.defer):
-        _main_pass(state, rules, jobs, site, use, plan, traffic, NEVER if full else rules.depth)
-        if full:
-            state.news_for_all = 0
-    if is_any_overdue(state, use):
-        state.news = 1
-    if rules.backfill and state.news > 0 and now % rules.cycle == 0:
-        state.news = 0
-        steps = _cycle(state, rules, jobs, site, use, plan, traffic)
+@kernel
+def _wait_for_age(state, rules, jobs, queue):
+    """While jobs wait for the age from which on they have reservations, time itself is news."""
     for i in range(state.waiting if rules.least_age > 0 else 0):
-        if now - jobs[traffic.queue[i]].submit < rules.least_age:  # time itself is news, until it is old enough for reservations
+        if state.now - jobs[queue[i]].submit < rules.least_age:
             state.news = 1
-    return steps
 
 
 @called_kernel
@@ -235,7 +234,8 @@ def _main_pass(state, rules, jobs, site, use, plan, traffic, depth):
     """Start the jobs that fit in order of the queue; a partition is closed with the first that does not."""
     for p in range(len(site.partitions)):
         site.partitions[p].closed = site.partitions[p].tried = 0
-    before, place, closed, state.ahead = state.started, 0, 0, 0
+    state.ahead = closed = 0
+    before, place = state.started, state.ahead
     while place < state.waiting and place + state.started - before < depth:
         index = traffic.queue[place]
         job = jobs[index]
@@ -306,8 +306,8 @@ def _cycle(state, rules, jobs, site, use, plan, traffic):
         site.partitions[p].tested = site.partitions[p].reserved = 0
     move_overdue(state, rules, jobs, use, plan)
     tell_prospects(state, plan)
-    state.tested = state.ahead = place = 0
-    before, searches = state.started, 1
+    state.tested = state.ahead = 0
+    before, place, searches = state.started, state.ahead, 1
     last = state.waiting
     if len(limits) == 0:  # else some jobs are passed over, and do not count
         last = min(last, rules.most_tested)

@@ -14,11 +14,18 @@ that is enough.
 
 from __future__ import annotations
 
+import numpy as np
+
 from walltime.engine.kernel.jit import called_kernel, kernel
 from walltime.engine.kernel.nodes.bits import count_bits, mark
 from walltime.engine.kernel.nodes.choice import choose, missing, row_at
 from walltime.engine.kernel.nodes.memory import CAPACITY, USABLE
 from walltime.engine.kernel.profile import NEVER
+
+FIRST = np.int64(0)
+"""The first place of the queue."""
+MORE, LESS = np.int64(1), np.int64(-1)
+"""What is added is free, or no longer. A number of this type, as all others are, spares compiling for literals."""
 
 
 # ---------------------------------------------------------------------------------------------------- prospects
@@ -42,7 +49,7 @@ def look_ahead(state, rules, job, site, use, plan, place, latest):
         _bring_line(state, plan)
         begin = _enough_in_line(state, site, plan.line, job, least, latest)
         if has_one and prospect.promised and state.now < begin == prospect.begin <= latest and prospect.unsettled <= begin:
-            _set_prospect(state, job, prospect, begin, 1)
+            _set_prospect(state, job, prospect, begin, True)
             return begin  # and its nodes are the same
         begin = _earliest(state, site, use, plan, job, begin, latest)
         if begin > least and latest > state.now:
@@ -361,7 +368,7 @@ def _bring_line(state, plan):
     _cut_line(state, plan, state.ahead)
     while state.in_line < state.ahead:
         block = plan.blocks[state.in_line]
-        add_to_line(state, plan.line, plan.amounts[block.row], -1, block.begin, block.end)
+        add_to_line(state, plan.line, plan.amounts[block.row], LESS, block.begin, block.end)
         state.in_line += 1
 
 
@@ -371,7 +378,7 @@ def _cut_line(state, plan, blocks):
     while state.in_line > blocks:
         state.in_line -= 1
         block = plan.blocks[state.in_line]
-        add_to_line(state, plan.line, plan.amounts[block.row], 1, block.begin, block.end)
+        add_to_line(state, plan.line, plan.amounts[block.row], MORE, block.begin, block.end)
 
 
 @called_kernel

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from walltime.engine.kernel.jit import called_kernel, kernel
 from walltime.engine.kernel.nodes.bits import add_in_planes, count_between, ones, total_between, words_of
 from walltime.engine.kernel.nodes.memory import CAPACITY
-from walltime.engine.kernel.nodes.plan import add_to_line, note_change
+from walltime.engine.kernel.nodes.plan import LESS, MORE, add_to_line, note_change
+
+NOW = np.int64(-1)
+"""In place of a running job: what is free now, before the release of the first."""
 
 
 @called_kernel
@@ -27,8 +32,8 @@ def start_use(state, job, index, site, use, plan, expected):
     state.running += 1
     _copy_row(use, 0 if place == 0 else running[place - 1].row, row)
     _count_gives(state, site, use, job, row)
-    _change(state, use, job, row, -1, place, -1)
-    add_to_line(state, plan.line, use.gives[row], -1, plan.line.times[0], expected)
+    _change(state, use, job, row, NOW, place, LESS)
+    add_to_line(state, plan.line, use.gives[row], LESS, plan.line.times[0], expected)
     note_change(state, 0, 0, expected)
 
 
@@ -40,14 +45,14 @@ def end_use(state, job, index, site, use, plan):
         place += 1
     row, release = running[place].row, running[place].release
     state.overdue -= release > running[place].expected
-    _change(state, use, job, row, -1, place, 1)
+    _change(state, use, job, row, NOW, place, MORE)
     state.running -= 1
     for k in range(place, state.running):
         running[k] = running[k + 1]
     use.spare[state.spare_rows] = row
     state.spare_rows += 1
     if release > state.now:
-        add_to_line(state, plan.line, use.gives[row], 1, plan.line.times[0], release)
+        add_to_line(state, plan.line, use.gives[row], MORE, plan.line.times[0], release)
         gain = 0
         for k in range(state.kinds):
             gain = max(gain, use.gives[row, k])
@@ -82,8 +87,8 @@ def move_overdue(state, rules, jobs, use, plan):
         moved.release, moved.expected, moved.job, moved.row = release, expected, index, row
         if to > place:
             _copy_row(use, running[to - 1].row, row)
-        _change(state, use, job, row, place, to, -1)
-        add_to_line(state, plan.line, use.gives[row], -1, before, release)
+        _change(state, use, job, row, place, to, LESS)
+        add_to_line(state, plan.line, use.gives[row], LESS, before, release)
         note_change(state, 0, 0, release)
 
 
@@ -98,7 +103,7 @@ def _copy_row(use, source, target):
 
 @called_kernel
 def _change(state, use, job, row, first, end, sign):
-    """Let the job of a row have ended (1) or still run (-1) at the releases of `running[first:end]`; number -1 is now."""
+    """Let the job of a row have ended (1) or still run (-1) at the releases of `running[first:end]`, where number NOW is now."""
     for k in range(first, end):
         other = 0 if k < 0 else use.running[k].row
         for c in range(use.totals.shape[1]):
