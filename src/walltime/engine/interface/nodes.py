@@ -93,7 +93,9 @@ class SlurmSimulation(Pieces):
         super().__init__(None)
         count = len(submit)
         self._unit = unit = processors_together(procs, wants, machine)
-        machine = machine._replace(procs=machine.procs // unit, limits=[(most, limit // unit, other) for most, limit, other in machine.limits])
+        machine = machine._replace(
+            procs=machine.procs // unit, limits=[(most, limit // unit, other) for most, limit, other in machine.limits]
+        )
         procs = procs // unit
         jobs = records(SLURM_JOB, count)
         jobs.submit, jobs.runtime, jobs.believed, jobs.procs = submit, runtime, believed, procs
@@ -166,6 +168,8 @@ class SlurmSimulation(Pieces):
         own = ranges[: len(owner)]
         order = np.lexsort((own.node, owner))
         owner, own = owner[order], own[order]
-        job, first, procs, second = (np.repeat(values, own["count"]).astype(np.int64) for values in (owner, own.node, own.procs, own.second))
+        job, first, procs, second = (
+            np.repeat(values, own["count"]).astype(np.int64) for values in (owner, own.node, own.procs, own.second)
+        )
         begin = np.cumsum(own["count"]) - own["count"]
         return job, first + np.arange(len(job)) - np.repeat(begin, own["count"]), procs * self._unit, second

@@ -31,7 +31,7 @@ from walltime.engine.kernel.nodes.plan import (
     leave_plan,
     length_of,
     look_ahead,
-    note_change,
+    measure_again,
     pass_over,
     room_until,
     shorten_line,
@@ -352,6 +352,8 @@ def _cycle(state, rules, jobs, site, use, plan, traffic):
             _run(state, rules, jobs, site, use, plan, traffic, index, state.now, limit)
             _leave_queue(state, traffic, place)
             tell_prospects(state, plan)
+            if job.time_min > 0 and rules.soft:
+                measure_again(state, site, use, plan)
             last -= 1
             if rules.most_started > 0 and state.started - before >= rules.most_started:
                 break

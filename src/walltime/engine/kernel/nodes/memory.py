@@ -1,10 +1,11 @@
-"""The data of the loop for Slurm's scheduling (loop.py): a machine's nodes, what is free of them over time, the plan, and who has used how much.
+"""The data of the loop for Slurm's scheduling (loop.py): what is free of the nodes over time, the plan, and who used how much.
 
 Everything is a record array with named fields, as in kernel/memory.py; sets of nodes and numbers by node are bits, as bits.py says.
 """
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,28 +38,28 @@ SLURM_RULES = _dtype(
 
 SLURM_STATE = _dtype(
     "now arrivals arriving started running overdue events waiting next_change news news_for_all next_sum came gone between at_first begun "
-    "no_room ranges most_ranges spare_rows planes procs_planes kinds closed users_counted tested planned blocks spare_sets ahead bounds slack steps in_line "
-    "gain gain_of_whole changed_until chosen"
+    "no_room ranges most_ranges spare_rows planes procs_planes kinds closed users_counted tested planned blocks spare_sets ahead "
+    "bounds slack steps in_line gain gain_of_whole changed_until chosen"
 )
 """`arrivals`, `started`: jobs so far. `arriving`, `running`, `events`, `waiting`, `ranges`, `spare_rows`, `planned`, `blocks`,
-`spare_sets`, `bounds`, `steps`, `chosen`: entries in use. `overdue`: how many running jobs are planned to end later than they were at first.
+`spare_sets`, `bounds`, `steps`, `chosen`: entries in use. `overdue`: how many running jobs are planned to end later than at first.
 
 `news`, `news_for_all`: whether something has happened since the last backfill cycle, the last full pass; `next_sum`: when use is summed
 up next; `came`, `gone`: whether a job came, or ended, at this event; `between`: whether the passes of this event are still to be made.
 `at_first`, `begun`, `no_room`: jobs that run at the beginning, whether they have been placed, and the number of one that has no room.
 
 `planes`: of what is free of each node, of which the first `procs_planes` are processors and the others the second resource; `kinds` of
-partitions; `most_ranges`: that the jobs that run at the same time can have; `closed`: whether the main scheduler has closed nodes; `users_counted`: the number of the cycle;
-`tested`: jobs that it has tried.
+partitions; `most_ranges`: that the jobs that run at the same time can have; `closed`: whether the main scheduler has
+closed nodes; `users_counted`: the number of the cycle; `tested`: jobs that it has tried.
 
 The plan (plan.py): `ahead`, blocks of the jobs before the one that is considered; `slack`: what the last search has found out, as in
 PROSPECT; `in_line`: how many blocks the time line has; `gain`, `gain_of_whole`, `changed_until`: what has become of the machine since the
 last cycle."""
 
 PARTITION = _dtype("kind members size first_stretch last_stretch closed tried tested reserved")
-"""A partition: the `kind` of its set of nodes, and that set's row, `members`; the processors of each of them if all have the same, else 0, and where its stretches are;
-whether it is closed, and the jobs tried, in this pass of the
-main scheduler; jobs tried and reservations made in this cycle of backfill."""
+"""A partition: the `kind` of its set of nodes, and that set's row, `members`; the processors of each of them
+(`size`) if all have the same, else 0, and where its stretches are; whether it is closed, and the jobs tried, in this pass of the main
+scheduler; jobs tried and reservations made in this cycle of backfill."""
 
 STRETCH = _dtype("place node end")
 """Nodes [node, end) that are consecutive in a partition, of which the first is at this place of the partition's list."""
@@ -67,7 +68,7 @@ RANGE = np.dtype([("node", np.int32), ("count", np.int32), ("procs", np.int32), 
 """Consecutive nodes, and what a job has of each of them."""
 
 RUNNING = _dtype("release expected job row")
-"""A running job: when the plan has its nodes back, which is later than it was `expected` to end if that has passed; `row`: of `Use.free`."""
+"""A running job: when the plan has its nodes back, later than it was `expected` to end if that has passed; `row`: of `Use.free`."""
 
 OUT = _dtype("begin end phase row")
 """An outage; `phase`: 0 unknown, 1 known or begun; `row`: the set of its nodes."""
@@ -81,7 +82,7 @@ counts whole nodes if it needs such, `whole`), it still could not start earlier.
 since, so that a reservation that begins earlier must be looked at again."""
 
 BLOCK = _dtype("begin keeps_from end first_word last_word row")
-"""Nodes that are kept free in [keeps_from, end) for a job that is to start at `begin`: the row of their set, and the words in which any are."""
+"""Nodes that are kept free in [keeps_from, end) for a job that is to start at `begin`: the row of their set, and its words."""
 
 BOUND = _dtype("kind procs nodes second each whole length time blocks slack gained")
 """What a job has asked for, and a time before which it cannot have it, after so many blocks of jobs before it; `slack` and `gained` as in
@@ -132,8 +133,7 @@ class Use(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A time line of what is free at most: the `times` of steps, int64 s, and `sums` from each on, shape (columns, steps), by the columns of
-    `Use.totals`."""
+    """What is free at most over time: the `times` of steps, int64 s, and `sums` from each on, shape (columns, steps)."""
 
     times: Array
     sums: Array
@@ -174,8 +174,11 @@ class Tree(NamedTuple):
 
 
 class Traffic(NamedTuple):
-    """Jobs on their way: those that run `at_first`, heaps of `arrivals` and of `ends`, the `queue`; who follows whom, what limits them, and
-    what counts for their priorities; and `changes` of outages."""
+    """Jobs on their way.
+
+    Those that run `at_first`, heaps of `arrivals` and of `ends`, the `queue`; who follows whom, what limits them, and what counts for their
+    priorities; and `changes` of outages.
+    """
 
     at_first: Array
     arrivals: Records
@@ -283,7 +286,7 @@ def _new_site(machine: Nodes, tested: int) -> tuple[Site, Records, list[Array]]:
         nodes = np.asarray(own, np.int64)
         edges = np.concatenate([[0], np.flatnonzero(np.diff(nodes) != 1) + 1, [len(nodes)]]).tolist()
         part.first_stretch = len(stretches)
-        stretches += [(a, int(nodes[a]), int(nodes[a]) + b - a) for a, b in zip(edges[:-1], edges[1:], strict=True) if a < b]
+        stretches += [(a, int(nodes[a]), int(nodes[a]) + b - a) for a, b in itertools.pairwise(edges) if a < b]
         part.last_stretch = len(stretches)
         sizes, members = np.unique(machine.procs[nodes]), np.sort(nodes)
         part.size = sizes[0] if len(sizes) == 1 else 0

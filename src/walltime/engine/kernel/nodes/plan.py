@@ -1,11 +1,11 @@
 """The plan of backfill: what waiting jobs have ahead of them, kept from cycle to cycle and changed where it no longer holds.
 
-The first jobs of the queue have a *prospect* each: when a job could start at the earliest, after the jobs ahead of it. If that is within the
-window, nodes are kept for it, a *block*. A job looks at what is free (`Use.free`: running jobs give back, nobody takes) less the blocks
-of the jobs ahead of it, so a prospect holds as long as nothing of that changes. When something does, it is noted in the prospects: how
-many processors have become free, and until when there is a difference. As long as these are fewer than the job lacked, it cannot start
-earlier; and if its reservation begins after the difference, it gets the same nodes. The first job whose prospect turns out to be another
-takes the place of its old one, and all behind are planned anew.
+The first jobs of the queue have a *prospect* each: when a job could start at the earliest, after the jobs ahead of it. If that is
+within the window, nodes are kept for it, a *block*. A job looks at what is free (`Use.free`: running jobs give back, nobody takes) less
+the blocks of the jobs ahead of it, so a prospect holds as long as nothing of that changes. When something does, it is noted in the
+prospects: how many processors have become free, and until when there is a difference. As long as these are fewer than the job lacked, it
+cannot start earlier; and if its reservation begins after the difference, it gets the same nodes. The first job whose prospect turns out
+to be another gets a new one, and all behind are planned anew.
 
 Searches begin late, by two bounds: what jobs that ask for less could not have (BOUND), and a time line of how much is free at most,
 wherever it is (`Plan.sums`): running jobs and the first `in_line` blocks, changed with them. The nodes themselves are looked at only where
@@ -324,6 +324,14 @@ def _measure(state, site, use, plan, block):
                 count += count_bits(use.free[row, k, w] & site.sets[block.row, w] & site.sets[kinds + kind, w])
             amount += count << (k - from_plane)
         plan.amounts[block.row, c] = amount
+
+
+@called_kernel
+def measure_again(state, site, use, plan):
+    """A job has started for longer than it was planned, maybe on nodes that are kept for those ahead of it."""
+    _cut_line(state, plan, FIRST)
+    for k in range(state.ahead):
+        _measure(state, site, use, plan, plan.blocks[k])
 
 
 @kernel
