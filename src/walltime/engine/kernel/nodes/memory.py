@@ -281,7 +281,8 @@ def _new_site(machine: Nodes, tested: int) -> tuple[Site, Records, list[Array]]:
     """The machine with no outage begun, the changes of outages, and which nodes partitions of each kind have."""
     words = -(-len(machine.procs) // WORD)
     stretches: list[tuple[int, int, int]] = []
-    partitions, kinds = records(PARTITION, len(machine.partitions)), []
+    partitions = records(PARTITION, len(machine.partitions))
+    kinds: list[Array] = []
     for part, own in zip(partitions, machine.partitions, strict=True):
         nodes = np.asarray(own, np.int64)
         edges = np.concatenate([[0], np.flatnonzero(np.diff(nodes) != 1) + 1, [len(nodes)]]).tolist()
