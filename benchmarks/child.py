@@ -53,6 +53,19 @@ def up_to_the_kernel(log: str) -> dict[str, float]:
     return {"seconds": used[0]}
 
 
+def slurm_memory(log: str, nodes: str, procs: str) -> dict[str, int]:
+    """Peak memory of a process that reads a log and simulates it under Slurm's scheduling on so many nodes."""
+    from pathlib import Path
+
+    from benchmarks.common import peak_bytes, read_log
+    from benchmarks.nodes import machine_of
+    from walltime.policy import Slurm
+    from walltime.simulation import simulate
+
+    simulate(read_log(Path(log)), Slurm(), machine=machine_of(int(nodes), int(procs)))
+    return {"peak_bytes": peak_bytes()}
+
+
 def generate_and_simulate(jobs: str, load: str) -> dict[str, float]:
     """Peak memory of a process that generates a workload and simulates it under EASY."""
     from benchmarks.common import lublin, peak_bytes
@@ -138,6 +151,7 @@ MEASURED = (
     up_to_the_kernel,
     generate_and_simulate,
     memory,
+    slurm_memory,
     read_a_log,
     batch,
     campaign_share,

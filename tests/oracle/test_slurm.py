@@ -110,6 +110,36 @@ def test_kernel_equals_reference_and_passes_the_audit(kind):
     assert kind != "time-min" or seen["shortened"] > 0
 
 
+@pytest.mark.parametrize("seed", [1226, 2687, 2870])
+def test_soft_limits__jobs_on_nodes_that_are_kept_for_those_ahead(seed):
+    """Backfill starts a job for longer than it planned it, so less is free of the nodes that others are to have."""
+    draw = random.Random(f"time-min {seed}")
+    machine, workload = site_of(draw, "time-min")
+    policy = policy_of(draw, "time-min")
+    overrun = draw.choice(("kill", "extend", "overrun"))
+    kernel, reference = (simulate(workload, policy, machine=machine, overrun=overrun, engine=engine) for engine in ("kernel", "reference"))
+    assert columns_of(kernel) == columns_of(reference)
+
+
+def test_processors_counted_together():
+    """Where everything is a multiple of a power of two, the schedule is that of so many fewer processors, on the same nodes."""
+    draw = random.Random("together")
+    runtime = [draw.randint(1, 900) for _ in range(150)]
+    procs = [4 * draw.randint(1, 12) for _ in range(150)]
+    for fewest, size in ((1, 8), (3, 4), (1, 12)):
+        workload = Workload.from_arrays(
+            submit=sorted(draw.randint(0, 9000) for _ in range(150)),
+            runtime=runtime,
+            requested=[3 * seconds for seconds in runtime],
+            procs=procs,
+            machine_procs=12 * size,
+            columns={"nodes": np.full(150, fewest)},
+        )
+        machine = Machine((Pool("a", 12, size),), (Partition("1", ("a",)),))
+        kernel, reference = (simulate(workload, Slurm(), machine=machine, engine=engine) for engine in ("kernel", "reference"))
+        assert columns_of(kernel) == columns_of(reference)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_long_queues(kind):
     """The same where many jobs wait for many nodes, so that plans are continued and searches begin late."""

@@ -40,7 +40,7 @@ ADDED = {
     "cluster-predicting": 13,
     "cluster-kept": 8,
     "cluster-kept-predicting": 3,
-    "slurm": 48,
+    "slurm": 99,
     "dynamics": 3,
     "draw": 2,
     "averages": 6,

@@ -186,7 +186,7 @@ _TABLE = (
     *_loops("conservative", "conservative backfilling", loop.run, _one(KEEP, True), (50, 6), (57, 7)),
     *_loops("cluster", _POOLS, cluster.run_cluster, _several(HEAD), (32, 5), (39, 6)),
     *_loops("cluster-kept", f"kept reservations on {_POOLS}", cluster.run_cluster, _several(KEEP), (39, 6), (46, 7)),
-    Entry("slurm", "Slurm's scheduling", jit.entry(slurm.run_slurm), _example_slurm, 50, 7),
+    Entry("slurm", "Slurm's scheduling", jit.entry(slurm.run_slurm), _example_slurm, 101, 13),
     Entry("dynamics", "what backfilling did", dynamics.replay_starts, _example_dynamics, 5, 1),
     Entry("draw", "random estimates", draw.draw_f_estimates, _example_draw, 2, 1),
     Entry("averages", "averages", averages.measure, _example_averages, 6, 1),

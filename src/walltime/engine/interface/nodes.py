@@ -5,15 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from walltime.engine.inputs import Nodes, Shares, Wants
-from walltime.engine.interface.pieces import Pieces
+from walltime.engine.interface.pieces import PIECE, Pieces
 from walltime.engine.interface.pools import _fill
 from walltime.engine.kernel.memory import NEVER, record, records
-from walltime.engine.kernel.nodes.memory import SLURM_JOB, SLURM_RULES, Records, SlurmMemory, new_slurm_memory
+from walltime.engine.kernel.nodes.memory import SLURM_JOB, SLURM_RULES, Records, SlurmMemory, new_slurm_memory, with_room
 from walltime.engine.kernel.pools.memory import LIMIT, as_lists, followers_of
 from walltime.errors import WorkloadError
 from walltime.policy.slurm import Settings
 
 Array = np.ndarray
+FEWEST_ROWS = 64
+"""Running jobs for which there is room at first."""
 
 
 def lowered(settings: Settings, kill: bool, starts_only: bool = False) -> Records:
@@ -51,6 +53,19 @@ def lowered(settings: Settings, kill: bool, starts_only: bool = False) -> Record
     )
 
 
+def processors_together(procs: Array, wants: Wants, machine: Nodes) -> int:
+    """A power of two, of so many processors everything is a multiple; counted in such units the schedule is the same.
+
+    It is 1 where jobs may want more nodes than units, since these get single processors of some.
+    """
+    common = int(np.gcd.reduce(np.concatenate([machine.procs, procs]), initial=0))
+    unit = max(1, common & -common)
+    few = (wants.nodes <= 1) | (wants.whole > 0)
+    if (machine.procs == unit).all():
+        few |= wants.nodes <= procs // unit
+    return unit if few.all() else 1
+
+
 class SlurmSimulation(Pieces):
     """A simulation of Slurm's scheduling on a machine of nodes, run as a whole or in pieces.
 
@@ -77,6 +92,11 @@ class SlurmSimulation(Pieces):
     ):
         super().__init__(None)
         count = len(submit)
+        self._unit = unit = processors_together(procs, wants, machine)
+        machine = machine._replace(
+            procs=machine.procs // unit, limits=[(most, limit // unit, other) for most, limit, other in machine.limits]
+        )
+        procs = procs // unit
         jobs = records(SLURM_JOB, count)
         jobs.submit, jobs.runtime, jobs.believed, jobs.procs = submit, runtime, believed, procs
         for name in ("second", "nodes", "whole", "each", "partition", "time_min", "user", "association", "merit", "follows", "think"):
@@ -103,10 +123,17 @@ class SlurmSimulation(Pieces):
         at_first = at_first[np.argsort(wants.since[at_first], kind="stable")]
         jobs.start[at_first] = wants.since[at_first]
         m.state.at_first = len(at_first)
-        m.first[: len(at_first)] = at_first
+        m.traffic.at_first[: len(at_first)] = at_first
         to_come = np.flatnonzero((wants.since == NEVER) & (jobs.pending == 0))
         m.state.arriving = len(to_come)
-        _fill(m.arrivals, jobs.submit[to_come], to_come, to_come)
+        _fill(m.traffic.arrivals, jobs.submit[to_come], to_come, to_come)
+
+    def advance(self, budget: int = PIECE) -> bool:
+        """Run one piece, as other simulations do; makes room for what could start in it."""
+        state = self._memory.state
+        rows = int(state.waiting if state.begun else state.at_first)
+        self._memory = with_room(self._memory, max(rows, FEWEST_ROWS), int(state.most_ranges))
+        return super().advance(budget)
 
     def _name(self) -> str:
         return "slurm"
@@ -135,10 +162,14 @@ class SlurmSimulation(Pieces):
     @property
     def slots(self) -> tuple[Array, Array, Array, Array]:
         """What jobs had of nodes, int64: the job, the node, processors and units of the second resource; in order of job and node."""
-        m = self._memory
-        by_start = np.argsort(m.jobs.first, kind="stable")
-        by_start = by_start[m.jobs["count"][by_start] > 0]
-        job = np.repeat(by_start, m.jobs["count"][by_start])
-        used = m.slots[: len(job)]
-        order = np.lexsort((used.node, job))
-        return tuple(np.asarray(values, np.int64)[order] for values in (job, used.node, used.procs, used.second))  # type: ignore[return-value]
+        jobs, ranges = self._memory.jobs, self._memory.use.ranges
+        in_order = np.argsort(jobs.first, kind="stable")
+        owner = np.repeat(in_order, jobs["count"][in_order])
+        own = ranges[: len(owner)]
+        order = np.lexsort((own.node, owner))
+        owner, own = owner[order], own[order]
+        job, first, procs, second = (
+            np.repeat(values, own["count"]).astype(np.int64) for values in (owner, own.node, own.procs, own.second)
+        )
+        begin = np.cumsum(own["count"]) - own["count"]
+        return job, first + np.arange(len(job)) - np.repeat(begin, own["count"]), procs * self._unit, second

@@ -21,97 +21,87 @@ from __future__ import annotations
 from walltime.engine.kernel.heap import drop_first, push
 from walltime.engine.kernel.jit import called_kernel, kernel
 from walltime.engine.kernel.memory import BACKFILLED, DONE, IMMEDIATE, NEVER, PAUSED, RESERVED, STUCK
-from walltime.engine.kernel.nodes.choice import (
-    add_block,
-    add_step,
-    choose,
-    could_start,
-    earliest,
-    keep,
-    least_by_bounds,
-    least_by_sum,
-    note_bound,
+from walltime.engine.kernel.nodes.choice import choose, missing
+from walltime.engine.kernel.nodes.memory import CLOSED
+from walltime.engine.kernel.nodes.plan import (
+    FIRST,
+    forget,
+    holds_as_before,
+    least_needed,
+    leave_plan,
+    length_of,
+    look_ahead,
+    measure_again,
+    pass_over,
     room_until,
+    shorten_line,
+    tell_prospects,
 )
 from walltime.engine.kernel.nodes.priority import count_end, priority_of, rank_users, sum_up_use
+from walltime.engine.kernel.nodes.use import end_use, is_any_overdue, move_overdue, start_use
 from walltime.engine.kernel.pools.passes import count_towards_limits, within_limits
 
 
-def run_slurm(
-    state, rules, jobs, nodes, partitions, nodes_of, member, outs, out_nodes, changes, limits, limits_of, followers, first, arrivals,
-    events, running, queue, slots, plan, tree, of_user, of_user_in_partition, budget,
-):  # fmt: skip
-    """Simulate until all jobs have started and ended, or until about `budget` steps have been taken; returns as `run` of loop.py does."""
+def run_slurm(state, rules, jobs, site, use, plan, traffic, budget):
+    """Simulate until all jobs have started and ended, or until about `budget` steps have been taken; returns as `run` of loop.py does.
+
+    It also pauses where there may not be room for all that could start; `with_room` of memory.py makes more.
+    """
     if not state.begun:
-        rank_users(rules, tree)
-        _place_first(state, rules, jobs, nodes, nodes_of, member, limits, limits_of, events, running, slots, plan, first)
+        rank_users(rules, traffic.tree)
+        _place_first(state, rules, jobs, site, use, plan, traffic)
         state.begun = 1
     if state.no_room > 0:
         return STUCK
     while budget > 0:
-        now = _next_event(state, rules, changes, arrivals, events, running)
-        if now == NEVER:
-            return DONE if state.started == len(jobs) else STUCK
-        state.now = now
-        while rules.multifactor == 1 and state.next_sum <= now:
-            _compute_priorities(state, rules, jobs, running, queue, tree)
-        came = gone = False
-        while state.events > 0 and events[0].rank == now:
-            _end_next(state, rules, jobs, nodes, limits, limits_of, followers, arrivals, events, running, slots, tree)
-            gone = True
-        while state.next_change < len(changes) and changes[state.next_change].time == now:
-            outs[changes[state.next_change].outage].phase = changes[state.next_change].phase
-            state.next_change += 1
-            gone = True
-        while state.arriving > 0 and arrivals[0].rank == now:
-            _arrive(state, rules, jobs, arrivals, queue, tree)
-            came = True
-        if came or gone:
-            state.news = state.news_for_all = 1
-        if gone:
-            state.holds = 0
+        if not state.between:
+            now = _next_event(state, rules, use, traffic)
+            if now == NEVER:
+                return DONE if state.started == len(jobs) else STUCK
+            state.now = now
+            _let_happen(state, rules, jobs, site, use, plan, traffic)
+            state.between = 1
+        if state.spare_rows < state.waiting or len(use.ranges) - state.ranges < state.most_ranges:
+            return PAUSED
+        state.between = 0
         if state.waiting > 0:
-            full = rules.interval > 0 and now % rules.interval == 0 and state.news_for_all > 0
-            if full or gone or (came and not rules.defer):
-                _main_pass(
-                    state, rules, jobs, nodes, partitions, nodes_of, member, outs, out_nodes, limits, limits_of, events, running, queue,
-                    slots, plan, NEVER if full else rules.depth,
-                )  # fmt: skip
+            full = rules.interval > 0 and state.now % rules.interval == 0 and state.news_for_all > 0
+            if full or state.gone or (state.came and not rules.defer):
+                _main_pass(state, rules, jobs, site, use, plan, traffic, NEVER if full else rules.depth)
                 if full:
                     state.news_for_all = 0
-            if running[0].expected <= now and state.running > 0:
-                state.news, state.holds = 1, 0
-            if rules.backfill and state.news > 0 and now % rules.cycle == 0:
+            if is_any_overdue(state, use):
+                state.news = 1
+            if rules.backfill and state.news > 0 and state.now % rules.cycle == 0:
                 state.news = 0
-                budget -= _cycle(
-                    state, rules, jobs, nodes, partitions, nodes_of, member, outs, out_nodes, limits, limits_of, events, running, queue,
-                    slots, plan, of_user, of_user_in_partition,
-                )  # fmt: skip
-            _wait_for_age(state, rules, jobs, queue)
+                budget -= _cycle(state, rules, jobs, site, use, plan, traffic)
+            _wait_for_age(state, rules, jobs, traffic.queue)
         budget -= 1 + state.waiting
     return PAUSED
 
 
+# ---------------------------------------------------------------------------------------------------- events
+
+
 @kernel
-def _next_event(state, rules, changes, arrivals, events, running):
+def _next_event(state, rules, use, traffic):
     """Time of the next event, or of the next pass that has something to look at."""
     now = NEVER
     if state.arriving > 0:
-        now = arrivals[0].rank
+        now = traffic.arrivals[0].rank
     if state.events > 0:
-        now = min(now, events[0].rank)
-    if state.next_change < len(changes) and (now < NEVER or state.waiting > 0):
-        now = min(now, changes[state.next_change].time)
+        now = min(now, traffic.ends[0].rank)
+    if state.next_change < len(traffic.changes) and (now < NEVER or state.waiting > 0):
+        now = min(now, traffic.changes[state.next_change].time)
     if state.waiting == 0:
         return now
     if rules.multifactor == 1 and now < NEVER:
         now = min(now, state.next_sum)
     news = state.news > 0
-    if state.running > 0:
-        if running[0].expected <= state.now:
-            news = True
-        else:
-            now = min(now, running[0].expected)
+    if is_any_overdue(state, use):
+        news = True
+    elif state.running > 0:
+        now = min(now, use.running[0].expected)
     if rules.backfill and news:
         now = min(now, (state.now // rules.cycle + 1) * rules.cycle)
     if rules.interval > 0 and state.news_for_all > 0:
@@ -119,37 +109,50 @@ def _next_event(state, rules, changes, arrivals, events, running):
     return now
 
 
-@called_kernel
-def _place_first(state, rules, jobs, nodes, nodes_of, member, limits, limits_of, events, running, slots, plan, first):
+@kernel
+def _let_happen(state, rules, jobs, site, use, plan, traffic):
+    """All that happens now, before the schedulers run: priorities, terminations, outages, arrivals."""
+    now, state.came, state.gone = state.now, 0, 0
+    while rules.multifactor == 1 and state.next_sum <= now:
+        _compute_priorities(state, rules, jobs, use, plan, traffic)
+    while state.events > 0 and traffic.ends[0].rank == now:
+        _end_next(state, rules, jobs, site, use, plan, traffic)
+        state.gone = 1
+    while state.next_change < len(traffic.changes) and traffic.changes[state.next_change].time == now:
+        change = traffic.changes[state.next_change]
+        site.outages[change.outage].phase = change.phase
+        state.next_change += 1
+        state.gone, state.bounds = 1, 0
+        forget(state, plan, FIRST)
+    while state.arriving > 0 and traffic.arrivals[0].rank == now:
+        _arrive(state, rules, jobs, plan, traffic)
+        state.came = 1
+    if state.came or state.gone:
+        state.news = state.news_for_all = 1
+
+
+@kernel
+def _place_first(state, rules, jobs, site, use, plan, traffic):
     """The jobs that run at the beginning get their nodes, in order of their starts."""
     for k in range(state.at_first):
-        index = first[k]
-        if earliest(jobs, nodes, member, slots, plan, 0, 0, index, 1, state.now, state.now) == NEVER:
+        index = traffic.at_first[k]
+        if missing(state, jobs[index], site, use.running, use.free, plan.blocks, state.now, jobs[index].believed) > 0:
             state.no_room = index + 1
             return
-        choose(state, jobs, nodes, nodes_of, plan, index)
-        _run(state, rules, jobs, nodes, limits, limits_of, events, running, slots, plan, index, jobs[index].start, jobs[index].believed)
+        choose(state, jobs[index], site, use.running, use.free, plan.choice, state.now)
+        _run(state, rules, jobs, site, use, plan, traffic, index, jobs[index].start, jobs[index].believed)
 
 
-@called_kernel
-def _end_next(state, rules, jobs, nodes, limits, limits_of, followers, arrivals, events, running, slots, tree):
+@kernel
+def _end_next(state, rules, jobs, site, use, plan, traffic):
     """The next termination: give back what the job had, and let those arrive that have waited for its end alone."""
-    index = events[0].job
-    drop_first(events, state.events)
+    index, followers = traffic.ends[0].job, traffic.followers
+    drop_first(traffic.ends, state.events)
     state.events -= 1
-    place = 0
-    while running[place].job != index:
-        place += 1
-    for i in range(place, state.running - 1):
-        running[i] = running[i + 1]
-    state.running -= 1
-    job = jobs[index]
-    for k in range(job.first, job.first + job.count):
-        nodes.free_procs[slots[k].node] += slots[k].procs
-        nodes.free_second[slots[k].node] += slots[k].second
-    count_towards_limits(jobs, limits, limits_of, index, -1)
+    end_use(state, jobs[index], index, site, use, plan)
+    count_towards_limits(jobs, traffic.limits, traffic.limits_of, index, -1)
     if rules.multifactor == 1:
-        count_end(state, rules, jobs, tree, index)
+        count_end(state, rules, jobs, traffic.tree, index)
     for k in range(followers.first[index], followers.first[index + 1]):
         follower = jobs[followers.items[k]]
         follower.pending -= 1
@@ -159,22 +162,23 @@ def _end_next(state, rules, jobs, nodes, limits, limits_of, followers, arrivals,
             follower.submit = max(follower.submit, state.now)
         if follower.pending == 0:
             follower.submit = max(follower.submit, state.now)
-            push(arrivals, state.arriving, follower.submit, followers.items[k], followers.items[k])
+            push(traffic.arrivals, state.arriving, follower.submit, followers.items[k], followers.items[k])
             state.arriving += 1
 
 
-@called_kernel
-def _arrive(state, rules, jobs, arrivals, queue, tree):
+@kernel
+def _arrive(state, rules, jobs, plan, traffic):
     """The next arrival takes its place in the queue."""
-    index = arrivals[0].job
-    drop_first(arrivals, state.arriving)
+    index = traffic.arrivals[0].job
+    drop_first(traffic.arrivals, state.arriving)
     state.arriving -= 1
     jobs[index].arrival = state.arrivals
     state.arrivals += 1
-    jobs[index].priority = priority_of(state, rules, jobs, tree, index, state.now)
-    queue[state.waiting] = index
-    if _put_in_order(jobs, queue, state.waiting) < state.seen_to:
-        state.holds = 0
+    jobs[index].priority = priority_of(state, rules, jobs, traffic.tree, index, state.now)
+    traffic.queue[state.waiting] = index
+    place = _put_in_order(jobs, traffic.queue, state.waiting)
+    if place < state.planned:
+        forget(state, plan, place)
     state.waiting += 1
 
 
@@ -200,17 +204,21 @@ def _comes_before(job, other):
 
 
 @called_kernel
-def _compute_priorities(state, rules, jobs, running, queue, tree):
+def _compute_priorities(state, rules, jobs, use, plan, traffic):
     """Sum up the use of the last period and put the queue in order of its new priorities; another order is news."""
-    when = state.next_sum
-    sum_up_use(state, rules, jobs, running, tree)
+    when, queue = state.next_sum, traffic.queue
+    sum_up_use(state, rules, jobs, use.running, traffic.tree)
     for i in range(state.waiting):
         before = jobs[queue[i]].priority
-        jobs[queue[i]].priority = priority_of(state, rules, jobs, tree, queue[i], when)
-        moved = _put_in_order(jobs, queue, i) < i
-        if moved or (rules.least_priority > 0 and before != jobs[queue[i]].priority):
+        jobs[queue[i]].priority = priority_of(state, rules, jobs, traffic.tree, queue[i], when)
+        place = _put_in_order(jobs, queue, i)
+        if place < min(i, state.planned):
+            forget(state, plan, place)
+        if place < i or (rules.least_priority > 0 and before != jobs[queue[i]].priority):
             state.news = state.news_for_all = 1
-            state.holds = 0
+
+
+# ---------------------------------------------------------------------------------------------------- schedulers
 
 
 @kernel
@@ -221,63 +229,54 @@ def _wait_for_age(state, rules, jobs, queue):
             state.news = 1
 
 
-@kernel
-def _see_outages(state, outs, out_nodes, plan):
-    """Begin a plan with the outages that are known."""
-    state.blocks = state.planned = 0
-    for k in range(len(outs)):
-        if outs[k].phase == 1:
-            begin = state.planned
-            for i in range(outs[k].first, outs[k].first + outs[k].count):
-                plan.nodes[state.planned] = out_nodes[i]
-                state.planned += 1
-            add_block(state, plan, outs[k].begin, outs[k].end, begin, outs[k].count)
-
-
 @called_kernel
-def _main_pass(
-    state, rules, jobs, nodes, partitions, nodes_of, member, outs, out_nodes, limits, limits_of, events, running, queue, slots, plan, depth
-):  # fmt: skip
+def _main_pass(state, rules, jobs, site, use, plan, traffic, depth):
     """Start the jobs that fit in order of the queue; a partition is closed with the first that does not."""
-    for p in range(len(partitions)):
-        partitions[p].closed = partitions[p].tried = 0
-    held = state.blocks, state.planned, state.releases  # the plan of the last cycle
-    _see_outages(state, outs, out_nodes, plan)
-    if state.blocks > 0:
-        state.holds = 0
-    state.releases = closed = 0
-    bounds, state.bounds = state.bounds, 0
-    before = state.started
-    for i in range(min(state.waiting, depth)):
-        index = queue[i]
+    for p in range(len(site.partitions)):
+        site.partitions[p].closed = site.partitions[p].tried = 0
+    state.ahead = closed = 0
+    before, place = state.started, state.ahead
+    while place < state.waiting and place + state.started - before < depth:
+        index = traffic.queue[place]
         job = jobs[index]
-        part = partitions[job.partition]
+        part = site.partitions[job.partition]
+        place += 1
         if part.closed > 0:
             continue
         part.tried += 1
         if rules.partition_depth > 0 and part.tried > rules.partition_depth:
             continue
-        if not within_limits(jobs, limits, limits_of, index):
+        if not within_limits(jobs, traffic.limits, traffic.limits_of, index):
             continue
-        if earliest(jobs, nodes, member, slots, plan, 0, state.blocks, index, job.believed, state.now, state.now) == state.now:
-            choose(state, jobs, nodes, nodes_of, plan, index)
+        if _could_start(state, site, use, plan, job, job.believed):
+            place -= 1
+            choose(state, job, site, use.running, use.free, plan.choice, state.now)
             job.kind = IMMEDIATE if job.submit == state.now else RESERVED
-            _run(state, rules, jobs, nodes, limits, limits_of, events, running, slots, plan, index, state.now, job.believed)
+            if place < state.planned:
+                leave_plan(state, site, plan, place)
+            _run(state, rules, jobs, site, use, plan, traffic, index, state.now, job.believed)
+            _leave_queue(state, traffic, place)
         elif not _has_no_claim(state, rules, job):
-            part.closed = 1
+            part.closed = state.closed = 1
             closed += 1
-            for k in range(nodes_of.first[job.partition], nodes_of.first[job.partition + 1]):
-                nodes.closed[nodes_of.items[k]] = 1
-            if closed == len(partitions):
+            for w in range(site.sets.shape[1]):
+                site.sets[CLOSED, w] |= site.sets[part.members, w]
+            if closed == len(site.partitions):
                 break
-    for n in range(len(nodes.procs) if closed > 0 else 0):
-        nodes.closed[n] = 0
-    if state.holds:
-        state.blocks, state.planned, state.releases = held
-        state.bounds = bounds
+    if state.closed:
+        site.sets[CLOSED] = 0
+        state.closed = 0
     if state.started > before:
-        state.news, state.holds = 1, 0
-        _drop_started(state, jobs, queue)
+        state.news = 1
+
+
+@kernel
+def _could_start(state, site, use, plan, job, length):
+    """Whether there is room for a job now, after the blocks ahead."""
+    part = site.partitions[job.partition]
+    if use.totals[0, part.kind] < least_needed(job, part):
+        return False
+    return missing(state, job, site, use.running, use.free, plan.blocks, state.now, length) == 0
 
 
 @kernel
@@ -287,123 +286,110 @@ def _has_no_claim(state, rules, job):
 
 
 @kernel
-def _drop_started(state, jobs, queue):
-    left = 0
-    for i in range(state.waiting):
-        if jobs[queue[i]].start < 0:
-            queue[left] = queue[i]
-            left += 1
-    state.waiting = left
+def _leave_queue(state, traffic, place):
+    """The job at this place of the queue has started."""
+    state.waiting -= 1
+    for i in range(place, state.waiting):
+        traffic.queue[i] = traffic.queue[i + 1]
 
 
 @called_kernel
-def _cycle(
-    state, rules, jobs, nodes, partitions, nodes_of, member, outs, out_nodes, limits, limits_of, events, running, queue, slots, plan,
-    of_user, of_user_in_partition,
-):  # fmt: skip
+def _cycle(state, rules, jobs, site, use, plan, traffic):
     """One cycle of backfill; returns about how many steps it took.
 
-    Where only jobs behind those of the last cycle have come since, its plan holds and is continued. It goes as far as the last job that
-    could start now, or that has had no reservation yet: those behind it change nothing.
+    It goes as far as the last job that could start now, or that has had no reservation yet: those behind it change nothing. Jobs whose
+    prospects hold are not looked at.
     """
-    if not state.holds:
-        state.users_counted += 1
-        state.tested = state.seen_to = state.bounds = 0
-        for p in range(len(partitions)):
-            partitions[p].tested = partitions[p].reserved = 0
-        for n in range(len(nodes.procs)):
-            plan.kept_from[n] = NEVER
-        _see_outages(state, outs, out_nodes, plan)
-    before, begun_at = state.started, state.tested
-    _see_what_is_free(state, nodes, plan)
+    queue, limits, limits_of = traffic.queue, traffic.limits, traffic.limits_of
+    state.users_counted += 1
+    for p in range(len(site.partitions)):
+        site.partitions[p].tested = site.partitions[p].reserved = 0
+    move_overdue(state, rules, jobs, use, plan)
+    tell_prospects(state, plan)
+    state.tested = state.ahead = 0
+    before, place, searches = state.started, state.ahead, 1
     last = state.waiting
     if len(limits) == 0:  # else some jobs are passed over, and do not count
-        last = min(last, state.seen_to + rules.most_tested - state.tested)
-    last = _last_that_matters(state, rules, jobs, nodes, partitions, member, queue, plan, last)
-    if not state.holds:
-        if last == 0:  # nobody needs a plan
-            return len(nodes.procs) // 8
-        _plan_running(state, rules, jobs, running, slots, plan)
-    state.holds = 1 if rules.least_age == 0 else 0
-    while state.seen_to < last:
-        index = queue[state.seen_to]
-        job = jobs[index]
-        part = partitions[job.partition]
-        if len(limits) > 0 and not within_limits(jobs, limits, limits_of, index):
-            state.seen_to += 1
+        last = min(last, rules.most_tested)
+    last = _last_that_matters(state, rules, jobs, site, use, plan, place, last, queue)
+    if last > 0:
+        shorten_line(state, plan.line)
+    while place < last:
+        index = queue[place]
+        job, prospect = jobs[index], plan.prospects[place]
+        part = site.partitions[job.partition]
+        considered = len(limits) == 0 or within_limits(jobs, limits, limits_of, index)
+        if considered:
+            if state.tested == rules.most_tested:
+                break
+            state.tested += 1
+            considered = not _is_one_too_many(state, rules, traffic, part, len(site.partitions), job)
+        if place < state.planned and considered != prospect.considered:
+            forget(state, plan, place)
+        if not considered:
+            if place == state.planned:
+                pass_over(state, plan)
+            place += 1
             continue
-        if state.tested == rules.most_tested:
-            break
-        state.seen_to += 1
-        state.tested += 1
-        if _is_one_too_many(state, rules, part, of_user, of_user_in_partition, len(partitions), job):
-            continue
-        length = job.time_min if job.time_min > 0 else job.believed
         no_claim = _has_no_claim(state, rules, job) or (rules.most_reserved > 0 and part.reserved >= rules.most_reserved)
         latest = state.now if no_claim else state.now + rules.window
-        begin = bound = least_by_bounds(state, jobs, plan, index, length, latest)
-        if bound <= latest:
-            least = least_by_sum(state, jobs, plan, index, length, bound, latest)
-            begin = earliest(jobs, nodes, member, slots, plan, state.releases, state.blocks, index, length, least, latest)
-        if begin > bound and not no_claim:
-            note_bound(state, jobs, plan, index, length, begin)
-        if begin == NEVER:
-            if not no_claim:  # it may come within the window
-                state.holds = 0
-            continue
-        choose(state, jobs, nodes, nodes_of, plan, index)
+        planned = state.planned
+        if place < planned and holds_as_before(state, prospect, latest):
+            begin = prospect.begin
+        else:
+            searches += 1
+            begin = look_ahead(state, rules, job, site, use, plan, place, latest)
         if begin > state.now:
-            part.reserved += 1
-            if job.reserved_start < 0:
-                job.reserved_start = begin
-            keep(state, plan, begin, length, rules.resolution)
+            place += 1
+            if begin <= latest:
+                part.reserved += 1
+                state.ahead += 1
+                if job.reserved_start < 0:
+                    job.reserved_start = begin
         else:
             job.kind = BACKFILLED
-            limit = job.believed
-            if job.time_min > 0 and not rules.soft:
-                room = room_until(state, plan, state.now + job.believed) - state.now
-                if room < job.believed:
-                    limit = max(job.time_min, room // 60 * 60)
-            place = _run(state, rules, jobs, nodes, limits, limits_of, events, running, slots, plan, index, state.now, limit)
-            _see_what_is_free(state, nodes, plan)
-            _plan_started(state, jobs, slots, running[place].expected, plan, index)
+            limit = _limit(state, rules, site, plan, job)
+            _run(state, rules, jobs, site, use, plan, traffic, index, state.now, limit)
+            _leave_queue(state, traffic, place)
+            tell_prospects(state, plan)
+            if job.time_min > 0 and rules.soft:
+                measure_again(state, site, use, plan)
+            last -= 1
             if rules.most_started > 0 and state.started - before >= rules.most_started:
                 break
-        last = _last_that_matters(state, rules, jobs, nodes, partitions, member, queue, plan, last)
+        if begin <= latest and state.planned != planned:
+            last = _last_that_matters(state, rules, jobs, site, use, plan, place, last, queue)
     if state.started > before:
-        state.news, state.holds = 1, 0
-        _drop_started(state, jobs, queue)
-    return (state.tested - begun_at) * (8 + len(nodes.procs) // 8 + state.blocks)
+        state.news = 1
+    return searches * (8 + site.sets.shape[1] + state.blocks)
 
 
 @kernel
-def _see_what_is_free(state, nodes, plan):
-    """Note the nodes of which something is free, and how many processors are."""
-    state.free = state.free_procs = 0
-    for n in range(len(nodes.procs)):
-        state.free_procs += nodes.free_procs[n]
-        if nodes.free_procs[n] > 0:
-            plan.free[state.free] = n
-            state.free += 1
+def _limit(state, rules, site, plan, job):
+    """The limit under which backfill starts a job on the nodes that have been chosen."""
+    if job.time_min <= 0 or rules.soft:
+        return job.believed
+    room = room_until(state, site, plan, state.now + job.believed) - state.now
+    return max(job.time_min, room // 60 * 60) if room < job.believed else job.believed
 
 
-@called_kernel
-def _last_that_matters(state, rules, jobs, nodes, partitions, member, queue, plan, last):
+@kernel
+def _last_that_matters(state, rules, jobs, site, use, plan, place, last, queue):
     """The place behind the last job, before the place `last`, that could start now by the plan so far, or needs its first reservation."""
-    while last > state.seen_to:
+    while last > place:
         job = jobs[queue[last - 1]]
-        if (job.reserved_start < 0 and not rules.starts_only) or could_start(state, nodes, member, plan, job):
+        if (job.reserved_start < 0 and not rules.starts_only) or _could_start(state, site, use, plan, job, length_of(job)):
             break
         last -= 1
     return last
 
 
 @kernel
-def _is_one_too_many(state, rules, part, of_user, of_user_in_partition, parts, job):
+def _is_one_too_many(state, rules, traffic, part, parts, job):
     """Whether a cycle has tried enough jobs of this one's user or partition."""
     if rules.most_of_user <= 0 and rules.most_of_partition <= 0 and rules.most_of_user_in_partition <= 0:
         return False
-    user, both = of_user[job.user], of_user_in_partition[job.user * parts + job.partition]
+    user, both = traffic.of_user[job.user], traffic.of_user_in_partition[job.user * parts + job.partition]
     if user.stamp != state.users_counted:
         user.stamp, user.count = state.users_counted, 0
     if both.stamp != state.users_counted:
@@ -420,56 +406,16 @@ def _is_one_too_many(state, rules, part, of_user, of_user_in_partition, parts, j
     return False
 
 
-@kernel
-def _plan_running(state, rules, jobs, running, slots, plan):
-    """When the running jobs give their nodes back; one that is overdue in a second, or after half of what its limit leaves it."""
-    state.releases = state.steps = 0
-    for i in range(state.running):
-        time = running[i].expected
-        if time <= state.now:
-            job = jobs[running[i].job]
-            left = (job.start + job.limit - state.now) // 2 if rules.soft and rules.half and job.time_min > 0 else 0
-            time = state.now + max(1, left)
-        _plan_started(state, jobs, slots, time, plan, running[i].job)
-
-
-@kernel
-def _plan_started(state, jobs, slots, time, plan, index):
-    """Add a job to those that will give their nodes back."""
-    procs = 0
-    for k in range(jobs[index].first, jobs[index].first + jobs[index].count):
-        procs += slots[k].procs
-    add_step(state, plan, time, procs)
-    i = state.releases
-    while i > 0 and plan.releases[i - 1].time > time:
-        plan.releases[i].time, plan.releases[i].job = plan.releases[i - 1].time, plan.releases[i - 1].job
-        i -= 1
-    plan.releases[i].time, plan.releases[i].job = time, index
-    state.releases += 1
-
-
 @called_kernel
-def _run(state, rules, jobs, nodes, limits, limits_of, events, running, slots, plan, index, start, limit):
-    """Start a job on the nodes that have been chosen for it; returns its place among the running ones."""
+def _run(state, rules, jobs, site, use, plan, traffic, index, start, limit):
+    """Start a job on the nodes that have been chosen for it."""
     job = jobs[index]
-    job.start, job.limit, job.first, job.count = start, limit, state.slots, state.chosen
+    job.start, job.limit = start, limit
     if rules.kill and limit < job.believed:
         job.runtime = min(job.runtime, limit)
-    for k in range(state.chosen):
-        chosen, slot = plan.chosen[k], slots[state.slots]
-        slot.node, slot.procs, slot.second = chosen.node, chosen.procs, chosen.second
-        nodes.free_procs[chosen.node] -= chosen.procs
-        nodes.free_second[chosen.node] -= chosen.second
-        state.slots += 1
-    count_towards_limits(jobs, limits, limits_of, index, 1)
-    push(events, state.events, start + job.runtime, state.started, index)
+    expected = start + (job.time_min if rules.soft and rules.half and job.time_min > 0 else limit)
+    start_use(state, job, index, site, use, plan, expected)
+    count_towards_limits(jobs, traffic.limits, traffic.limits_of, index, 1)
+    push(traffic.ends, state.events, start + job.runtime, state.started, index)
     state.events += 1
     state.started += 1
-    expected = start + (job.time_min if rules.soft and rules.half and job.time_min > 0 else limit)
-    i = state.running
-    while i > 0 and running[i - 1].expected > expected:
-        running[i] = running[i - 1]
-        i -= 1
-    running[i].expected, running[i].job = expected, index
-    state.running += 1
-    return i

@@ -1,16 +1,18 @@
-"""The data of the loop for Slurm's scheduling (loop.py): nodes one by one, what is planned on them, and who has used how much.
+"""The data of the loop for Slurm's scheduling (loop.py): what is free of the nodes over time, the plan, and who used how much.
 
-Everything is a record array with named fields, as in kernel/memory.py.
+Everything is a record array with named fields, as in kernel/memory.py; sets of nodes and numbers by node are bits, as bits.py says.
 """
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from walltime.engine.inputs import Nodes, Shares
-from walltime.engine.kernel.memory import ITEM, NEVER, RUN, _dtype, record, records
+from walltime.engine.kernel.memory import ITEM, NEVER, _dtype, record, records
+from walltime.engine.kernel.nodes.bits import WORD
 from walltime.engine.kernel.pools.memory import CHANGE, Lists, as_lists
 
 Array = np.ndarray
@@ -21,9 +23,9 @@ SLURM_JOB = _dtype(
     "pending follows think limit first count priority merit",
     {"merit": np.float64},
 )
-"""A job; the fields of memory.JOB and of `Wants`, and `pending`, how many jobs must end before it can wait,
-the one that it follows included; `limit`, that under which it
-runs; `first`, `count`: its nodes in `Slots`. `submit` becomes the time from which it waits, `runtime` that for which it runs."""
+"""A job; the fields of memory.JOB and of `Wants`, and `pending`, how many jobs must end before it can wait, the one that it follows
+included; `limit`, that under which it runs; `first`, `count`: its nodes in `Use.ranges`. `submit` becomes the time from which it waits,
+`runtime` that for which it runs."""
 
 SLURM_RULES = _dtype(
     "depth partition_depth interval defer backfill cycle window resolution most_tested most_of_user most_of_partition "
@@ -35,39 +37,60 @@ SLURM_RULES = _dtype(
 `starts_only`: whether nobody asks for `reserved_start`; `decay`: what use counts after a `period`."""
 
 SLURM_STATE = _dtype(
-    "now arrivals arriving started running events waiting next_change news news_for_all next_sum slots blocks planned releases "
-    "chosen stamp at_first begun no_room users_counted holds tested seen_to bounds free free_procs steps"
+    "now arrivals arriving started running overdue events waiting next_change news news_for_all next_sum came gone between at_first begun "
+    "no_room ranges most_ranges spare_rows planes procs_planes kinds closed users_counted tested planned blocks spare_sets ahead "
+    "bounds slack steps in_line gain gain_of_whole changed_until chosen"
 )
-"""`news`, `news_for_all`: whether something has happened since the last backfill cycle, the last full pass; `next_sum`: when use is summed
-up next; `slots`, `blocks`, `planned`, `releases`, `chosen`, `free`, `steps`: entries in use; `stamp`: the number of the cycle; `at_first`,
-`begun`, `no_room`: jobs that run at the beginning, whether they have been placed, and the number of one that has no room. `holds`: whether
-the plan of the last cycle still holds for the jobs that it tried: `tested` of the first `seen_to` of the queue; `bounds`: how many of
-`Plan.bounds` are in use; `free_procs`: processors of the machine that are free now."""
+"""`arrivals`, `started`: jobs so far. `arriving`, `running`, `events`, `waiting`, `ranges`, `spare_rows`, `planned`, `blocks`,
+`spare_sets`, `bounds`, `steps`, `chosen`: entries in use. `overdue`: how many running jobs are planned to end later than at first.
 
-PARTITION = _dtype("closed tried tested reserved")
-"""A partition: whether it is closed, and the jobs tried, in this pass of the main scheduler; jobs tried and reservations made in this
-cycle of backfill."""
+`news`, `news_for_all`: whether something has happened since the last backfill cycle, the last full pass; `next_sum`: when use is summed
+up next; `came`, `gone`: whether a job came, or ended, at this event; `between`: whether the passes of this event are still to be made.
+`at_first`, `begun`, `no_room`: jobs that run at the beginning, whether they have been placed, and the number of one that has no room.
 
-SLOT = np.dtype([("node", np.int32), ("procs", np.int32), ("second", np.int32)])
-"""What a job has of a node."""
+`planes`: of what is free of each node, of which the first `procs_planes` are processors and the others the second resource; `kinds` of
+partitions; `most_ranges`: that the jobs that run at the same time can have; `closed`: whether the main scheduler has
+closed nodes; `users_counted`: the number of the cycle; `tested`: jobs that it has tried.
 
-BLOCK = _dtype("begin end first count")
-"""Nodes that are kept free in [begin, end): for a waiting job, or in an outage; their numbers are in `Plan.nodes`."""
+The plan (plan.py): `ahead`, blocks of the jobs before the one that is considered; `slack`: what the last search has found out, as in
+PROSPECT; `in_line`: how many blocks the time line has; `gain`, `gain_of_whole`, `changed_until`: what has become of the machine since the
+last cycle."""
 
-OUT = _dtype("begin end phase first count")
-"""An outage; `phase`: 0 unknown, 1 known or begun; its nodes are in `SlurmMemory.out_nodes`."""
+PARTITION = _dtype("kind members size first_stretch last_stretch closed tried tested reserved")
+"""A partition: the `kind` of its set of nodes, and that set's row, `members`; the processors of each of them
+(`size`) if all have the same, else 0, and where its stretches are; whether it is closed, and the jobs tried, in this pass of the main
+scheduler; jobs tried and reservations made in this cycle of backfill."""
 
-RELEASE = _dtype("time job")
-STRETCH = _dtype("first last nodes procs second")
-"""Consecutive usable nodes of a partition, by their places in it, and what they have together."""
+STRETCH = _dtype("place node end")
+"""Nodes [node, end) that are consecutive in a partition, of which the first is at this place of the partition's list."""
 
-BOUND = _dtype("partition procs nodes second each whole length time")
-"""What a job of this cycle has asked for, and the earliest time at which it could have it; a job that asks for more cannot have it
-sooner, since within a cycle nothing becomes free."""
+RANGE = np.dtype([("node", np.int32), ("count", np.int32), ("procs", np.int32), ("second", np.int32)])
+"""Consecutive nodes, and what a job has of each of them."""
+
+RUNNING = _dtype("release expected job row")
+"""A running job: when the plan has its nodes back, later than it was `expected` to end if that has passed; `row`: of `Use.free`."""
+
+OUT = _dtype("begin end phase row")
+"""An outage; `phase`: 0 unknown, 1 known or begun; `row`: the set of its nodes."""
+
+PROSPECT = _dtype("considered begin slack gained whole unsettled promised")
+"""What a job that waits was found to have ahead of it, the last time that it was tried.
+
+`considered`: 0 if it was passed over, and the rest says nothing. `begin`: it could start no earlier, whatever the jobs behind it do; if it
+is `promised` nodes, they are kept for it from then. `slack`: as long as fewer processors than that have become free for it (`gained`, which
+counts whole nodes if it needs such, `whole`), it still could not start earlier. `unsettled`: before this time something has changed
+since, so that a reservation that begins earlier must be looked at again."""
+
+BLOCK = _dtype("begin keeps_from end first_word last_word row")
+"""Nodes that are kept free in [keeps_from, end) for a job that is to start at `begin`: the row of their set, and its words."""
+
+BOUND = _dtype("kind procs nodes second each whole length time blocks slack gained")
+"""What a job has asked for, and a time before which it cannot have it, after so many blocks of jobs before it; `slack` and `gained` as in
+PROSPECT. A job behind that asks for more cannot have it sooner, since blocks only take."""
 BOUNDS = 64
 
-STEP = _dtype("time sum")
-"""How many more processors than now are free on the whole machine from a time on; of steps at the same time the last one says."""
+RUN = _dtype("place end nodes procs second")
+"""Consecutive usable nodes of a partition, by their places in it, and what they have together."""
 
 COUNTED = np.dtype([("stamp", np.int64), ("count", np.int64)])
 
@@ -75,46 +98,69 @@ LEAF = _dtype("parent leaf shares used rank new", {"used": np.float64, "rank": n
 """An account or user: processor-seconds `used`, decayed, and `new` since the last sum; `rank`: the fair-share factor."""
 
 
-class NodeStates(NamedTuple):
-    """Nodes: what each has, what is free, and whether a blocked job has closed it."""
-
-    procs: Array
-    second: Array
-    free_procs: Array
-    free_second: Array
-    closed: Array
+USABLE, CLOSED, CAPACITY = 0, 1, 2
+"""Rows of `Site.sets`: the nodes that a job can use, those that the main scheduler has closed, and the first plane of what each has."""
 
 
-class Seen(NamedTuple):
-    """Nodes as a job sees them at some time: what is free then, and by how many blocks they are kept for others."""
+class Site(NamedTuple):
+    """The machine.
 
-    procs: Array
-    second: Array
-    blocked: Array
-
-
-class Plan(NamedTuple):
-    """What a pass works with: blocks and their order by begin and by end; when running jobs give their nodes back; scratch.
-
-    `free`: the nodes of which something was free when the cycle began; `kept_from`: for each node, when its first block begins;
-    `steps`: what running jobs give back and blocks keep, added up in order of time.
+    `sets`: all sets of nodes, shape (rows, words): scratch, the planes of the processors and of the second resource of each node, the sets
+    of partitions, by kind, those of outages, and those that are kept for jobs.
     """
 
-    blocks: Records
-    by_begin: Array
-    by_end: Array
-    nodes: Array
-    releases: Records
-    seen: Seen
-    usable: Array
+    partitions: Records
+    stretches: Records
+    outages: Records
+    sets: Array
+
+
+class Use(NamedTuple):
+    """Who has which nodes, and what is free of them over time if nobody starts.
+
+    `running`: in order of release. `free`: planes of what is free of each node, shape (rows, planes, words): row 0 now, the row of a
+    running job from its release on. `totals`: what is free then, shape (rows, columns): processors by kind of partition, then units of the
+    second resource by kind, if there are any. `gives`: what the job of a row gives back, by the same columns; `spare`: rows not in use.
+    `ranges`: what each job has had.
+    """
+
+    running: Records
+    free: Array
+    totals: Array
+    gives: Array
+    spare: Array
+    ranges: Records
+
+
+class Line(NamedTuple):
+    """What is free at most over time: the `times` of steps, int64 s, and `sums` from each on, shape (columns, steps)."""
+
+    times: Array
+    sums: Array
+
+
+class Choice(NamedTuple):
+    """Nodes that are chosen for a job, as ranges; `runs`, `heap`: scratch."""
+
     chosen: Records
     runs: Records
     heap: Records
-    mine: Array
+
+
+class Plan(NamedTuple):
+    """The plan of backfill (plan.py).
+
+    `prospects`: of the first jobs of the queue, in its order; `blocks`: in that order, too; `spare_sets`: rows of `Site.sets` that are not
+    in use; `amounts`: what is free of the block of such a row when it begins, by the columns of `Use.totals`. `bounds`: left by these jobs.
+    """
+
+    prospects: Records
+    blocks: Records
+    spare_sets: Array
+    amounts: Array
     bounds: Records
-    steps: Records
-    free: Array
-    kept_from: Array
+    line: Line
+    choice: Choice
 
 
 class Tree(NamedTuple):
@@ -127,101 +173,169 @@ class Tree(NamedTuple):
     sums: Array
 
 
+class Traffic(NamedTuple):
+    """Jobs on their way.
+
+    Those that run `at_first`, heaps of `arrivals` and of `ends`, the `queue`; who follows whom, what limits them, and what counts for their
+    priorities; and `changes` of outages.
+    """
+
+    at_first: Array
+    arrivals: Records
+    ends: Records
+    queue: Array
+    followers: Lists
+    limits: Records
+    limits_of: Lists
+    tree: Tree
+    of_user: Records
+    of_user_in_partition: Records
+    changes: Records
+
+
 class SlurmMemory(NamedTuple):
-    """All data of one simulation; `member`: whether a partition has a node, uint8, shape (partitions, nodes)."""
+    """All data of one simulation."""
 
     state: Records
     rules: Records
     jobs: Records
-    nodes: NodeStates
-    partitions: Records
-    nodes_of: Lists
-    member: Array
-    outs: Records
-    out_nodes: Array
-    changes: Records
-    limits: Records
-    limits_of: Lists
-    followers: Lists
-    first: Array
-    arrivals: Records
-    events: Records
-    running: Records
-    queue: Array
-    slots: Records
+    site: Site
+    use: Use
     plan: Plan
-    tree: Tree
-    of_user: Records
-    of_user_in_partition: Records
+    traffic: Traffic
 
 
 def new_slurm_memory(
     rules: Records, jobs: Records, machine: Nodes, limits: Records, limits_of: Lists, followers: Lists, shares: Shares, users: int
 ) -> SlurmMemory:
     """Memory before the first event."""
-    count, size, parts = len(jobs), len(machine.procs), len(machine.partitions)
-    procs, second = (np.array(own, np.int64) for own in (machine.procs, machine.second))
-    member = np.zeros((parts, size), np.uint8)
-    for p, own in enumerate(machine.partitions):
-        member[p, own] = 1
-    outs, changes = records(OUT, len(machine.outages)), []
-    out_nodes: list[int] = []
-    for k, (away, begin, end, known) in enumerate(machine.outages):
-        outs[k].begin, outs[k].end, outs[k].first, outs[k].count = begin, end, len(out_nodes), len(away)
-        out_nodes += list(away)
-        changes += [(time, k, phase) for time, phase in ((min(known, begin), 1), (begin, 1), (end, 0)) if time < NEVER]
-    changes.sort()
-    change = records(CHANGE, len(changes))
-    for k, (time, out, phase) in enumerate(changes):
-        change[k].time, change[k].outage, change[k].phase = time, out, phase
-    widest = np.array([len(own) for own in machine.partitions] or [0])[jobs["partition"]] if count else np.zeros(0, np.int64)
+    count, parts = len(jobs), len(machine.partitions)
     tested = min(count, int(rules.most_tested)) if rules.backfill else 0
-    planned = tested * size + len(out_nodes)
-    blocks = tested + len(outs)
+    site, changes, kinds = _new_site(machine, tested)
+    words, columns = site.sets.shape[1], len(kinds) * (1 + bool(machine.second.any()))
+    state = record(SLURM_STATE, next_sum=rules.period, steps=1, spare_sets=tested + 1, kinds=len(kinds))
+    state.procs_planes, state.planes = _bits(machine.procs), _bits(machine.procs) + _bits(machine.second)
+    state.most_ranges = min(int(machine.procs.sum() + machine.second.sum()), int((jobs.procs + jobs.second).sum()))
+    use = Use(
+        running=records(RUNNING, 0),
+        free=np.zeros((1, int(state.planes), words), np.int64),
+        totals=np.zeros((1, columns), np.int64),
+        gives=np.zeros((1, columns), np.int64),
+        spare=np.zeros(0, np.int64),
+        ranges=np.empty(0, RANGE).view(np.recarray),
+    )
+    use.free[0] = site.sets[CAPACITY : CAPACITY + int(state.planes)]
+    for k, own in enumerate(kinds):
+        use.totals[0, k :: len(kinds)] = [machine.procs[own].sum(), machine.second[own].sum()][: columns // len(kinds)]
+    steps = count + 2 * tested + 8
+    line = Line(np.zeros(steps, np.int64), np.zeros((columns, steps), np.int64))
+    line.times[:1], line.sums[:, 0] = np.iinfo(np.int64).min, use.totals[0]
+    nodes = len(machine.procs)
+    plan = Plan(
+        prospects=records(PROSPECT, count if len(limits) and tested else tested),  # jobs over a limit do not count as tested
+        blocks=records(BLOCK, tested + 1),
+        spare_sets=np.arange(len(site.sets) - tested - 1, len(site.sets)),
+        amounts=np.zeros((len(site.sets), columns), np.int64),
+        bounds=records(BOUND, BOUNDS),
+        line=line,
+        choice=Choice(np.zeros(nodes, RANGE).view(np.recarray), records(RUN, nodes), records(ITEM, nodes)),
+    )
+    traffic = Traffic(
+        at_first=np.zeros(count, np.int64),
+        arrivals=records(ITEM, count),
+        ends=records(ITEM, count),
+        queue=np.zeros(count, np.int64),
+        followers=followers,
+        limits=limits,
+        limits_of=limits_of,
+        tree=_new_tree(shares),
+        of_user=np.zeros(users, COUNTED).view(np.recarray),
+        of_user_in_partition=np.zeros(users * parts, COUNTED).view(np.recarray),
+        changes=changes,
+    )
+    return SlurmMemory(state, rules, jobs, site, use, plan, traffic)
+
+
+def with_room(memory: SlurmMemory, rows: int, ranges: int) -> SlurmMemory:
+    """The same memory with room for at least so many more running jobs, and so many more ranges."""
+    state, use = memory.state, memory.use
+    if state.spare_rows < rows:
+        before, after = len(use.running), len(use.running) + max(len(use.running), rows)
+        running, spare = records(RUNNING, after), np.zeros(after, np.int64)
+        running[:before] = use.running
+        new = np.arange(after, before, -1)  # the lowest rows are used first
+        spare[: len(new)], spare[len(new) : len(new) + state.spare_rows] = new, use.spare[: state.spare_rows]
+        tables = [np.empty((after + 1, *table.shape[1:]), np.int64) for table in (use.free, use.totals, use.gives)]
+        for table, old in zip(tables, (use.free, use.totals, use.gives), strict=True):
+            table[: before + 1] = old
+        state.spare_rows += len(new)
+        use = use._replace(running=running, spare=spare, free=tables[0], totals=tables[1], gives=tables[2])
+    if len(use.ranges) - state.ranges < ranges:
+        more = np.empty(len(use.ranges) + max(len(use.ranges), ranges), RANGE).view(np.recarray)
+        more[: state.ranges] = use.ranges[: state.ranges]
+        use = use._replace(ranges=more)
+    return memory._replace(use=use)
+
+
+def _new_site(machine: Nodes, tested: int) -> tuple[Site, Records, list[Array]]:
+    """The machine with no outage begun, the changes of outages, and which nodes partitions of each kind have."""
+    words = -(-len(machine.procs) // WORD)
+    stretches: list[tuple[int, int, int]] = []
+    partitions = records(PARTITION, len(machine.partitions))
+    kinds: list[Array] = []
+    for part, own in zip(partitions, machine.partitions, strict=True):
+        nodes = np.asarray(own, np.int64)
+        edges = np.concatenate([[0], np.flatnonzero(np.diff(nodes) != 1) + 1, [len(nodes)]]).tolist()
+        part.first_stretch = len(stretches)
+        stretches += [(a, int(nodes[a]), int(nodes[a]) + b - a) for a, b in itertools.pairwise(edges) if a < b]
+        part.last_stretch = len(stretches)
+        sizes, members = np.unique(machine.procs[nodes]), np.sort(nodes)
+        part.size = sizes[0] if len(sizes) == 1 else 0
+        same = [k for k, other in enumerate(kinds) if np.array_equal(other, members)]
+        part.kind = same[0] if same else len(kinds)
+        kinds += [] if same else [members]
+    sets = [np.zeros((2, words), np.int64), _planes(machine.procs, words), _planes(machine.second, words)]
+    first = sum(map(len, sets))
+    partitions.members = first + partitions.kind
+    outages, changes = records(OUT, len(machine.outages)), []
+    outages.row = first + len(kinds) + np.arange(len(outages))
+    for k, (_, begin, end, known) in enumerate(machine.outages):
+        outages[k].begin, outages[k].end = begin, end
+        changes += [(time, k, phase) for time, phase in ((min(known, begin), 1), (begin, 1), (end, 0)) if time < NEVER]
+    sets += [_as_set(np.array(nodes, np.int64), words)[None] for nodes in (*kinds, *(away for away, *_ in machine.outages))]
+    table, change = records(STRETCH, len(stretches)), records(CHANGE, len(changes))
+    for k, (place, node, end) in enumerate(stretches):
+        table[k].place, table[k].node, table[k].end = place, node, end
+    for k, (time, out, phase) in enumerate(sorted(changes)):
+        change[k].time, change[k].outage, change[k].phase = time, out, phase
+    site = Site(partitions, table, outages, np.concatenate([*sets, np.zeros((tested + 1, words), np.int64)]))
+    return site, change, kinds
+
+
+def _as_set(nodes: Array, words: int) -> Array:
+    """The set of these nodes, int64 words."""
+    bits = np.zeros(words * WORD, np.uint8)
+    bits[nodes] = 1
+    return np.packbits(bits, bitorder="little").view(np.int64)
+
+
+def _bits(numbers: Array) -> int:
+    """How many bits the largest of these numbers has."""
+    return int(max(numbers, default=0)).bit_length()
+
+
+def _planes(numbers: Array, words: int) -> Array:
+    """Numbers by node as planes, int64, shape (bits of the largest, words)."""
+    planes = [_as_set(np.flatnonzero((numbers >> k) & 1), words) for k in range(_bits(numbers))]
+    return np.array(planes, np.int64).reshape(len(planes), words)
+
+
+def _new_tree(shares: Shares) -> Tree:
+    """The tree before anything has been used."""
     tree = records(LEAF, len(shares.parent))
     tree.parent, tree.shares, tree.leaf = shares.parent, shares.shares, shares.leaf
     children: list[list[int]] = [[] for _ in tree]
     for k in range(1, len(tree)):
         children[shares.parent[k]].append(k)
     below = as_lists(children)
-    return SlurmMemory(
-        state=record(SLURM_STATE, next_sum=rules.period),
-        rules=rules,
-        jobs=jobs,
-        nodes=NodeStates(procs, second, procs.copy(), second.copy(), np.zeros(size, np.int64)),
-        partitions=records(PARTITION, parts),
-        nodes_of=as_lists([list(own) for own in machine.partitions]),
-        member=member,
-        outs=outs,
-        out_nodes=np.array(out_nodes, np.int32),
-        changes=change,
-        limits=limits,
-        limits_of=limits_of,
-        followers=followers,
-        first=np.zeros(count, np.int64),
-        arrivals=records(ITEM, count),
-        events=records(ITEM, count),
-        running=records(RUN, count),
-        queue=np.zeros(count, np.int64),
-        slots=np.empty(int(np.minimum(jobs.procs + jobs.second, widest).sum()), SLOT).view(np.recarray),
-        plan=Plan(
-            blocks=records(BLOCK, blocks),
-            by_begin=np.zeros(blocks, np.int64),
-            by_end=np.zeros(blocks, np.int64),
-            nodes=np.empty(planned, np.int32),
-            releases=records(RELEASE, count),
-            seen=Seen(*(np.zeros(size, np.int64) for _ in Seen._fields)),
-            usable=np.zeros(size, np.uint8),
-            chosen=np.zeros(size, SLOT).view(np.recarray),
-            runs=records(STRETCH, size),
-            heap=records(ITEM, size),
-            mine=np.zeros(size, np.int64),
-            bounds=records(BOUND, BOUNDS),
-            steps=records(STEP, count + 2 * tested),
-            free=np.zeros(size, np.int64),
-            kept_from=np.zeros(size, np.int64),
-        ),
-        tree=Tree(tree, below, below.items.copy(), np.zeros((len(tree) + 1, 2), np.int64), np.zeros(len(tree))),
-        of_user=np.zeros(users, COUNTED).view(np.recarray),
-        of_user_in_partition=np.zeros(users * parts, COUNTED).view(np.recarray),
-    )
+    return Tree(tree, below, below.items.copy(), np.zeros((len(tree) + 1, 2), np.int64), np.zeros(len(tree)))

@@ -1,0 +1,139 @@
+"""Sets of nodes, and numbers by node, as bits: 64 nodes to a word.
+
+A set is an array of int64 words; node n is bit n % 64 of word n // 64. Small numbers by node, such as its free processors, are *planes*:
+an array of shape (planes, words), whose plane k has bit k of every node's number. So a sum over a set is a count of bits for each plane,
+and adding to the numbers of many nodes is done as on paper, with carries. What one job has of its nodes are *ranges*: records with the
+fields `node`, `count`, `procs` and `second`, for consecutive nodes of each of which it has the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+from numba.core import types
+from numba.extending import intrinsic
+
+from walltime.engine.kernel.jit import kernel
+
+WORD = 64
+"""Nodes to a word."""
+_config: Any = numba.config
+
+if _config.DISABLE_JIT:
+
+    def count_bits(word: Any) -> int:
+        """How many bits are set."""
+        return (int(word) & (2**WORD - 1)).bit_count()
+
+    def lowest_bit(word: Any) -> int:
+        """The place of the lowest bit that is set, of a word that is not 0."""
+        return (int(word) & -int(word)).bit_length() - 1
+
+else:
+
+    @intrinsic
+    def count_bits(context: Any, word: Any) -> Any:
+        """How many bits are set."""
+        return types.int64(types.int64), lambda context, builder, signature, arguments: builder.ctpop(arguments[0])
+
+    @intrinsic
+    def lowest_bit(context: Any, word: Any) -> Any:
+        """The place of the lowest bit that is set, of a word that is not 0."""
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return builder.cttz(arguments[0], context.get_constant(types.boolean, True))
+
+        return types.int64(types.int64), generate
+
+
+@kernel
+def ones(word, first, end):
+    """The bits of a word of a set that are those of the nodes [first, end)."""
+    above = max(first - word * WORD, 0)
+    below = end - word * WORD
+    bits = -1 << above
+    return bits if below >= WORD else bits & ~(-1 << below)
+
+
+@kernel
+def words_of(first, end):
+    """The words of the nodes [first, end)."""
+    return range(first // WORD, (end - 1) // WORD + 1)
+
+
+@kernel
+def next_node(members, node, end, inside):
+    """The first node from `node` on that is in a set, or (`inside` 0) that is not; `end` if there is none before."""
+    flip = 0 if inside else -1
+    while node < end:
+        word = node // WORD
+        rest = (members[word] ^ flip) & (-1 << (node - word * WORD))
+        if rest != 0:
+            return min(word * WORD + lowest_bit(rest), end)
+        node = (word + 1) * WORD
+    return end
+
+
+@kernel
+def number_of(planes, first_plane, last_plane, node):
+    """The number of one node, of which the planes from `first_plane` to before `last_plane` are the bits."""
+    number = 0
+    for k in range(first_plane, last_plane):
+        number += ((planes[k, node // WORD] >> (node % WORD)) & 1) << (k - first_plane)
+    return number
+
+
+@kernel
+def total_of(planes, first_plane, last_plane, members):
+    """The sum of the numbers of the nodes in a set."""
+    total = 0
+    for k in range(first_plane, last_plane):
+        count = 0
+        for w in range(len(members)):
+            count += count_bits(planes[k, w] & members[w])
+        total += count << (k - first_plane)
+    return total
+
+
+@kernel
+def total_between(planes, first_plane, last_plane, first, end):
+    """The sum of the numbers of the nodes [first, end)."""
+    total = 0
+    for k in range(first_plane, last_plane):
+        count = 0
+        for w in words_of(first, end):
+            count += count_bits(planes[k, w] & ones(w, first, end))
+        total += count << (k - first_plane)
+    return total
+
+
+@kernel
+def count_between(members, first, end):
+    """How many of the nodes [first, end) are in a set."""
+    count = 0
+    for w in words_of(first, end):
+        count += count_bits(members[w] & ones(w, first, end))
+    return count
+
+
+@kernel
+def add_in_planes(planes, first_plane, last_plane, word, bits, number, sign):
+    """Add a number to those of some nodes of a word (1), or subtract it (-1)."""
+    carry = 0
+    for k in range(first_plane, last_plane):
+        old, other = planes[k, word], bits if (number >> (k - first_plane)) & 1 else 0
+        planes[k, word] = old ^ other ^ carry
+        if sign < 0:
+            old = ~old
+        carry = (old & (other | carry)) | (other & carry)
+
+
+@kernel
+def mark(members, ranges, count):
+    """Make a set of the nodes of the first so many ranges."""
+    for w in range(len(members)):
+        members[w] = 0
+    for r in range(count):
+        for w in words_of(ranges[r].node, ranges[r].node + ranges[r].count):
+            members[w] |= ones(w, ranges[r].node, ranges[r].node + ranges[r].count)

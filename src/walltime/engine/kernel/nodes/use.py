@@ -1,0 +1,142 @@
+"""Who has which nodes, and what is free of them over time, if running jobs give them back as planned and nobody else starts: `Use`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from walltime.engine.kernel.jit import called_kernel, kernel
+from walltime.engine.kernel.nodes.bits import add_in_planes, count_between, ones, total_between, words_of
+from walltime.engine.kernel.nodes.memory import CAPACITY
+from walltime.engine.kernel.nodes.plan import LESS, MORE, add_to_line, note_change
+
+NOW = np.int64(-1)
+"""In place of a running job: what is free now, before the release of the first."""
+
+
+@called_kernel
+def start_use(state, job, index, site, use, plan, expected):
+    """A job that is expected to end then gets the nodes that have been chosen for it."""
+    running, place = use.running, state.running
+    job.first, job.count = state.ranges, state.chosen
+    for k in range(state.chosen):
+        use.ranges[state.ranges + k] = plan.choice.chosen[k]
+    state.ranges += state.chosen
+    state.spare_rows -= 1
+    row = use.spare[state.spare_rows]
+    while place > 0 and running[place - 1].release > expected:
+        running[place] = running[place - 1]
+        place -= 1
+    one = running[place]
+    one.release = one.expected = expected
+    one.job, one.row = index, row
+    state.running += 1
+    _copy_row(use, 0 if place == 0 else running[place - 1].row, row)
+    _count_gives(state, site, use, job, row)
+    _change(state, use, job, row, NOW, place, LESS)
+    add_to_line(state, plan.line, use.gives[row], LESS, plan.line.times[0], expected)
+    note_change(state, 0, 0, expected)
+
+
+@called_kernel
+def end_use(state, job, index, site, use, plan):
+    """A job gives back what it has, maybe earlier than planned."""
+    running, place = use.running, 0
+    while running[place].job != index:
+        place += 1
+    row, release = running[place].row, running[place].release
+    state.overdue -= release > running[place].expected
+    _change(state, use, job, row, NOW, place, MORE)
+    state.running -= 1
+    for k in range(place, state.running):
+        running[k] = running[k + 1]
+    use.spare[state.spare_rows] = row
+    state.spare_rows += 1
+    if release > state.now:
+        add_to_line(state, plan.line, use.gives[row], MORE, plan.line.times[0], release)
+        gain = 0
+        for k in range(state.kinds):
+            gain = max(gain, use.gives[row, k])
+        note_change(state, gain, _whole_nodes(state, site, use.ranges, job), release)
+
+
+@kernel
+def is_any_overdue(state, use):
+    """Whether a job runs longer than planned."""
+    return state.overdue > 0 or (state.running > 0 and use.running[0].expected <= state.now)
+
+
+@called_kernel
+def move_overdue(state, rules, jobs, use, plan):
+    """Running jobs that are overdue are planned to end in a second, or after half of what their limit leaves them."""
+    running, place = use.running, 0
+    while place < (state.running if is_any_overdue(state, use) else 0):
+        one = running[place]
+        job = jobs[one.job]
+        left = (job.start + job.limit - state.now) // 2 if rules.soft and rules.half and job.time_min > 0 else 0
+        release = state.now + max(1, left)
+        if one.expected > state.now or one.release >= release:
+            place += 1
+            continue
+        state.overdue += one.release == one.expected
+        before, expected, index, row = one.release, one.expected, one.job, one.row
+        to = place
+        while to + 1 < state.running and running[to + 1].release <= release:
+            running[to] = running[to + 1]
+            to += 1
+        moved = running[to]
+        moved.release, moved.expected, moved.job, moved.row = release, expected, index, row
+        if to > place:
+            _copy_row(use, running[to - 1].row, row)
+        _change(state, use, job, row, place, to, LESS)
+        add_to_line(state, plan.line, use.gives[row], LESS, before, release)
+        note_change(state, 0, 0, release)
+
+
+@kernel
+def _copy_row(use, source, target):
+    for k in range(use.free.shape[1]):
+        for w in range(use.free.shape[2]):
+            use.free[target, k, w] = use.free[source, k, w]
+    for c in range(use.totals.shape[1]):
+        use.totals[target, c] = use.totals[source, c]
+
+
+@called_kernel
+def _change(state, use, job, row, first, end, sign):
+    """Let the job of a row have ended (1) or still run (-1) at the releases of `running[first:end]`, where number NOW is now."""
+    for k in range(first, end):
+        other = 0 if k < 0 else use.running[k].row
+        for c in range(use.totals.shape[1]):
+            use.totals[other, c] += sign * use.gives[row, c]
+        for r in range(job.first, job.first + job.count):
+            node, node_end = use.ranges[r].node, use.ranges[r].node + use.ranges[r].count
+            for w in words_of(node, node_end):
+                bits = ones(w, node, node_end)
+                if state.planes == 1:
+                    use.free[other, 0, w] ^= bits
+                else:
+                    add_in_planes(use.free[other], 0, state.procs_planes, w, bits, use.ranges[r].procs, sign)
+                    add_in_planes(use.free[other], state.procs_planes, state.planes, w, bits, use.ranges[r].second, sign)
+
+
+@kernel
+def _count_gives(state, site, use, job, row):
+    """Sum up what a job has, by the columns of `Use.totals`."""
+    kinds, first = state.kinds, CAPACITY + state.planes
+    for c in range(use.gives.shape[1]):
+        use.gives[row, c] = 0
+    for r in range(job.first, job.first + job.count):
+        for k in range(kinds):
+            count = count_between(site.sets[first + k], use.ranges[r].node, use.ranges[r].node + use.ranges[r].count)
+            use.gives[row, k] += count * use.ranges[r].procs
+            if use.gives.shape[1] > kinds:
+                use.gives[row, kinds + k] += count * use.ranges[r].second
+
+
+@kernel
+def _whole_nodes(state, site, ranges, job):
+    """The processors of all nodes of a job, whatever it uses of them."""
+    total, capacity = 0, site.sets[CAPACITY : CAPACITY + state.procs_planes]
+    for r in range(job.first, job.first + job.count):
+        total += total_between(capacity, 0, state.procs_planes, ranges[r].node, ranges[r].node + ranges[r].count)
+    return total
