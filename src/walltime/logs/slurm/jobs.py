@@ -81,15 +81,16 @@ class Steps:
 class SlurmJobs:
     """Records of jobs; all arrays int64 with an entry per record, -1 unknown.
 
-    `key`: a number of the job that its steps have too. `status`: see `walltime.logs.slurm.fields.STATES`. `requested`: s, NO_LIMIT for
-    none. `asked`: s, limit of the command line of jobs with `--time-min`. `requeued`: bool. `columns`: others, by the name in the log.
+    `key`: a number of the job that its steps have too. `requested`: s, NO_LIMIT for none. `asked`: s, limit of the command line of jobs
+    with `--time-min`. `status`: see `walltime.logs.slurm.fields.STATES`. `requeued`, `local` (its times came as local time): bool.
+    `columns`: others, by the name in the log.
     """
 
-    key: Array
     submit: Local
     eligible: Local
     start: Local
     end: Local
+    key: Array
     elapsed: Array
     requested: Array
     asked: Array
@@ -97,26 +98,8 @@ class SlurmJobs:
     requeued: Array
     allocated: Array
     needed: Array
+    local: Array
     columns: Mapping[str, Array]
-
-    @classmethod
-    def of(cls, times: Mapping[str, Local], arrays: Mapping[str, Array]) -> SlurmJobs:
-        """The records in these arrays; those of the columns have `c:` before their names."""
-        return cls(
-            key=arrays["key"],
-            submit=times["submit"],
-            eligible=times["eligible"],
-            start=times["start"],
-            end=times["end"],
-            elapsed=arrays["elapsed"],
-            requested=arrays["requested"],
-            asked=arrays["asked"],
-            status=arrays["status"],
-            requeued=arrays["requeued"] == 1,
-            allocated=arrays["allocated"],
-            needed=arrays["needed"],
-            columns={name[2:]: values for name, values in arrays.items() if name.startswith("c:")},
-        )
 
 
 def slurm_log(
@@ -127,9 +110,8 @@ def slurm_log(
     names: Mapping[str, Sequence[str]],
     counts: Counts,
     bad_lines: Sequence[BadLine],
-    local_times: Array,
 ) -> SlurmLog:
-    """The log of the jobs that have ended; `local_times`: bool, records whose times came as local time."""
+    """The log of the jobs that have ended."""
     times, is_open = settle(jobs.submit, jobs.eligible, jobs.start, jobs.end, jobs.elapsed)
     submit, eligible, start, end = times.values()
     runtime = np.where(jobs.elapsed >= 0, jobs.elapsed, np.where((start >= 0) & (end >= start), end - start, MISSING))
@@ -163,7 +145,7 @@ def slurm_log(
         counts.add(HET_COMPONENT, (jobs.columns["het_job"] >= 0) & kept)
     counts.add(ELAPSED_DIFFERS, kept & (start >= 0) & (end >= 0) & (jobs.elapsed >= 0) & ~found & gap)
     if options.time_zone is None:
-        counts.add(ZONE_UNKNOWN, local_times & kept)
+        counts.add(ZONE_UNKNOWN, jobs.local & kept)
     ran = (start >= 0) | (runtime > 0)
     columns = dict(jobs.columns) | {
         "status": np.where(jobs.status >= 0, jobs.status, MISSING),
