@@ -129,8 +129,8 @@ def start_times(
         Path | None,
         typer.Option(
             "--ledger",
-            metavar="FILE",
-            help="Enter the predictions into this ledger, .sqlite or .db, and adjust the intervals by what became of earlier ones.",
+            metavar="FOLDER",
+            help="Enter the predictions into this ledger, and adjust the intervals by what became of earlier ones.",
             rich_help_panel=o.RUN,
         ),
     ] = None,
@@ -147,11 +147,11 @@ def start_times(
     from walltime.cli import common
     from walltime.provenance import version
     from walltime.report import start_times as told
-    from walltime.slurm import Ledger, read_snapshot, why
+    from walltime.slurm import PredictionLedger, read_snapshot, why
     from walltime.slurm import start_times as run
     from walltime.slurm.starts.start_times import why_not
 
-    for path, endings in ((report, (".html", ".htm")), (metrics, (".prom",)), (ledger, (".sqlite", ".db"))):
+    for path, endings in ((report, (".html", ".htm")), (metrics, (".prom",))):
         if path is not None:
             common.check_output(path, endings)
     found = read_snapshot(snapshot)
@@ -165,7 +165,7 @@ def start_times(
         return
     if job is not None and job not in [one.label for one in found.waiting]:
         raise PolicyError(why_not(found, job))
-    kept = None if ledger is None else Ledger(ledger, create=True)
+    kept = None if ledger is None else PredictionLedger(ledger, create=True)
     log, _ = reading.load(history, found.machine)
     factors = None if kept is None else kept.factors()
     with common.progress_bar(samples, "simulations") as progress:
@@ -206,11 +206,11 @@ def _try(found: Snapshot, log: Workload, texts: list[str], rules: dict[str, Any]
         result = try_jobs(found, log, texts, progress=progress, **rules)
     if as_json:
         events = {"machine": found.machine.name, "time": found.time} | rules | {"policy": result.policy}
-        tried = {"tried": [one.as_dict() for one in result.tried], "caveats": list(result.caveats)}
+        tried = {"trials": [one.as_dict() for one in result.trials], "caveats": list(result.caveats)}
         common.print_json(events | tried | {"version": version()})
         return
     common.print_text(f"{found.machine.name} at {clock(found.time)}, {rules['samples']:,} simulations under {result.policy}")
-    common.print_table("", TRY_COLUMNS, [try_row(one, found.time) for one in result.tried])
+    common.print_table("", TRY_COLUMNS, [try_row(one, found.time) for one in result.trials])
     common.print_caveats(result.caveats)
 
 
@@ -232,9 +232,9 @@ def score(
     from walltime.cli import common
     from walltime.provenance import version
     from walltime.report.start_times import SCORE_COLUMNS, score_row
-    from walltime.slurm import Ledger
+    from walltime.slurm import PredictionLedger
 
-    kept = Ledger(ledger)
+    kept = PredictionLedger(ledger)
     found = kept.score(None if history is None else reading.load(history)[0])
     if as_json:
         common.print_json(found.as_dict() | {"version": version()})

@@ -18,6 +18,7 @@ from walltime.slurm.starts.scores import DAY, LATEST, Factors, Outcome, Score, f
 from walltime.slurm.starts.start_times import StartTimes
 from walltime.workload import Workload
 
+NAME = "start-times.sqlite"
 VERSION = 1
 APPLICATION = 0x77616C6C
 """What SQLite calls the application id: "wall"."""
@@ -59,25 +60,26 @@ class Scorecard:
         }
 
 
-class Ledger:
-    """A file of predictions, an SQLite database that only its owner may read. Raises LogError for a file that is something else."""
+class PredictionLedger:
+    """A folder with a database of predictions that only its owner may read. Raises LogError for a file that is something else."""
 
-    def __init__(self, path: str | os.PathLike[str], create: bool = False):
-        self.path = Path(path)
+    def __init__(self, folder: str | os.PathLike[str], create: bool = False):
+        self.path = Path(folder) / NAME
         if not self.path.exists():
             if not create:
-                raise LogError(f"{printable(path)}: there is no such ledger; walltime slurm start-times makes one")
+                raise LogError(f"{printable(folder)}: there is no such ledger; walltime slurm start-times makes one")
             try:
+                self.path.parent.mkdir(mode=0o700, exist_ok=True)
                 os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             except OSError as error:
-                raise OutputError(f"{printable(path)}: cannot be written ({(error.strerror or str(error)).lower()})") from error
+                raise OutputError(f"{printable(self.path)}: cannot be written ({(error.strerror or str(error)).lower()})") from error
         with self._open() as database:
             kind, version = (database.execute(f"PRAGMA {what}").fetchone()[0] for what in ("application_id", "user_version"))
             tables = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
             if not tables and create and not kind:
                 database.executescript(f"BEGIN;{_TABLES}PRAGMA application_id={APPLICATION};PRAGMA user_version={VERSION};COMMIT;")
             elif kind != APPLICATION or version != VERSION:
-                raise LogError(f"{printable(path)}: is no ledger of version {VERSION}; name one that walltime slurm start-times made")
+                raise LogError(f"{printable(self.path)}: is no ledger of version {VERSION}; name one that walltime slurm start-times made")
 
     def add(self, found: StartTimes) -> int:
         """Enter the predictions, as they were simulated; those of the same snapshot are replaced. Returns how many."""
@@ -161,7 +163,7 @@ class Ledger:
             with closing(sqlite3.connect(self.path, timeout=30)) as database:
                 yield database
         except sqlite3.Error as error:
-            raise LogError(f"{printable(self.path)}: cannot be used as a ledger ({error}); name another file") from error
+            raise LogError(f"{printable(self.path)}: cannot be used as a ledger ({error}); name another folder") from error
 
 
 def _ahead(time: float) -> float | None:
