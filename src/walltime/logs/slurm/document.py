@@ -53,7 +53,7 @@ def _state(job: Mapping[str, Any]) -> str:
 
 def _resources(entries: Any, name: str, processors: str) -> str:
     """Processors, memory and GPUs of a list of trackable resources, as sacct's text has them; `processors`: where the list has none."""
-    found = {"cpu": processors} if processors else {}
+    counts = {"cpu": processors} if processors else {}
     gpus = 0
     for entry in elements(entries, name):
         one = members(entry, name)
@@ -61,14 +61,14 @@ def _resources(entries: Any, name: str, processors: str) -> str:
         if not count:
             continue
         if kind in ("cpu", "mem"):
-            found[str(kind)] = count + "M" * (kind == "mem")
+            counts[str(kind)] = count + "M" * (kind == "mem")
         elif kind == "gres" and of == "gpu":
-            found["gres/gpu"] = count
+            counts["gres/gpu"] = count
         elif kind == "gres" and of.startswith("gpu:"):
             gpus += int(count)
-    if gpus and "gres/gpu" not in found:
-        found["gres/gpu"] = str(gpus)
-    return ",".join(f"{name}={count}" for name, count in found.items())
+    if gpus and "gres/gpu" not in counts:
+        counts["gres/gpu"] = str(gpus)
+    return ",".join(f"{name}={count}" for name, count in counts.items())
 
 
 def _row(job: Mapping[str, Any]) -> dict[str, str]:

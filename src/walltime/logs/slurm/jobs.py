@@ -17,6 +17,8 @@ from walltime.logs.rules import Rule
 from walltime.logs.slurm.fields import CANCELLED, COMPLETED, OTHER, PENDING, RUNNING
 from walltime.workload import MISSING
 
+__all__ = ["RULES", "STEP", "TEXT_COLUMNS", "SlurmJobs", "SlurmLog", "Steps", "slurm_log"]
+
 Array = np.ndarray
 
 STEP = Rule("step", "drop", "A step of a job, such as `12.batch` or `12.0`; the job has its own record.")
@@ -126,10 +128,10 @@ def slurm_log(
     drop(PART_OF_RESIZED, jobs.status == OTHER)
     cancelled = jobs.status == CANCELLED
     lost = kept & (start < 0) & ~cancelled & (jobs.status != MISSING)
-    start, runtime, found = _from_steps(lost, jobs, steps, submit, end, start, runtime)
-    counts.add(START_FROM_STEP, found)
-    drop(NEVER_STARTED, lost & ~found & (jobs.status != COMPLETED) & (runtime <= 0))
-    drop(LOST_START, lost & ~found & (runtime <= 0))
+    start, runtime, of_steps = _from_steps(lost, jobs, steps, submit, end, start, runtime)
+    counts.add(START_FROM_STEP, of_steps)
+    drop(NEVER_STARTED, lost & ~of_steps & (jobs.status != COMPLETED) & (runtime <= 0))
+    drop(LOST_START, lost & ~of_steps & (runtime <= 0))
     runtime = np.where(cancelled & (start < 0), 0, runtime)
     if not kept.any():
         raise LogError(nothing_left(file, counts, bad_lines))
@@ -143,7 +145,7 @@ def slurm_log(
     counts.add(REQUEUED, jobs.requeued & kept)
     if "het_job" in jobs.columns:
         counts.add(HET_COMPONENT, (jobs.columns["het_job"] >= 0) & kept)
-    counts.add(ELAPSED_DIFFERS, kept & (start >= 0) & (end >= 0) & (jobs.elapsed >= 0) & ~found & gap)
+    counts.add(ELAPSED_DIFFERS, kept & (start >= 0) & (end >= 0) & (jobs.elapsed >= 0) & ~of_steps & gap)
     if options.time_zone is None:
         counts.add(ZONE_UNKNOWN, jobs.local & kept)
     ran = (start >= 0) | (runtime > 0)
@@ -172,9 +174,9 @@ def _from_steps(
     lost: Array, jobs: SlurmJobs, steps: Steps, submit: Array, end: Array, start: Array, runtime: Array
 ) -> tuple[Array, Array, Array]:
     """Starts and runtimes, those that were lost taken from batch steps, and for which jobs they were found."""
-    found = np.zeros(len(lost), bool)
+    of_steps = np.zeros(len(lost), bool)
     if not lost.any() or not len(steps.job):
-        return start, runtime, found
+        return start, runtime, of_steps
     start, runtime = start.copy(), runtime.copy()
     order = np.argsort(steps.job, kind="stable")
     by_job = steps.job[order]
@@ -183,6 +185,6 @@ def _from_steps(
         for place in order[low:high]:
             begin, spent = int(steps.start[place]), int(steps.elapsed[place])
             if begin >= submit[row] and spent >= 0 and (end[row] < 0 or begin + spent <= end[row] + 1):
-                start[row], runtime[row], found[row] = begin, spent, True
+                start[row], runtime[row], of_steps[row] = begin, spent, True
                 break
-    return start, runtime, found
+    return start, runtime, of_steps

@@ -18,6 +18,8 @@ from walltime.slurm.starts.scores import DAY, LATEST, Factors, Outcome, Score, f
 from walltime.slurm.starts.start_times import StartTimes
 from walltime.workload import Workload
 
+__all__ = ["NAME", "PredictionLedger", "Scorecard"]
+
 NAME = "start-times.sqlite"
 VERSION = 1
 APPLICATION = 0x77616C6C
@@ -81,15 +83,15 @@ class PredictionLedger:
             elif kind != APPLICATION or version != VERSION:
                 raise LogError(f"{printable(self.path)}: is no ledger of version {VERSION}; name one that walltime slurm start-times made")
 
-    def add(self, found: StartTimes) -> int:
+    def add(self, predictions: StartTimes) -> int:
         """Enter the predictions, as they were simulated; those of the same snapshot are replaced. Returns how many."""
-        now = found.snapshot.time
+        now = predictions.snapshot.time
         rows = []
-        for one, raw in zip(found.jobs, found.simulated.T.tolist(), strict=True):
+        for one, raw in zip(predictions.jobs, predictions.simulated.T.tolist(), strict=True):
             times = [_ahead(time) for time in raw]
             others = [None if time is None else float(time - now) for time in (one.by_limits, one.slurm)]
             job = one.job
-            rows.append((job.job, job.label, job.submit, now, *times, *others, found.policy, found.samples))
+            rows.append((job.job, job.label, job.submit, now, *times, *others, predictions.policy, predictions.samples))
         with self._open() as database, database:
             database.executemany(
                 "INSERT OR REPLACE INTO prediction (job, label, submit, made, early, median, late, by_limits, slurm, policy, samples) "
@@ -115,13 +117,13 @@ class PredictionLedger:
             label = f"{array_of[k]}_{task_of[k]}" if whole else str(history.job_id[k])
             starts.setdefault(label, []).append(int(begin[k]))
         with self._open() as database, database:
-            found = []
+            known = []
             for label, made in database.execute("SELECT label, made FROM prediction WHERE real IS NULL").fetchall():
                 later = [start for start in starts.get(label, ()) if start >= made]
                 if later:
-                    found.append((float(min(later) - made), label, made))
-            database.executemany("UPDATE prediction SET real = ? WHERE label = ? AND made = ?", found)
-        return len(found)
+                    known.append((float(min(later) - made), label, made))
+            database.executemany("UPDATE prediction SET real = ? WHERE label = ? AND made = ?", known)
+        return len(known)
 
     def outcomes(self, longest: int | None = None, per_day: int | None = None) -> list[Outcome]:
         """The predictions of jobs that have started, in the order in which they were made.
@@ -137,11 +139,11 @@ class PredictionLedger:
                 "WHERE place <= ? ORDER BY made, label",
                 (2**60 if longest is None else longest, 2**60 if per_day is None else per_day),
             ).fetchall()
-        found = []
+        outcomes = []
         for label, made, *times, slurm, real in rows:
             early, median, late, limits = (_value(time, np.inf) for time in times)
-            found.append(Outcome(str(label), int(made), early, median, late, limits, _value(slurm, np.nan), float(real)))
-        return found
+            outcomes.append(Outcome(str(label), int(made), early, median, late, limits, _value(slurm, np.nan), float(real)))
+        return outcomes
 
     def factors(self) -> Factors:
         """What intervals are to be adjusted with, by the last predictions whose jobs have started."""
@@ -152,9 +154,9 @@ class PredictionLedger:
         completed = 0 if history is None else self.complete(history)
         with self._open() as database:
             count = int(database.execute("SELECT count(*) FROM prediction").fetchone()[0])
-        found, factors = self.outcomes(), self.factors()
+        outcomes, factors = self.outcomes(), self.factors()
         return Scorecard(
-            count, len(found), completed, tuple(scores_of(found)), tuple(scores_of(with_factors(found, factors))), dict(factors)
+            count, len(outcomes), completed, tuple(scores_of(outcomes)), tuple(scores_of(with_factors(outcomes, factors))), dict(factors)
         )
 
     @contextmanager

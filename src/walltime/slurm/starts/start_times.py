@@ -191,8 +191,8 @@ def why(snapshot: Snapshot, history: Workload, label: str, *, policy: str | Poli
     def named(sentence: str) -> str:
         return re.sub(r"\b1\d{12}\b", lambda number: state.jobs[int(number[0]) - FIRST_NUMBER].label, sentence)
 
-    told = "This is if jobs run for the median of those like them, and none come; waits count from the snapshot on."
-    return Reasons(label, story.held_back, (*map(named, story.sentences), told))
+    condition = "This is if jobs run for the median of those like them, and none come; waits count from the snapshot on."
+    return Reasons(label, story.held_back, (*map(named, story.sentences), condition))
 
 
 def unix(ahead: float, time: int) -> int | None:

@@ -21,6 +21,8 @@ from walltime.slurm.starts.start_times import quantiles_of, unix
 from walltime.wording import harmless
 from walltime.workload import Workload
 
+__all__ = ["Trial", "Trials", "parse_trial", "try_jobs"]
+
 Array = np.ndarray
 
 NUMBERS = {"procs": "cpus", "nodes": "nodes", "gpus": "gpus"}
@@ -78,18 +80,18 @@ def parse_trial(text: str, snapshot: Snapshot) -> SnapshotJob:
     name = values.get("partition", next(iter(partitions)) if len(partitions) == 1 else "")
     if name not in partitions:
         raise PolicyError(f"{harmless(text)!r} needs a partition; known are {harmless(', '.join(partitions), 200)}")
-    found: dict[str, Any] = {own: values[own] for own in NAMES if own in values} | {"partition": name}
+    fields: dict[str, Any] = {own: values[own] for own in NAMES if own in values} | {"partition": name}
     for key, own in NUMBERS.items():
         if key in values:
             if not values[key].isdecimal() or not int(key != "gpus") <= int(values[key]) < MOST:
                 raise PolicyError(f"{key} must be a whole number, not {harmless(values[key])!r}")
-            found[own] = int(values[key])
-    if "memory" in values and not found.setdefault("memory_mb", resource_of(f"mem={values['memory']}", "mem")):
+            fields[own] = int(values[key])
+    if "memory" in values and not fields.setdefault("memory_mb", resource_of(f"mem={values['memory']}", "mem")):
         raise PolicyError(f"a memory is written 64G, not {harmless(values['memory'])!r}")
     on_node = snapshot.machine.pools[snapshot.machine.place_of(partitions[name].pools[0])].procs
-    found.setdefault("nodes", -(-found.get("cpus", 1) // on_node))
+    fields.setdefault("nodes", -(-fields.get("cpus", 1) // on_node))
     number = max((job.job for job in snapshot.jobs), default=0) + 1
-    return SnapshotJob(job=number, state=WAITING, submit=snapshot.time, limit=_limit(values["limit"]), **found)
+    return SnapshotJob(job=number, state=WAITING, submit=snapshot.time, limit=_limit(values["limit"]), **fields)
 
 
 def _limit(text: str) -> int:
