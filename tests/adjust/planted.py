@@ -85,7 +85,7 @@ FAULTS = (
     Fault("ledger.py", 'self._base.execute("PRAGMA query_only=ON")', "self.unwritable = ''", LOST, "full_disk_without"),
     Fault("round.py", "            if not self.unknown():\n                break", "            break", LOST, "single_round"),
     Fault("self_tests.py", "                self.slurm.cancel(key)", "                pass", LOST, "self_test"),
-    Fault("selection.py", "for choice in in_turn(found):", "for choice in found:", FAIR, "take_turns"),
+    Fault("selection.py", "for choice in in_turn(wanted):", "for choice in wanted:", FAIR, "take_turns"),
     Fault("overruns.py", "return 1 + max(", "return 1 + 0 * max(", FAIR, "count_against"),
     Fault("overruns.py", "if beyond and beyond >", "if beyond and 0 >", FAIR, "holds_beyond"),
     Fault("queue_heads.py", "head.start = min(head.start, max(job.start, head.begin))", "head.start = job.start", FAIR, "reserved_start"),

@@ -31,7 +31,7 @@ from tests.slurm.beside import (
     wide,
 )
 from tests.slurm.lab import CommandError, wait_until
-from walltime.cli.slurm import FIELDS
+from walltime.cli.slurm.cluster import FIELDS
 from walltime.logs import read_log
 from walltime.slurm.client import Answer, Client
 from walltime.slurm.sidecar.ledger import read_events

@@ -35,7 +35,7 @@ _NAMES = {
     "slurm.cluster": ("Cluster", "read_cluster"),
     "slurm.jobs": ("SNAPSHOT_RULES", "SnapshotJob"),
     "slurm.snapshot": ("Snapshot", "read_snapshot", "snapshot_of", "take_snapshot"),
-    "slurm.starts.ledger": ("Ledger", "Scorecard"),
+    "slurm.starts.ledger": ("PredictionLedger", "Scorecard"),
     "slurm.starts.replay": ("outcomes", "snapshot_at"),
     "slurm.starts.scores": ("Outcome", "Score", "factors_of", "scores_of"),
     "slurm.starts.start_times": ("Reasons", "StartTime", "StartTimes", "start_times", "why"),

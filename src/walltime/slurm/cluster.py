@@ -54,7 +54,7 @@ class Cluster:
 
 
 def read_cluster(*paths: str | os.PathLike[str]) -> Cluster:
-    """The cluster that outputs of Slurm describe, told apart by their content, in any order, several in one file or each in its own.
+    """The cluster that outputs of Slurm describe, of whatever kind, in any order, several in one file or each in its own.
 
     Read are `scontrol show config`, `show partition`, `show node` and `show reservation`, with `--oneliner` or without, `sinfo --json`
     of Slurm 22.05 to 26.05, and `sacctmgr --parsable2 show associations` and `show qos`; nodes are needed, the others are not. Raises
@@ -79,7 +79,7 @@ class _Reading:
         self.pool_of: dict[str, str] = {}
         """The pool of each node."""
         if records.repeated:
-            self.notes.append(f"{_count(records.repeated, 'record')} told twice; the first was taken.")
+            self.notes.append(f"{_count(records.repeated, 'record')} there twice; the first was taken.")
         if records.other_lines:
             self.notes.append(f"{_count(records.other_lines, 'line')} not understood and left out.")
 
@@ -168,7 +168,7 @@ class _Reading:
             records.setdefault(name, {"PartitionName": name})
         size = {pool.name: pool.procs for pool in pools}
         linear = "linear" in self.records.settings.get("SelectType", "")
-        found: list[tuple[bool, Partition]] = []
+        partitions: list[tuple[bool, Partition]] = []
         unread: dict[str, list[str]] = {}
         for name, record in records.items():
             if name not in members:
@@ -201,13 +201,13 @@ class _Reading:
                 max_time=None if record.get("MaxTime", "") in NOTHING else _length(record, "MaxTime"),
                 job_factor=_whole(record, "PriorityJobFactor", 1),
             )
-            found.append((record.get("Default", "NO") != "YES", partition))
+            partitions.append((record.get("Default", "NO") != "YES", partition))
         for key, names in unread.items():
             does = "was applied before a job was in the log" if key in _FILTERS else "is not modelled"
             self.notes.append(f"{harmless(key)} of {_listed(names)} {does}.")
-        if found and all(other for other, _ in found) and len(found) > 1:
+        if partitions and all(other for other, _ in partitions) and len(partitions) > 1:
             self.notes.append("No partition is said to be the default: jobs without one go to the first.")
-        return [partition for _, partition in sorted(found, key=lambda item: item[0])]
+        return [partition for _, partition in sorted(partitions, key=lambda item: item[0])]
 
     def _outages(self) -> Iterator[Outage]:
         """Nodes that are down or drained are missing from the beginning; maintenance is known from the beginning."""
@@ -252,7 +252,7 @@ class _Reading:
             if cluster and row.get("Cluster", cluster) != cluster:
                 left["of another cluster"] += 1
             elif key in seen or not key[0]:
-                left["told for several partitions"] += 1
+                left["there for several partitions"] += 1
             else:
                 if not shares.isdecimal():
                     left["with the share of their account, taken as 1"] += 1

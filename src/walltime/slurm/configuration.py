@@ -145,10 +145,10 @@ class Limits:
     def meet(self, job: QueueJob, cluster: Configuration) -> bool:
         """Whether Slurm would compare the job's TimeMin, not its limit, with a limit on minutes."""
         qos = {job.qos, *(cluster.partitions[name].qos for name in job.partitions if name in cluster.partitions)}
-        found = job.account in self.minutes or job.user in self.user_minutes or bool(qos & self.qos_minutes)
+        limited = job.account in self.minutes or job.user in self.user_minutes or bool(qos & self.qos_minutes)
         if cluster.enforces_safely:
-            found |= job.account in self.used or job.user in self.user_used or bool(qos & self.qos_used)
-        return found
+            limited |= job.account in self.used or job.user in self.user_used or bool(qos & self.qos_used)
+        return limited
 
     def longest(self, job: QueueJob, cluster: Configuration) -> Minutes:
         """The longest limit that the user of a job can have chosen for it; never less than the one that it has."""

@@ -94,7 +94,7 @@ class SnapshotJob:
                 raise LogError(f"{name} of a job cannot be {harmless(str(value))!r}; take the snapshot again")
         if "job" not in values or values.get("state") not in (RUNNING, WAITING):
             raise LogError("a job has no number, or neither runs nor waits; take the snapshot again")
-        found = cls(**values)
-        if found.state == RUNNING and found.start is None:
-            raise LogError(f"job {found.job} runs, and nobody knows since when; take the snapshot again")
-        return found
+        job = cls(**values)
+        if job.state == RUNNING and job.start is None:
+            raise LogError(f"job {job.job} runs, and nobody knows since when; take the snapshot again")
+        return job

@@ -35,7 +35,7 @@ class SlurmError(WalltimeError):
 
 @dataclass
 class ClusterRecords:
-    """What the files say: records by kind. `settings`: of scontrol show config; `known`: the kinds that were told, some of them empty."""
+    """What the files say: records by kind. `settings`: of scontrol show config; `known`: the kinds that are in them, some of them empty."""
 
     settings: dict[str, str] = field(default_factory=dict)
     partitions: dict[str, Record] = field(default_factory=dict)
@@ -75,7 +75,7 @@ def read_records(texts: Iterable[tuple[str, str]]) -> ClusterRecords:
 def read_text(text: str, records: ClusterRecords) -> bool:
     """Add what the lines of an output say; returns whether it was anything."""
     before = (len(records.known), len(records.settings))
-    found = False
+    anything = False
     kind: str | None = None  # of the record or table that the lines belong to
     lines: list[str] = []
     heading: list[str] = []
@@ -105,8 +105,8 @@ def read_text(text: str, records: ClusterRecords) -> bool:
         else:
             records.other_lines += 1
             continue
-        found = True
-    return found or before != (len(records.known), len(records.settings))
+        anything = True
+    return anything or before != (len(records.known), len(records.settings))
 
 
 def _is_heading(line: str) -> bool:

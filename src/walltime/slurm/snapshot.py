@@ -99,7 +99,7 @@ class Snapshot:
     def anonymised(self, key: bytes) -> Snapshot:
         """With numbers derived from the key in place of users, accounts and job names: those of `walltime convert --anonymise`."""
 
-        def told(column: str, text: str) -> str:
+        def numbered(column: str, text: str) -> str:
             return str(number_for(column, text, key)) if text else ""
 
         def dependency(text: str) -> str:
@@ -108,9 +108,9 @@ class Snapshot:
         jobs = tuple(
             replace(
                 job,
-                user=told("user", job.user),
-                account=told("group", job.account),
-                name=told("executable", job.name),
+                user=numbered("user", job.user),
+                account=numbered("group", job.account),
+                name=numbered("executable", job.name),
                 dependency=dependency(job.dependency),
             )
             for job in self.jobs
@@ -118,9 +118,9 @@ class Snapshot:
         shares = tuple(
             replace(
                 one,
-                account=told("group", one.account),
-                user=one.user and told("user", one.user),
-                parent=one.parent and told("group", one.parent),
+                account=numbered("group", one.account),
+                user=one.user and numbered("user", one.user),
+                parent=one.parent and numbered("group", one.parent),
             )
             for one in self.machine.shares
         )

@@ -11,7 +11,8 @@ import walltime as wt
 from tests.cli import call, one_line
 from tests.unit.slurm.test_start_times import NOW, job, past, taken
 from walltime.errors import LogError
-from walltime.slurm import Ledger, start_times
+from walltime.slurm import PredictionLedger, start_times
+from walltime.slurm.starts.ledger import NAME
 from walltime.slurm.starts.scores import DAY
 
 
@@ -39,12 +40,13 @@ def predicted(*more):
 
 
 def test_predictions__are_entered_completed_and_scored(tmp_path):
-    ledger = Ledger(tmp_path / "l.db", create=True)
-    assert stat.S_IMODE((tmp_path / "l.db").stat().st_mode) == 0o600
+    ledger = PredictionLedger(tmp_path / "ledger", create=True)
+    assert stat.S_IMODE((tmp_path / "ledger" / NAME).stat().st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / "ledger").stat().st_mode) == 0o700
     assert ledger.add(predicted(job(7, 4, array=7, task=3, expected=NOW + 3700))) == 2
     assert ledger.score().known == 0
     assert ledger.score().scores == ()
-    found = Ledger(tmp_path / "l.db").score(started(["2", "7_3", "5"], [NOW + 1700, NOW + 4500, NOW]))
+    found = PredictionLedger(tmp_path / "ledger").score(started(["2", "7_3", "5"], [NOW + 1700, NOW + 4500, NOW]))
     assert (found.predictions, found.known, found.completed) == (2, 2, 2)
     everybody = found.scores[0]
     assert (everybody.jobs, everybody.inside, everybody.after, everybody.slurm_jobs) == (2, 0.5, 0.5, 1)
@@ -53,7 +55,7 @@ def test_predictions__are_entered_completed_and_scored(tmp_path):
 
 
 def test_predictions__of_the_same_snapshot_are_replaced_and_earlier_runs_left_out(tmp_path):
-    ledger = Ledger(tmp_path / "l.db", create=True)
+    ledger = PredictionLedger(tmp_path / "ledger", create=True)
     ledger.add(predicted())
     ledger.add(predicted())
     found = ledger.score(started(["2"], [NOW - 50]))
@@ -62,7 +64,7 @@ def test_predictions__of_the_same_snapshot_are_replaced_and_earlier_runs_left_ou
 
 @pytest.mark.slow
 def test_factors__come_from_the_ledger_and_are_entered_without_them(tmp_path):
-    ledger = Ledger(tmp_path / "l.db", create=True)
+    ledger = PredictionLedger(tmp_path / "ledger", create=True)
     labels = []
     for k in range(40):
         found = predicted()
@@ -82,46 +84,38 @@ def test_factors__come_from_the_ledger_and_are_entered_without_them(tmp_path):
 
 
 def test_ledger__that_is_none(tmp_path):
-    (tmp_path / "text.db").write_text("this is a text, and longer than a header of SQLite, so that it is looked at\n" * 20)
-    (tmp_path / "empty.db").write_text("")
+    for name in ("text", "empty", "other"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "text" / NAME).write_text("this is a text, and longer than a header of SQLite, so that it is looked at\n" * 20)
+    (tmp_path / "empty" / NAME).write_text("")
     import sqlite3
 
-    with sqlite3.connect(tmp_path / "other.db") as database:
+    with sqlite3.connect(tmp_path / "other" / NAME) as database:
         database.execute("CREATE TABLE prediction (x)")
     database.close()
-    for name, says in (("text.db", "cannot be used"), ("empty.db", "is no ledger"), ("other.db", "is no ledger"), ("none.db", "no such")):
+    for name, says in (("text", "cannot be used"), ("empty", "is no ledger"), ("other", "is no ledger"), ("none", "no such")):
         with pytest.raises(LogError, match=says) as error:
-            Ledger(tmp_path / name)
+            PredictionLedger(tmp_path / name)
         assert "\n" not in str(error.value)
     with pytest.raises(LogError, match="is no ledger"):
-        Ledger(tmp_path / "other.db", create=True)
+        PredictionLedger(tmp_path / "other", create=True)
     with pytest.raises(LogError, match="does not say when jobs started"):
-        Ledger(tmp_path / "l.db", create=True).complete(past([1, 2]))
+        PredictionLedger(tmp_path / "ledger", create=True).complete(past([1, 2]))
 
 
 def test_commands__enter_score_and_complain_in_one_line(capsys, tmp_path):
     taken(job(1, 4, start=NOW - 100), job(2, 4)).write(tmp_path / "s.json")
     lines = "".join(f"{k} {k * 600} 0 1800 1 -1 -1 1 3600 -1 1 1 1 -1 -1 -1 -1 -1\n" for k in range(10, 60))
     (tmp_path / "log.swf").write_text(f"; MaxProcs: 4\n; UnixStartTime: {NOW - 200_000}\n{lines}")
-    base = (
-        "slurm",
-        "start-times",
-        tmp_path / "s.json",
-        "--history",
-        tmp_path / "log.swf",
-        "--samples",
-        2,
-        "--predictions",
-        tmp_path / "l.db",
-    )
+    base = ("slurm", "start-times", tmp_path / "s.json", "--history", tmp_path / "log.swf", "--samples", 2, "--predictions", tmp_path / "ledger")
     assert call(capsys, *base)[0] == 0
     later = f"2 199000 2800 50 4 -1 -1 4 3600 -1 1 1 1 -1 -1 -1 -1 -1\n3 {199_000} 5 50 4 -1 -1 4 3600 -1 1 1 1 -1 -1 -1 -1 -1\n"
     (tmp_path / "later.swf").write_text(f"; MaxProcs: 4\n; UnixStartTime: {NOW - 200_000}\n{later}")
-    status, out, err = call(capsys, "slurm", "score", tmp_path / "l.db", "--history", tmp_path / "later.swf")
+    status, out, err = call(capsys, "slurm", "score", tmp_path / "ledger", "--history", tmp_path / "later.swf")
     assert (status, err) == (0, "")
     assert "1 predictions, 1 of jobs that have started, 1 of these new" in out
     assert "under 1 h: the next intervals reach 1.00 times as far before the median" in out
-    found = json.loads(call(capsys, "slurm", "score", tmp_path / "l.db", "--json")[1])
+    found = json.loads(call(capsys, "slurm", "score", tmp_path / "ledger", "--json")[1])
     assert (found["known"], found["scores"][0]["jobs"], found["scores"][0]["error"]) == (1, 1, 100)
-    assert "no such ledger" in one_line(*call(capsys, "slurm", "score", tmp_path / "none.db"))
-    assert "can be written as .sqlite, .db" in one_line(*call(capsys, *base[:-1], tmp_path / "l.txt"))
+    assert "no such ledger" in one_line(*call(capsys, "slurm", "score", tmp_path / "none"))
+    assert "cannot be written" in one_line(*call(capsys, *base[:-1], tmp_path / "log.swf"))

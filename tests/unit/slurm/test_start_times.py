@@ -284,7 +284,7 @@ def test_intervals__hold_what_they_promise_where_the_past_is_like_the_future():
 
 
 def tried(found):
-    return {one.text: (one.early - NOW, one.median - NOW, one.late - NOW, one.by_limits - NOW) for one in found.tried}
+    return {one.text: (one.early - NOW, one.median - NOW, one.late - NOW, one.by_limits - NOW) for one in found.trials}
 
 
 def test_tries__each_is_alone_beside_the_queue():
@@ -299,20 +299,20 @@ def test_tries__each_is_alone_beside_the_queue():
         "procs=1,limit=30m": (0, 0, 0, 0),
     }
     whole = try_jobs(taken(job(1, 3, start=NOW - 100), job(2, 4)), past([1800] * 20), texts[:2], samples=5, arrivals=False)
-    assert [one.median - NOW for one in whole.tried] == [0, 3500]  # the hour would delay job 2
-    assert [one.by_limits - NOW for one in whole.tried] == [0, 7100]
+    assert [one.median - NOW for one in whole.trials] == [0, 3500]  # the hour would delay job 2
+    assert [one.by_limits - NOW for one in whole.trials] == [0, 7100]
 
 
 @pytest.mark.slow
 def test_tries__are_as_if_the_job_waited_last():
     snapshot, history = snapshot_at(truth(), 400_000), as_history(truth())
-    [one] = try_jobs(snapshot, history, ["procs=3,limit=2h"], samples=8, seed=3).tried
+    [one] = try_jobs(snapshot, history, ["procs=3,limit=2h"], samples=8, seed=3).trials
     waiting = replace(snapshot, jobs=(*snapshot.jobs, one.job))
     other = start_times(waiting, history, samples=8, seed=3).of(one.job.label)
     assert one.by_limits == other.by_limits
     both = try_jobs(snapshot, history, ["procs=3,limit=2h", "procs=3,limit=2h"], samples=8, workers=2)
-    assert both.tried[0].median == both.tried[1].median
-    assert both.tried[0].late == both.tried[1].late
+    assert both.trials[0].median == both.trials[1].median
+    assert both.trials[0].late == both.trials[1].late
 
 
 def test_tries__under_slurm_with_the_share_of_the_user():
@@ -322,7 +322,7 @@ def test_tries__under_slurm_with_the_share_of_the_user():
     found = try_jobs(
         taken(*jobs, machine=machine), past([1800] * 200), ["procs=4,limit=1h,user=alice", "procs=4,limit=1h,user=bob"], samples=4
     )
-    alice, bob = found.tried
+    alice, bob = found.trials
     assert alice.by_limits < bob.by_limits
 
 
@@ -397,8 +397,8 @@ def test_command__tries_jobs_that_are_not_submitted(capsys, files):
     assert "procs=4,limit=10m" in out
     assert "at the latest" in out
     found = json.loads(call(capsys, *base, "--try", "procs=4,limit=10m", "--json")[1])
-    assert [one["try"] for one in found["tried"]] == ["procs=4,limit=10m"]
-    assert found["tried"][0]["median"] > found["time"]
+    assert [one["try"] for one in found["trials"]] == ["procs=4,limit=10m"]
+    assert found["trials"][0]["median"] > found["time"]
     assert "leave --job out" in one_line(*call(capsys, *base, "--try", "procs=4,limit=10m", "--job", "5"))
 
 

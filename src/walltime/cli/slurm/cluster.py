@@ -12,6 +12,8 @@ import typer
 from walltime.cli import options as o
 from walltime.errors import PolicyError
 
+__all__ = ["FIELDS", "cluster", "cluster_command", "sacct_command"]
+
 FIELDS = (
     "JobIDRaw,JobID,Cluster,User,Account,Partition,QOS,State,ExitCode,Submit,Eligible,Start,End,ElapsedRaw,TimelimitRaw,ReqCPUS,AllocCPUS,"
     "NNodes,ReqTRES,AllocTRES,Reason,Flags,Priority,Reservation"
@@ -100,13 +102,13 @@ def cluster(
     from walltime.report.page import Items
     from walltime.slurm import read_cluster
 
-    found = read_cluster(*files)
+    description = read_cluster(*files)
     if out is not None:
         from walltime.files import printable, whole_file
 
         with whole_file(out) as file:
-            file.write(found.text().encode())
-    machine = found.machine
+            file.write(description.text().encode())
+    machine = description.machine
     counts = {
         "nodes": sum(pool.nodes for pool in machine.pools),
         "procs": machine.procs,
@@ -114,12 +116,12 @@ def cluster(
         **{name: len(getattr(machine, name)) for name in ("pools", "partitions", "outages", "limits", "shares", "qos")},
     }
     if as_json:
-        events = {"machine": machine.name, "policy": machine.policy, **counts, "notes": list(found.notes)}
-        output.print_json({**events, "out": None if out is None else str(out), "version": version()})
+        about = {"machine": machine.name, "policy": machine.policy, **counts, "notes": list(description.notes)}
+        output.print_json({**about, "out": None if out is None else str(out), "version": version()})
     elif out is None:
-        typer.echo(found.text(), nl=False)
+        typer.echo(description.text(), nl=False)
     else:
         typer.echo(", ".join(f"{name} {count:,}" for name, count in counts.items()) + f"; policy {machine.policy}")
-        for note in found.notes:
+        for note in description.notes:
             output.print_blocks([Items([note])])
         typer.echo(f"written to {printable(out)}")

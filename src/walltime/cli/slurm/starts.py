@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from walltime.slurm import Snapshot
     from walltime.workload import Workload
 
+__all__ = ["clock", "score", "snapshot", "start_times"]
+
 MOST_ROWS = 40
 """So many jobs are printed, those that start first."""
 
@@ -59,29 +61,29 @@ def snapshot(
     if source is None and time is not None:
         raise PolicyError("--time says when files were printed; name them with --from, or leave it out")
     zone = _zone(time_zone)
-    found = take_snapshot() if source is None else snapshot_of(source, None if time is None else unix_time(time, zone), zone)
+    queue = take_snapshot() if source is None else snapshot_of(source, None if time is None else unix_time(time, zone), zone)
     if anonymise is not None:
         from walltime.logs.anonymous import read_key
 
-        found = found.anonymised(read_key(anonymise))
+        queue = queue.anonymised(read_key(anonymise))
     if out is not None:
-        found.write(out)
-    _tell(found, out, as_json)
+        queue.write(out)
+    _show(queue, out, as_json)
 
 
-def _tell(found: Snapshot, out: Path | None, as_json: bool) -> None:
+def _show(queue: Snapshot, out: Path | None, as_json: bool) -> None:
     from walltime.cli import output
     from walltime.files import printable
     from walltime.provenance import version
     from walltime.report.page import Items
 
     if as_json:
-        events = {"time": found.time, "slurm": found.slurm, "machine": found.machine.name, "policy": found.machine.policy}
-        output.print_json({**events, "totals": found.totals(), "notes": list(found.notes), "out": out, "version": version()})
+        about = {"time": queue.time, "slurm": queue.slurm, "machine": queue.machine.name, "policy": queue.machine.policy}
+        output.print_json({**about, "totals": queue.totals(), "notes": list(queue.notes), "out": out, "version": version()})
         return
-    when = clock(found.time)
-    output.print_blocks([f"{found.machine.name} at {when}: " + ", ".join(f"{name} {count:,}" for name, count in found.totals().items())])
-    for note in found.notes:
+    when = clock(queue.time)
+    output.print_blocks([f"{queue.machine.name} at {when}: " + ", ".join(f"{name} {count:,}" for name, count in queue.totals().items())])
+    for note in queue.notes:
         output.print_blocks([Items([note])])
     typer.echo("not written anywhere; name a file with --out" if out is None else f"written to {printable(out)}")
 
@@ -138,8 +140,8 @@ def start_times(
         Path | None,
         typer.Option(
             "--predictions",
-            metavar="FILE",
-            help="Enter the predictions into this file, .sqlite or .db, and adjust the intervals by what became of earlier ones.",
+            metavar="FOLDER",
+            help="Enter the predictions into this ledger, and adjust the intervals by what became of earlier ones.",
             rich_help_panel=o.RUN,
         ),
     ] = None,
@@ -155,15 +157,15 @@ def start_times(
     """
     from walltime.cli import output
     from walltime.provenance import version
-    from walltime.report import start_times as told
-    from walltime.slurm import Ledger, read_snapshot, why
+    from walltime.report import start_times as pages
+    from walltime.slurm import PredictionLedger, read_snapshot, why
     from walltime.slurm import start_times as run
     from walltime.slurm.starts.start_times import why_not
 
-    for path, endings in ((report, (".html", ".htm")), (metrics, (".prom",)), (predictions, (".sqlite", ".db"))):
+    for path, endings in ((report, (".html", ".htm")), (metrics, (".prom",))):
         if path is not None:
             o.check_output(path, endings)
-    found = read_snapshot(snapshot)
+    queue = read_snapshot(snapshot)
     if tries:
         if named := [
             name
@@ -171,31 +173,31 @@ def start_times(
             if value is not None
         ]:
             raise PolicyError(f"--try is about jobs that are not there yet; leave --{named[0]} out")
-        log, _ = reading.load(history, found.machine)
-        _try(found, log, tries, {"policy": policy, "samples": samples, "arrivals": arrivals, "seed": seed}, as_json)
+        log, _ = reading.load(history, queue.machine)
+        _try(queue, log, tries, {"policy": policy, "samples": samples, "arrivals": arrivals, "seed": seed}, as_json)
         return
-    if job is not None and job not in [one.label for one in found.waiting]:
-        raise PolicyError(why_not(found, job))
-    kept = None if predictions is None else Ledger(predictions, create=True)
-    log, _ = reading.load(history, found.machine)
+    if job is not None and job not in [one.label for one in queue.waiting]:
+        raise PolicyError(why_not(queue, job))
+    kept = None if predictions is None else PredictionLedger(predictions, create=True)
+    log, _ = reading.load(history, queue.machine)
     factors = None if kept is None else kept.factors()
     with output.progress_bar(samples, "simulations") as progress:
-        result = run(found, log, policy=policy, samples=samples, arrivals=arrivals, seed=seed, factors=factors, progress=progress)
+        result = run(queue, log, policy=policy, samples=samples, arrivals=arrivals, seed=seed, factors=factors, progress=progress)
     if kept is not None:
         kept.add(result)
-    reasons = None if job is None else why(found, log, job, policy=policy)
+    reasons = None if job is None else why(queue, log, job, policy=policy)
     if report is not None:
-        told.write_start_times_report(report, result, log, settings={"command": ["walltime", *sys.argv[1:]]})
+        pages.write_start_times_report(report, result, log, settings={"command": ["walltime", *sys.argv[1:]]})
     if metrics is not None:
-        told.write_prometheus(metrics, result)
+        pages.write_prometheus(metrics, result)
     chosen = result.jobs if job is None else [result.of(job)]
     if as_json:
         events = result.as_dict() | {"jobs": [one.as_dict() for one in chosen], "report": report, "metrics": metrics}
         events |= {} if reasons is None else {"reasons": reasons.as_dict()}
         output.print_json(events | {"version": version()})
         return
-    output.print_blocks([f"{result.snapshot.machine.name} at {clock(found.time)}, {samples:,} simulations under {result.policy}"])
-    output.print_blocks([told.start_times_table(chosen[:MOST_ROWS], found.time)])
+    output.print_blocks([f"{result.snapshot.machine.name} at {clock(queue.time)}, {samples:,} simulations under {result.policy}"])
+    output.print_blocks([pages.start_times_table(chosen[:MOST_ROWS], queue.time)])
     if len(chosen) > MOST_ROWS:
         typer.echo(f"and {len(chosen) - MOST_ROWS:,} more, which start later; --json and --report have all")
     for sentence in () if reasons is None else reasons.sentences:
@@ -206,7 +208,7 @@ def start_times(
             typer.echo(f"{what} written to {path}")
 
 
-def _try(found: Snapshot, log: Workload, texts: list[str], rules: dict[str, Any], as_json: bool) -> None:
+def _try(queue: Snapshot, log: Workload, texts: list[str], rules: dict[str, Any], as_json: bool) -> None:
     """When jobs would start that are not submitted yet."""
     from walltime.cli import output
     from walltime.provenance import version
@@ -214,14 +216,14 @@ def _try(found: Snapshot, log: Workload, texts: list[str], rules: dict[str, Any]
     from walltime.slurm import try_jobs
 
     with output.progress_bar(rules["samples"], "simulations") as progress:
-        result = try_jobs(found, log, texts, progress=progress, **rules)
+        result = try_jobs(queue, log, texts, progress=progress, **rules)
     if as_json:
-        events = {"machine": found.machine.name, "time": found.time} | rules | {"policy": result.policy}
-        tried = {"tried": [one.as_dict() for one in result.tried], "caveats": list(result.caveats)}
-        output.print_json(events | tried | {"version": version()})
+        about = {"machine": queue.machine.name, "time": queue.time} | rules | {"policy": result.policy}
+        tried = {"trials": [one.as_dict() for one in result.trials], "caveats": list(result.caveats)}
+        output.print_json(about | tried | {"version": version()})
         return
-    output.print_blocks([f"{found.machine.name} at {clock(found.time)}, {rules['samples']:,} simulations under {result.policy}"])
-    output.print_blocks([trials_table(result.tried, found.time)])
+    output.print_blocks([f"{queue.machine.name} at {clock(queue.time)}, {rules['samples']:,} simulations under {result.policy}"])
+    output.print_blocks([trials_table(result.trials, queue.time)])
     output.print_blocks(output.caveats(result.caveats))
 
 
@@ -243,18 +245,18 @@ def score(
     from walltime.cli import output
     from walltime.provenance import version
     from walltime.report.start_times import scores_table
-    from walltime.slurm import Ledger
+    from walltime.slurm import PredictionLedger
 
-    kept = Ledger(ledger)
-    found = kept.score(None if history is None else reading.load(history)[0])
+    kept = PredictionLedger(ledger)
+    card = kept.score(None if history is None else reading.load(history)[0])
     if as_json:
-        output.print_json(found.as_dict() | {"version": version()})
+        output.print_json(card.as_dict() | {"version": version()})
         return
-    output.print_blocks([f"{found.predictions:,} predictions, {found.known:,} of jobs that have started, {found.completed:,} of these new"])
-    adjusted = {one.name: one.inside for one in found.calibrated}
-    if found.scores:
-        output.print_blocks([scores_table(found.scores, adjusted)])
-    for name, (early, late) in found.factors.items():
+    output.print_blocks([f"{card.predictions:,} predictions, {card.known:,} of jobs that have started, {card.completed:,} of these new"])
+    adjusted = {one.name: one.inside for one in card.calibrated}
+    if card.scores:
+        output.print_blocks([scores_table(card.scores, adjusted)])
+    for name, (early, late) in card.factors.items():
         output.print_blocks([f"{name}: the next intervals reach {early:.2f} times as far before the median, and {late:.2f} times after it"])
-    if not found.factors:
+    if not card.factors:
         typer.echo("no prediction is completed, so the next intervals are as simulated")

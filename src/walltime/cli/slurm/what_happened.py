@@ -14,6 +14,8 @@ from walltime.cli import options as o
 from walltime.cli.groups import Reading
 from walltime.cli.slurm.starts import unix_time
 
+__all__ = ["what_happened"]
+
 
 def what_happened(
     trace: Annotated[Path, typer.Argument(metavar="LOG", help="The cluster's job log, as sacct has printed it since.")],
@@ -38,7 +40,7 @@ def what_happened(
     from walltime.cli import output
     from walltime.machine import read_machine
     from walltime.provenance import version
-    from walltime.report import adjust as told
+    from walltime.report import adjust as pages
     from walltime.slurm.sidecar.advice import ANY_SIZE
     from walltime.slurm.sidecar.ledger import read_events
     from walltime.slurm.sidecar.review import what_happened as find
@@ -50,15 +52,15 @@ def what_happened(
     if machine is None and reading.procs is None:
         reading = replace(reading, procs=ANY_SIZE)  # which nothing depends on that is recorded
     jobs, _ = reading.load(trace, machine)
-    found = find(events, jobs, first, last)
+    review = find(events, jobs, first, last)
     if machine is not None:
-        found = with_delays(found, jobs, machine, policy)
+        review = with_delays(review, jobs, machine, policy)
     if report is not None:
-        told.write_adjust_report(report, found, None, jobs, settings={"command": ["walltime", *sys.argv[1:]]})
+        pages.write_adjust_report(report, review, None, jobs, settings={"command": ["walltime", *sys.argv[1:]]})
     if as_json:
-        output.print_json(found.as_dict() | {"report": report, "version": version()})
+        output.print_json(review.as_dict() | {"report": report, "version": version()})
         return
-    output.print_blocks([*told.sentences(found), *told.tables_of(found)])
-    output.print_blocks(output.caveats(list(found.notes)))
+    output.print_blocks([*pages.sentences(review), *pages.tables_of(review)])
+    output.print_blocks(output.caveats(list(review.notes)))
     if report is not None:
         typer.echo(f"report written to {report}")

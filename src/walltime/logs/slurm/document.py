@@ -1,160 +1,129 @@
-"""Logs printed by Slurm's `sacct --json`, in the forms of Slurm 22.05 to 26.05."""
+"""Logs printed by Slurm's `sacct --json`, in the forms of Slurm 22.05 to 26.05: their jobs become rows of the same table as its text."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from walltime.errors import LogError
-from walltime.logs.accounting import NO_LIMIT, BadLines, Counts, Names, nothing_left, quoted
-from walltime.logs.clock import Local
+from walltime.lazy import LaterModule
+from walltime.logs.accounting import BadLines, Counts, quoted
 from walltime.logs.input import LogFile
 from walltime.logs.joblog import LogFormat, ReadOptions
-from walltime.logs.slurm.fields import BLANK, MOST, STATES, asked_limit, asked_option, state_word
-from walltime.logs.slurm.jobs import TEXT_COLUMNS, SlurmJobs, SlurmLog, Steps, slurm_log
-from walltime.workload import MISSING
+from walltime.logs.slurm.fields import STATES, state_word
+from walltime.logs.slurm.jobs import SlurmLog
+from walltime.logs.slurm.table import Reader, Table
+from walltime.logs.slurm.values import BLANK, UNLIMITED, OddError, elements, members, number_of
 
-Array = np.ndarray
+if TYPE_CHECKING:
+    import polars as pl
+else:
+    pl = LaterModule("polars")
 
+__all__ = ["SLURM_JSON"]
 
-class _OddError(Exception):
-    """A value that cannot be what it should be; the message says which."""
-
-
-def _number(value: Any, name: str) -> int:
-    """A number, given as itself or as an object with `set`, `infinite` and `number`; -1 if unknown, NO_LIMIT if infinite."""
-    if isinstance(value, Mapping):
-        if value.get("infinite"):
-            return NO_LIMIT
-        value = value.get("number") if value.get("set") else None
-    if value is None or value == "":
-        return MISSING
-    if isinstance(value, bool) or not isinstance(value, int) or not -MOST < value < MOST:
-        raise _OddError(f"{name} is {quoted(str(value))}, it must be a whole number")
-    return MISSING if value < 0 else value
+_HEAD = re.compile(rb'\A\s*+\{(?=.*"jobs")(?=(?i:.*slurm))', re.DOTALL)
+TIMES = {"submit": "submission", "eligible": "eligible", "start": "start", "end": "end"}
+STARTED = {"STARTED_ON_BACKFILL": "SchedBackfill", "STARTED_ON_SCHEDULE": "SchedMain", "STARTED_ON_SUBMIT": "SchedSubmit"}
 
 
-def _object(value: Any, name: str) -> Mapping[str, Any]:
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
-        raise _OddError(f"{name} is {quoted(str(value))}, it must be an object")
-    return value
-
-
-def _list(value: Any, name: str) -> Sequence[Any]:
-    if value is None:
-        return ()
-    if not isinstance(value, list):
-        raise _OddError(f"{name} is {quoted(str(value))}, it must be a list")
-    return value
+def _number(value: Any, name: str) -> str:
+    """A number of 0 or more; empty if unknown."""
+    number = number_of(value, name)
+    return "" if number is None or number < 0 else str(number)
 
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) and value not in BLANK else ""
 
 
-def _time(times: Mapping[str, Any], name: str) -> int:
-    return _number(times.get(name), f"time.{name}") or MISSING
-
-
 def _state(job: Mapping[str, Any]) -> str:
     """The word of the state; one of several: a run that was put back into the queue is PENDING and REQUEUED."""
-    current = _object(job.get("state"), "state").get("current")
-    words = [current] if isinstance(current, str) else list(_list(current, "state.current"))
+    current = members(job.get("state"), "state").get("current")
+    words = [current] if isinstance(current, str) else list(elements(current, "state.current"))
     for word in words:
         if not isinstance(word, str) or state_word(word) is None:
-            raise _OddError(f"state.current is {quoted(str(word))}, it must be a state of Slurm")
+            raise OddError(f"state.current is {quoted(str(word))}, it must be a state of Slurm")
     return "REQUEUED" if "REQUEUED" in words else next((word for word in words if word in STATES), "")
 
 
-def _resources(entries: Any, name: str) -> dict[str, int]:
-    """Processors, memory (MB) and GPUs of a list of trackable resources."""
-    found: dict[str, int] = {}
+def _resources(entries: Any, name: str, processors: str) -> str:
+    """Processors, memory and GPUs of a list of trackable resources, as sacct's text has them; `processors`: where the list has none."""
+    counts = {"cpu": processors} if processors else {}
     gpus = 0
-    for entry in _list(entries, name):
-        one = _object(entry, name)
-        count = _number(one.get("count"), f"{name}.count")
-        if one.get("type") in ("cpu", "mem"):
-            found[str(one["type"])] = count
-        elif one.get("type") == "gres" and one.get("name") == "gpu":
-            found["gpu"] = count
-        elif one.get("type") == "gres" and str(one.get("name")).startswith("gpu:") and count > 0:
-            gpus += count
-    return found | ({"gpu": gpus} if gpus and "gpu" not in found else {})
+    for entry in elements(entries, name):
+        one = members(entry, name)
+        kind, of, count = one.get("type"), str(one.get("name")), _number(one.get("count"), f"{name}.count")
+        if not count:
+            continue
+        if kind in ("cpu", "mem"):
+            counts[str(kind)] = count + "M" * (kind == "mem")
+        elif kind == "gres" and of == "gpu":
+            counts["gres/gpu"] = count
+        elif kind == "gres" and of.startswith("gpu:"):
+            gpus += int(count)
+    if gpus and "gres/gpu" not in counts:
+        counts["gres/gpu"] = str(gpus)
+    return ",".join(f"{name}={count}" for name, count in counts.items())
 
 
-def _record(job: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str], list[tuple[int, int]]]:
-    """The numbers of a job, its texts, and start and time elapsed of its batch steps."""
-    times = _object(job["time"], "time")
-    got = _resources(_object(job.get("tres"), "tres").get("allocated"), "tres.allocated")
-    asked = _resources(_object(job.get("tres"), "tres").get("requested"), "tres.requested")
-    needed = _number(_object(job.get("required"), "required").get("CPUs"), "required.CPUs")
-    array, het = _object(job.get("array"), "array"), _object(job.get("het"), "het")
-    array_job, het_job = (_number(one.get("job_id"), f"{name}.job_id") for one, name in ((array, "array"), (het, "het")))
-    code = _object(job.get("exit_code"), "exit_code")
-    signal = _object(code.get("signal"), "exit_code.signal")
+def _row(job: Mapping[str, Any]) -> dict[str, str]:
+    """The fields of a job, as sacct's text would have them."""
+    times, tres = members(job["time"], "time"), members(job.get("tres"), "tres")
+    array, het = members(job.get("array"), "array"), members(job.get("het"), "het")
+    number, needed = _number(job.get("job_id"), "job_id"), _number(members(job.get("required"), "required").get("CPUs"), "required.CPUs")
+    if not number:
+        raise OddError("job_id is unknown")
+    array_job, het_job = int(_number(array.get("job_id"), "array.job_id") or 0), int(_number(het.get("job_id"), "het.job_id") or 0)
+    task = _number(array.get("task_id"), "array.task_id") if array_job else ""
+    code = members(job.get("exit_code"), "exit_code")
+    signal = members(code.get("signal"), "exit_code.signal")
     exit_code = _number(code.get("return_code"), "exit_code.return_code")
     exit_signal = _number(signal.get("id", signal.get("signal_id")), "exit_code.signal.id")
-    flags = _list(job.get("flags"), "flags")
-    word = _state(job)
-    number = _number(job.get("job_id"), "job_id")
-    limit = NO_LIMIT if "limit" in times and times["limit"] is None else _number(times.get("limit"), "time.limit")
-    processors = asked.get("cpu", needed)
-    memory = asked.get("mem", MISSING)
-    line = _text(job.get("submit_line"))
-    started = {"STARTED_ON_BACKFILL": 1, "STARTED_ON_SCHEDULE": 0, "STARTED_ON_SUBMIT": 0}
-    numbers = {
-        "key": number,
-        **{name: _time(times, spelled) for name, spelled in _TIMES.items()},
-        "elapsed": _number(times.get("elapsed"), "time.elapsed"),
-        "requested": limit if limit == NO_LIMIT else limit * 60 if limit > 0 else MISSING,
-        "asked": (asked_limit(line) or MISSING) if "--time-min" in line else MISSING,
-        "status": STATES.get(word, MISSING),
-        "requeued": int(word == "REQUEUED"),
-        "allocated": got.get("cpu", MISSING),
-        "needed": needed,
-        "c:job_id": number,
-        "c:array_job": array_job or MISSING,
-        "c:array_task": _number(array.get("task_id"), "array.task_id") if array_job > 0 else MISSING,
-        "c:het_job": het_job or MISSING,
-        "c:nodes": _number(job.get("allocation_nodes"), "allocation_nodes"),
-        "c:priority": _number(job.get("priority"), "priority"),
-        "c:time_min": (asked_limit(line, "--time-min") or MISSING) if "--time-min" in line else MISSING,
-        "c:exclusive": 1 if "--exclusive" in line and asked_option(line, "--exclusive") == "" else MISSING,
-        "c:restarts": _number(job.get("restart_cnt"), "restart_cnt"),
-        "c:requested_memory": memory * 1024 / processors if memory > 0 and processors > 0 else MISSING,
-        "c:mem_mb": got["mem"] if got.get("mem", 0) > 0 else memory,
-        "c:gpus": got.get("gpu", asked.get("gpu", MISSING)),
-        # Slurm 22.05 says 0 of every job
-        "c:exit_code": MISSING if word == "FAILED" and exit_code == 0 and exit_signal <= 0 else exit_code,
-        "c:exit_signal": exit_signal,
-        "c:sched_backfill": next((started[flag] for flag in flags if isinstance(flag, str) and flag in started), MISSING),
+    state = _state(job)
+    if state == "FAILED" and exit_code == "0" and exit_signal in ("", "0"):
+        exit_code = ""  # Slurm 22.05 says 0 of every job
+    limit = number_of(times["limit"], "time.limit") if times.get("limit") is not None else UNLIMITED if "limit" in times else None
+    allocated = _resources(tres.get("allocated"), "tres.allocated", "")
+    return {
+        "jobidraw": number,
+        "jobid": f"{array_job}_{task or '[]'}" if array_job else f"{het_job}+0" if het_job else number,
+        **{name: _number(times.get(there), f"time.{there}") for name, there in TIMES.items()},
+        "elapsedraw": _number(times.get("elapsed"), "time.elapsed"),
+        "timelimitraw": "UNLIMITED" if limit == UNLIMITED else "" if limit is None or limit < 0 else str(limit),
+        "state": state,
+        "alloccpus": next((part[4:] for part in allocated.split(",") if part.startswith("cpu=")), ""),
+        "reqcpus": needed,
+        "nnodes": _number(job.get("allocation_nodes"), "allocation_nodes"),
+        "priority": _number(job.get("priority"), "priority"),
+        "restarts": _number(job.get("restart_cnt"), "restart_cnt"),
+        "alloctres": allocated,
+        "reqtres": _resources(tres.get("requested"), "tres.requested", needed),
+        "exitcode": f"{exit_code}:{exit_signal}",
+        "flags": ",".join(STARTED[flag] for flag in elements(job.get("flags"), "flags") if isinstance(flag, str) and flag in STARTED),
+        **{name: _text(job.get(name)) for name in ("account", "qos", "partition", "cluster")},
+        "user": _text(job.get("user")) or _text(members(job.get("association"), "association").get("user")),
+        "jobname": _text(job.get("name")),
+        "submitline": _text(job.get("submit_line")),
+        "reason": _text(members(job.get("state"), "state").get("reason")),
+        "reservation": _text(members(job.get("reservation"), "reservation").get("name")),
     }
-    texts = {name: _text(job.get(name)) for name in ("account", "qos", "partition", "cluster")}
-    texts["user"] = _text(job.get("user")) or _text(_object(job.get("association"), "association").get("user"))
-    texts["jobname"], texts["state"] = _text(job.get("name")), word
-    texts["reason"] = _text(_object(job.get("state"), "state").get("reason"))
-    texts["reservation"] = _text(_object(job.get("reservation"), "reservation").get("name"))
-    return numbers, texts, _batch_steps(job)
 
 
-_HEAD = re.compile(rb'\A\s*+\{(?=.*"jobs")(?=(?i:.*slurm))', re.DOTALL)
-_TIMES = {"submit": "submission", "eligible": "eligible", "start": "start", "end": "end"}
-
-
-def _batch_steps(job: Mapping[str, Any]) -> list[tuple[int, int]]:
-    found = []
-    for entry in _list(job.get("steps"), "steps"):
-        step = _object(entry, "steps")
-        if str(_object(step.get("step"), "step").get("id")).rpartition(".")[2] == "batch":
-            times = _object(step.get("time"), "steps.time")
-            found.append((_time(times, "start"), _number(times.get("elapsed"), "steps.time.elapsed")))
-    return found
+def _batch_steps(job: Mapping[str, Any]) -> list[tuple[int, int, int]]:
+    """The job's number, the start and the time elapsed of its batch steps that have started."""
+    steps = []
+    for entry in elements(job.get("steps"), "steps"):
+        step = members(entry, "steps")
+        times = members(step.get("time"), "steps.time")
+        start, elapsed = _number(times.get("start"), "steps.time.start"), _number(times.get("elapsed"), "steps.time.elapsed")
+        if str(members(step.get("step"), "step").get("id")).rpartition(".")[2] == "batch" and int(start or 0):
+            steps.append((int(job["job_id"]), int(start), int(elapsed or -1)))
+    return steps
 
 
 def _jobs(file: LogFile) -> list[Any]:
@@ -174,34 +143,26 @@ def _jobs(file: LogFile) -> list[Any]:
 
 
 def _read(file: LogFile, options: ReadOptions) -> SlurmLog:
-    counts, bad = Counts(), BadLines(file, options, "record")
-    rows: list[dict[str, Any]] = []
-    texts: list[dict[str, str]] = []
+    bad = BadLines(file, options, "record")
+    reader = Reader(options, Counts())
+    rows: list[dict[str, str]] = []
     steps: list[tuple[int, int, int]] = []
     for place, job in enumerate(_jobs(file), 1):
         try:
             if not isinstance(job, Mapping) or "time" not in job:
-                raise _OddError("it is no job of sacct --json")
-            numbers, words, batch = _record(job)
-            if numbers["key"] < 0:
-                raise _OddError("job_id is unknown")
-        except _OddError as error:
+                raise OddError("it is no job of sacct --json")
+            row, batch = _row(job), _batch_steps(job)
+        except OddError as error:
             bad.add(place, str(error), json.dumps(job)[:200])
             continue
-        rows.append(numbers)
-        texts.append(words)
-        steps.extend((numbers["key"], *step) for step in batch if step[0] >= 0)
-    if not rows:
-        raise LogError(nothing_left(file, counts, bad.lines))
-    whole = {name: np.array([row[name] for row in rows]) for name in rows[0]}
-    names = {column: Names() for column in TEXT_COLUMNS.values()}
-    for name, column in TEXT_COLUMNS.items():
-        whole[f"c:{column}"] = names[column].numbers([row[name] for row in texts])
-    times = {name: Local.exact(whole[name]) for name in _TIMES}
-    parts = np.array(steps, np.int64).reshape(-1, 3).T
-    local = np.zeros(len(rows), bool)
-    used = {column: known.texts for column, known in names.items()}
-    return slurm_log(SlurmJobs.of(times, whole), Steps(*parts), file, options, used, counts, bad.lines, local)
+        rows.append(row)
+        steps += batch
+    if rows:
+        table = Table({name: pl.Series("", [row[name] for row in rows], pl.String) for name in rows[0]})
+        reader.add(table, lambda row, name, what: bad.add(row, f"{name} is {what}", str(rows[row])))
+        number, start, elapsed = np.array(steps, np.int64).reshape(-1, 3).T
+        reader.steps.append((number, start, elapsed))
+    return reader.log(file, bad)
 
 
 SLURM_JSON = LogFormat("slurm-json", "Slurm's sacct --json", (".json",), _HEAD, _read)

@@ -17,6 +17,23 @@ if TYPE_CHECKING:
 else:
     pl = LaterModule("polars")
 
+__all__ = [
+    "BLANK",
+    "NO_LIMITS",
+    "STATES",
+    "asked_limit",
+    "asked_option",
+    "blank",
+    "durations",
+    "limits",
+    "memory",
+    "resource",
+    "state_word",
+    "states",
+    "times",
+    "wholes",
+]
+
 Array = np.ndarray
 MOST = 2**53
 """No value may reach this; see `walltime.logs.joblog`."""
@@ -100,8 +117,8 @@ def limits(texts: pl.Series, minutes: bool) -> tuple[Array, Array]:
 
 def resource(texts: pl.Series, name: str) -> Array:
     """The number of a resource in values such as `billing=2,cpu=2,gres/gpu=1,node=1`, int64; -1 if it is not named."""
-    found = texts.str.extract(rf"(?:^|,){re.escape(name)}=(\d{{1,12}})(?:,|$)")
-    return found.cast(pl.Int64).fill_null(MISSING).to_numpy()
+    numbers = texts.str.extract(rf"(?:^|,){re.escape(name)}=(\d{{1,12}})(?:,|$)")
+    return numbers.cast(pl.Int64).fill_null(MISSING).to_numpy()
 
 
 def memory(texts: pl.Series) -> Array:
@@ -114,13 +131,13 @@ def memory(texts: pl.Series) -> Array:
 
 def states(texts: pl.Series) -> tuple[Array, pl.Series, Array]:
     """The status of each state (see `STATES`), its word, and which values are no state; -1 and an empty word if blank."""
-    found = texts.unique(maintain_order=True)
-    words = [state_word(text) for text in found.to_list()]
+    distinct = texts.unique(maintain_order=True)
+    words = [state_word(text) for text in distinct.to_list()]
     numbers = [MISSING if word is None else STATES.get(word, MISSING) for word in words]
     bad = [word is None for word in words]
-    rows = texts.replace_strict(found, numbers, return_dtype=pl.Int64).to_numpy()
-    named = texts.replace_strict(found, [word or "" for word in words], return_dtype=pl.String)
-    return rows, named, texts.replace_strict(found, bad, return_dtype=pl.Boolean).to_numpy()
+    rows = texts.replace_strict(distinct, numbers, return_dtype=pl.Int64).to_numpy()
+    named = texts.replace_strict(distinct, [word or "" for word in words], return_dtype=pl.String)
+    return rows, named, texts.replace_strict(distinct, bad, return_dtype=pl.Boolean).to_numpy()
 
 
 def state_word(text: str) -> str | None:

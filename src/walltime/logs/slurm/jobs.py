@@ -17,6 +17,8 @@ from walltime.logs.rules import Rule
 from walltime.logs.slurm.fields import CANCELLED, COMPLETED, OTHER, PENDING, RUNNING
 from walltime.workload import MISSING
 
+__all__ = ["RULES", "STEP", "TEXT_COLUMNS", "SlurmJobs", "SlurmLog", "Steps", "slurm_log"]
+
 Array = np.ndarray
 
 STEP = Rule("step", "drop", "A step of a job, such as `12.batch` or `12.0`; the job has its own record.")
@@ -81,15 +83,16 @@ class Steps:
 class SlurmJobs:
     """Records of jobs; all arrays int64 with an entry per record, -1 unknown.
 
-    `key`: a number of the job that its steps have too. `status`: see `walltime.logs.slurm.fields.STATES`. `requested`: s, NO_LIMIT for
-    none. `asked`: s, limit of the command line of jobs with `--time-min`. `requeued`: bool. `columns`: others, by the name in the log.
+    `key`: a number of the job that its steps have too. `requested`: s, NO_LIMIT for none. `asked`: s, limit of the command line of jobs
+    with `--time-min`. `status`: see `walltime.logs.slurm.fields.STATES`. `requeued`, `local` (its times came as local time): bool.
+    `columns`: others, by the name in the log.
     """
 
-    key: Array
     submit: Local
     eligible: Local
     start: Local
     end: Local
+    key: Array
     elapsed: Array
     requested: Array
     asked: Array
@@ -97,26 +100,8 @@ class SlurmJobs:
     requeued: Array
     allocated: Array
     needed: Array
+    local: Array
     columns: Mapping[str, Array]
-
-    @classmethod
-    def of(cls, times: Mapping[str, Local], arrays: Mapping[str, Array]) -> SlurmJobs:
-        """The records in these arrays; those of the columns have `c:` before their names."""
-        return cls(
-            key=arrays["key"],
-            submit=times["submit"],
-            eligible=times["eligible"],
-            start=times["start"],
-            end=times["end"],
-            elapsed=arrays["elapsed"],
-            requested=arrays["requested"],
-            asked=arrays["asked"],
-            status=arrays["status"],
-            requeued=arrays["requeued"] == 1,
-            allocated=arrays["allocated"],
-            needed=arrays["needed"],
-            columns={name[2:]: values for name, values in arrays.items() if name.startswith("c:")},
-        )
 
 
 def slurm_log(
@@ -127,9 +112,8 @@ def slurm_log(
     names: Mapping[str, Sequence[str]],
     counts: Counts,
     bad_lines: Sequence[BadLine],
-    local_times: Array,
 ) -> SlurmLog:
-    """The log of the jobs that have ended; `local_times`: bool, records whose times came as local time."""
+    """The log of the jobs that have ended."""
     times, is_open = settle(jobs.submit, jobs.eligible, jobs.start, jobs.end, jobs.elapsed)
     submit, eligible, start, end = times.values()
     runtime = np.where(jobs.elapsed >= 0, jobs.elapsed, np.where((start >= 0) & (end >= start), end - start, MISSING))
@@ -144,10 +128,10 @@ def slurm_log(
     drop(PART_OF_RESIZED, jobs.status == OTHER)
     cancelled = jobs.status == CANCELLED
     lost = kept & (start < 0) & ~cancelled & (jobs.status != MISSING)
-    start, runtime, found = _from_steps(lost, jobs, steps, submit, end, start, runtime)
-    counts.add(START_FROM_STEP, found)
-    drop(NEVER_STARTED, lost & ~found & (jobs.status != COMPLETED) & (runtime <= 0))
-    drop(LOST_START, lost & ~found & (runtime <= 0))
+    start, runtime, of_steps = _from_steps(lost, jobs, steps, submit, end, start, runtime)
+    counts.add(START_FROM_STEP, of_steps)
+    drop(NEVER_STARTED, lost & ~of_steps & (jobs.status != COMPLETED) & (runtime <= 0))
+    drop(LOST_START, lost & ~of_steps & (runtime <= 0))
     runtime = np.where(cancelled & (start < 0), 0, runtime)
     if not kept.any():
         raise LogError(nothing_left(file, counts, bad_lines))
@@ -161,9 +145,9 @@ def slurm_log(
     counts.add(REQUEUED, jobs.requeued & kept)
     if "het_job" in jobs.columns:
         counts.add(HET_COMPONENT, (jobs.columns["het_job"] >= 0) & kept)
-    counts.add(ELAPSED_DIFFERS, kept & (start >= 0) & (end >= 0) & (jobs.elapsed >= 0) & ~found & gap)
+    counts.add(ELAPSED_DIFFERS, kept & (start >= 0) & (end >= 0) & (jobs.elapsed >= 0) & ~of_steps & gap)
     if options.time_zone is None:
-        counts.add(ZONE_UNKNOWN, local_times & kept)
+        counts.add(ZONE_UNKNOWN, jobs.local & kept)
     ran = (start >= 0) | (runtime > 0)
     columns = dict(jobs.columns) | {
         "status": np.where(jobs.status >= 0, jobs.status, MISSING),
@@ -190,9 +174,9 @@ def _from_steps(
     lost: Array, jobs: SlurmJobs, steps: Steps, submit: Array, end: Array, start: Array, runtime: Array
 ) -> tuple[Array, Array, Array]:
     """Starts and runtimes, those that were lost taken from batch steps, and for which jobs they were found."""
-    found = np.zeros(len(lost), bool)
+    of_steps = np.zeros(len(lost), bool)
     if not lost.any() or not len(steps.job):
-        return start, runtime, found
+        return start, runtime, of_steps
     start, runtime = start.copy(), runtime.copy()
     order = np.argsort(steps.job, kind="stable")
     by_job = steps.job[order]
@@ -201,6 +185,6 @@ def _from_steps(
         for place in order[low:high]:
             begin, spent = int(steps.start[place]), int(steps.elapsed[place])
             if begin >= submit[row] and spent >= 0 and (end[row] < 0 or begin + spent <= end[row] + 1):
-                start[row], runtime[row], found[row] = begin, spent, True
+                start[row], runtime[row], of_steps[row] = begin, spent, True
                 break
-    return start, runtime, found
+    return start, runtime, of_steps

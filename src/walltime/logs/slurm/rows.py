@@ -14,6 +14,8 @@ from walltime.logs.input import LogFile
 from walltime.logs.rules import Rule
 from walltime.logs.slurm.fields import BLANK, NO_LIMITS, state_word
 
+__all__ = ["NEEDED", "RULES", "Heading", "Rows", "heading_of", "rows_of"]
+
 FREE_TEXT = frozenset(
     {"jobname", "comment", "admincomment", "systemcomment", "submitline", "workdir", "extra", "constraints", "container", "stdin", "stdout"}
     | {"stderr", "stdinexpanded", "stdoutexpanded", "stderrexpanded", "wckey", "licenses"}
@@ -160,11 +162,11 @@ def _told_apart(pieces: list[str], heading: Heading, used: Mapping[str, str]) ->
     free, wanted = heading.free, len(heading.fields)
     if not free:
         return None
-    found = [""] * wanted
-    found[: free[0]] = pieces[: free[0]]
+    fields = [""] * wanted
+    fields[: free[0]] = pieces[: free[0]]
     tail = wanted - 1 - free[-1]
     if tail:
-        found[free[-1] + 1 :] = pieces[-tail:]
+        fields[free[-1] + 1 :] = pieces[-tail:]
     texts = pieces[free[0] : len(pieces) - tail]
     extra = len(pieces) - wanted
     spans: list[list[int]] = [[free[0]]]
@@ -196,15 +198,15 @@ def _told_apart(pieces: list[str], heading: Heading, used: Mapping[str, str]) ->
         size = len(span) + moved
         if not moved:
             for k, text in zip(span, texts[place : place + size], strict=True):
-                found[k] = text
+                fields[k] = text
         elif len(span) == 1:
-            found[span[0]] = heading.delimiter.join(texts[place : place + size])
+            fields[span[0]] = heading.delimiter.join(texts[place : place + size])
         place += size
         extra -= moved
         for k in run:
-            found[k] = texts[place]
+            fields[k] = texts[place]
             place += 1
-    return found
+    return fields
 
 
 def _fits(texts: Sequence[str], place: int, run: Sequence[int], heading: Heading, used: Mapping[str, str]) -> bool:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,8 +27,11 @@ else:
 
 Array = np.ndarray
 
+__all__ = ["SLURM", "Reader", "Table"]
+
+TIMES = ("submit", "eligible", "start", "end")
 KINDS = {
-    **dict.fromkeys(("submit", "eligible", "start", "end"), "time"),
+    **dict.fromkeys(TIMES, "time"),
     **dict.fromkeys(("alloccpus", "ncpus", "reqcpus", "nnodes", "elapsedraw", "priority", "restarts"), "whole"),
     "timelimitraw": "minutes",
     "timelimit": "limit",
@@ -55,27 +58,33 @@ _WHAT = {
 }
 
 
-class _Table:
-    """A block of rows: the texts of a field, and what of it is bad."""
+class Table:
+    """A block of records: the texts of their fields by sacct's names in lower case, and what of them is bad."""
 
-    def __init__(self, heading: Heading, rows: Rows) -> None:
-        self.heading = heading
-        self.rows = len(rows.texts)
-        split = pl.Series("", rows.texts, pl.String).str.split(heading.delimiter)
-        self._columns: dict[str, pl.Series] = {}
-        for place, name in enumerate(heading.fields):
-            if (name in KINDS or name in TEXTS) and name not in self._columns:
-                column = split.list.get(place, null_on_oob=True)
-                if rows.odd:
-                    at = [row for row, _ in rows.odd]
-                    column = column.scatter(at, [found[place] for _, found in rows.odd])
-                self._columns[name] = column
+    def __init__(self, columns: Mapping[str, pl.Series]) -> None:
+        self._columns = columns
+        self.rows = len(next(iter(columns.values())))
         self.bad: list[tuple[str, Array]] = []
 
+    @classmethod
+    def of_rows(cls, heading: Heading, rows: Rows) -> Table:
+        """The fields that are read of the rows of a text."""
+        split = pl.Series("", rows.texts, pl.String).str.split(heading.delimiter)
+        columns: dict[str, pl.Series] = {}
+        for place, name in enumerate(heading.fields):
+            if (name in KINDS or name in TEXTS) and name not in columns:
+                column = split.list.get(place, null_on_oob=True)
+                if rows.odd:
+                    column = column.scatter([row for row, _ in rows.odd], [values[place] for _, values in rows.odd])
+                columns[name] = column
+        return cls(columns)
+
     def has(self, name: str) -> bool:
+        """Whether there is this field."""
         return name in self._columns
 
     def texts(self, name: str) -> pl.Series:
+        """The texts of a field, all empty if there is none."""
         if name in self._columns:
             return self._columns[name]
         return pl.repeat("", self.rows, dtype=pl.String, eager=True)
@@ -90,6 +99,7 @@ class _Table:
         return values
 
     def wholes(self, name: str) -> Array:
+        """The values of a field of whole numbers."""
         return self.read(name, fields.wholes)
 
     def times(self, name: str, zone: str | None) -> tuple[Local, Array]:
@@ -102,17 +112,17 @@ class _Table:
         return local, was_local
 
 
-class _Reader:
-    """Reads the blocks of a file, and joins them."""
+class Reader:
+    """Reads blocks of records, and joins them. `report`: is told of a bad row, its place in the block, the field and what is wrong."""
 
-    def __init__(self, options: ReadOptions, counts: Counts, bad: BadLines) -> None:
-        self.options, self.counts, self.bad = options, counts, bad
+    def __init__(self, options: ReadOptions, counts: Counts) -> None:
+        self.options, self.counts = options, counts
         self.names = {column: Names() for column in TEXT_COLUMNS.values()}
         self.blocks: list[dict[str, Array]] = []
         self.steps: list[tuple[Array, Array, Array]] = []
 
-    def add(self, heading: Heading, rows: Rows) -> None:
-        table = _Table(heading, rows)
+    def add(self, table: Table, report: Callable[[int, str, str], None]) -> None:
+        """Add a block of records."""
         main = table.texts("jobidraw" if table.has("jobidraw") else "jobid").str.extract_groups(_ID).struct.unnest()
         shown = table.texts("jobid").str.extract_groups(_ID).struct.unnest()
         job = _numbers(main.to_series(0))
@@ -125,7 +135,7 @@ class _Reader:
         key = job if raw else (job << 22) + task + 1
         zone = self.options.time_zone
         times, local = {}, np.zeros(table.rows, bool)
-        for name in ("submit", "eligible", "start", "end"):
+        for name in TIMES:
             times[name], was_local = table.times(name, zone)
             local |= was_local
         elapsed = table.wholes("elapsedraw") if table.has("elapsedraw") else table.read("elapsed", fields.durations)
@@ -157,7 +167,7 @@ class _Reader:
         if bad_state.any():
             table.bad.append(("state", bad_state))
         values |= {"status": status, "requeued": (words == "REQUEUED").to_numpy()}
-        good = self._report_bad(table, rows, bad_id, is_step)
+        good = self._report_bad(table, report, bad_id, is_step)
         for name, column in TEXT_COLUMNS.items():
             texts = words if name == "state" else table.texts("uid" if name == "user" and not table.has("user") else name)
             if name in ("reason", "reservation"):
@@ -169,7 +179,7 @@ class _Reader:
         kept = batch & (start.first >= 0)
         self.steps.append((key[kept], start.first[kept], elapsed[kept]))
 
-    def _report_bad(self, table: _Table, rows: Rows, bad_id: Array, is_step: Array) -> Array:
+    def _report_bad(self, table: Table, report: Callable[[int, str, str], None], bad_id: Array, is_step: Array) -> Array:
         """The rows that become records; bad ones are reported in the order of the file."""
         bad = bad_id.copy()
         for _, mask in table.bad:
@@ -178,24 +188,25 @@ class _Reader:
         for row in np.flatnonzero(bad).tolist():
             name = name_of_id if bad_id[row] else next(name for name, mask in table.bad if mask[row])
             what = "it must be the number of a job" if bad_id[row] else _WHAT[KINDS[name]]
-            title = table.heading.titles[table.heading.fields.index(name)]
-            self.bad.add(rows.lines[row], f"{title} is {quoted(str(table.texts(name)[row]))}, {what}", rows.texts[row])
+            report(row, name, f"{quoted(str(table.texts(name)[row]))}, {what}")
         return ~bad & ~is_step
 
-    def joined(self) -> tuple[SlurmJobs, Steps, Array]:
-        """All blocks together, and which records had local times."""
-        whole = {name: np.concatenate([block[name] for block in self.blocks]) for name in (self.blocks[0] if self.blocks else ())}
+    def log(self, file: LogFile, bad: BadLines) -> SlurmLog:
+        """The log of all blocks together; raises LogError if there is no job in them."""
+        if not self.blocks:
+            raise LogError(nothing_left(file, self.counts, bad.lines))
+        whole = {name: np.concatenate([block[name] for block in self.blocks]) for name in self.blocks[0]}
         self.blocks = []
-        times = {
-            name: Local(whole[f"{name}:first"], whole[f"{name}:last"], whole[f"{name}:skipped"])
-            for name in ("submit", "eligible", "start", "end")
-        }
-        parts = [np.concatenate(arrays) for arrays in zip(*self.steps, strict=True)]
-        return SlurmJobs.of(times, whole), Steps(*parts), whole["local"]
+        values: dict[str, Any] = {name: Local(whole[f"{name}:first"], whole[f"{name}:last"], whole[f"{name}:skipped"]) for name in TIMES}
+        values |= {name: array for name, array in whole.items() if ":" not in name}
+        jobs = SlurmJobs(**values, columns={name[2:]: array for name, array in whole.items() if name.startswith("c:")})
+        steps = Steps(*(np.concatenate(arrays) for arrays in zip(*self.steps, strict=True)))
+        names = {column: names.texts for column, names in self.names.items()}
+        return slurm_log(jobs, steps, file, self.options, names, self.counts, bad.lines)
 
 
 def _numbers(texts: pl.Series) -> Array:
-    return texts.cast(pl.Int64).fill_null(MISSING).to_numpy()
+    return texts.cast(pl.Int64, strict=False).fill_null(MISSING).to_numpy()
 
 
 def _asked(lines: pl.Series, *options: str) -> Array:
@@ -214,13 +225,13 @@ def _exclusive(lines: pl.Series) -> Array:
     return asked
 
 
-def _resources(table: _Table) -> dict[str, Array]:
+def _resources(table: Table) -> dict[str, Array]:
     """Memory, GPUs, the exit code, and who started the job, as columns."""
     got, asked = table.texts("alloctres"), table.texts("reqtres")
     memory = [fields.memory(texts) for texts in (got, asked)]
     gpus = [fields.resource(texts, "gres/gpu") for texts in (got, asked)]
     processors = fields.resource(asked, "cpu")
-    codes = table.texts("exitcode").str.extract_groups(r"^(\d{1,6}):(\d{1,6})$").struct.unnest()
+    codes = table.texts("exitcode").str.extract_groups(r"^(\d{0,6}):(\d{0,6})$").struct.unnest()
     flags = table.texts("flags")
     main = flags.str.contains("SchedMain|SchedSubmit").to_numpy()
     return {
@@ -242,16 +253,16 @@ def _is_table(head: bytes) -> bool:
 
 def _read(file: LogFile, options: ReadOptions) -> SlurmLog:
     counts, bad = Counts(), BadLines(file, options)
-    reader = _Reader(options, counts, bad)
+    reader = Reader(options, counts)
     for heading, rows in rows_of(file, KINDS, bad, counts):
         _check_fields(file, heading)
+
+        def report(row: int, name: str, what: str, heading: Heading = heading, rows: Rows = rows) -> None:
+            bad.add(rows.lines[row], f"{heading.titles[heading.fields.index(name)]} is {what}", rows.texts[row])
+
         if rows.texts:
-            reader.add(heading, rows)
-    if not reader.blocks:
-        raise LogError(nothing_left(file, counts, bad.lines))
-    jobs, steps, local = reader.joined()
-    names = {column: names.texts for column, names in reader.names.items()}
-    return slurm_log(jobs, steps, file, options, names, counts, bad.lines, local)
+            reader.add(Table.of_rows(heading, rows), report)
+    return reader.log(file, bad)
 
 
 def _check_fields(file: LogFile, heading: Heading) -> None:

@@ -8,6 +8,8 @@ from walltime.slurm.queue import QueueJob
 from walltime.slurm.sidecar.host import Clock
 from walltime.slurm.sidecar.ledger import Entry, Event, Ledger, LedgerError, State
 
+__all__ = ["OPEN", "Adjustments"]
+
 WRITE_AGAIN = 900.0
 """Seconds after which it is written again that a job is in the queue."""
 FORGET_AFTER = 3600.0

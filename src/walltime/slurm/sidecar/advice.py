@@ -16,6 +16,8 @@ from walltime.predictors.history import check_columns, log_ends
 from walltime.slurm.queue import QueueJob
 from walltime.workload import Workload
 
+__all__ = ["ANY_SIZE", "NOT_READ", "Advice", "History", "check_texts"]
+
 TEXTS = {"user": "user", "group": "account", "queue": "qos"}
 """Which text of a waiting job stands in which column of the log; the partition is there as well."""
 
@@ -49,11 +51,16 @@ class Advice:
         self._learner = predictor.begin()
         _, end, known = log_ends(jobs)
         columns = ("user", "group", "executable", "queue", "partition")
-        found: dict[str, Any] = {name: jobs.columns[name].tolist() for name in columns if name in jobs.columns}
-        found |= {"requested": jobs.requested.tolist(), "procs": jobs.procs.tolist(), "runtime": jobs.runtime.tolist(), "end": end.tolist()}
+        values: dict[str, Any] = {name: jobs.columns[name].tolist() for name in columns if name in jobs.columns}
+        values |= {
+            "requested": jobs.requested.tolist(),
+            "procs": jobs.procs.tolist(),
+            "runtime": jobs.runtime.tolist(),
+            "end": end.tolist(),
+        }
         for k in range(len(jobs)):
-            if known[k] and found["runtime"][k] > 0 and found["requested"][k] > 0:
-                of_job = dict.fromkeys(columns, -1) | {name: values[k] for name, values in found.items()}
+            if known[k] and values["runtime"][k] > 0 and values["requested"][k] > 0:
+                of_job = dict.fromkeys(columns, -1) | {name: values[k] for name, values in values.items()}
                 self._learner.observe(SimpleNamespace(**of_job))
         self.jobs = int(known.sum())
         self._kept: dict[tuple[int, ...], float | None] = {}
@@ -126,10 +133,10 @@ class History:
 
     def _now(self) -> tuple[int, int]:
         try:
-            found = self._path.stat()
+            status = self._path.stat()
         except OSError:
             return (0, 0)
-        return (found.st_mtime_ns, found.st_size)
+        return (status.st_mtime_ns, status.st_size)
 
 
 def check_texts(path: Path) -> None:
@@ -140,9 +147,9 @@ def check_texts(path: Path) -> None:
     except (OSError, EOFError):
         return  # whoever reads the log will say so
     words = [word.strip().lower() for word in re.split(r"[|\x1f]", heading)]
-    found = [word for word in words if word in FREE_TEXTS] if any(word.startswith("jobid") for word in words) else []
-    if found:
+    forgeable = [word for word in words if word in FREE_TEXTS] if any(word.startswith("jobid") for word in words) else []
+    if forgeable:
         raise LogError(
-            f"{printable(path)}: has {found[0]}, in which users can forge other jobs; print it without "
+            f"{printable(path)}: has {forgeable[0]}, in which users can forge other jobs; print it without "
             "submit lines and names, by walltime slurm sacct-command (--no-submit-line as well as no job names)"
         )

@@ -20,6 +20,8 @@ from walltime.slurm.sidecar.overruns import Overruns
 from walltime.slurm.sidecar.prolog import Spool
 from walltime.slurm.sidecar.report import Report
 
+__all__ = ["GiveBack"]
+
 STEP, RESERVE = 120, 60
 """Minutes: a limit in doubt is raised to STEP from now whenever less than RESERVE is left of it."""
 PASS = 120.0
@@ -290,10 +292,10 @@ class GiveBack:
     def _has_no_need(self, job: QueueJob, need: Minutes, tasks: int) -> bool:
         """Look again whether a job whose limit could not be raised is still short."""
         try:
-            found = next(iter(self.slurm.jobs([job.key], tasks)), None)
+            now = next(iter(self.slurm.jobs([job.key], tasks)), None)
         except SlurmError:
             return False
-        return found is None or not (found.waits or found.runs) or not _is_less(found.limit, need)
+        return now is None or not (now.waits or now.runs) or not _is_less(now.limit, need)
 
 
 def _is_less(limit: Minutes, than: Minutes) -> bool:

@@ -18,6 +18,8 @@ from walltime.errors import OutputError
 from walltime.files import printable
 from walltime.logs.slurm.values import Minutes
 
+__all__ = ["Entry", "Event", "Ledger", "LedgerError", "State", "open_ledger", "read_events"]
+
 
 class State(StrEnum):
     """How far an adjustment has come."""
@@ -128,10 +130,10 @@ class Ledger:
     def _take_lock(self) -> None:
         """Nobody else may be able to take the lock: whoever can open its file can keep the side-car from starting."""
         try:
-            found = self.folder.stat()
-            if found.st_mode & 0o077 and found.st_uid == os.geteuid():
+            status = self.folder.stat()
+            if status.st_mode & 0o077 and status.st_uid == os.geteuid():
                 self.folder.chmod(0o700)
-            elif found.st_mode & 0o077:
+            elif status.st_mode & 0o077:
                 self.exposed = f"{printable(self.folder)}: others may reach into it; make it a folder of the side-car's own, with mode 700"
             self._lock = os.fdopen(os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "r+")
             with suppress(OSError):
@@ -197,10 +199,10 @@ class Ledger:
             try:
                 base = sqlite3.connect(f"{self._file.absolute().as_uri()}?{how}", uri=True, isolation_level=None)
                 base.execute("SELECT 1 FROM jobs").fetchone()
-            except sqlite3.Error as found:
+            except sqlite3.Error as fault:
                 if base is not None:
                     base.close()
-                why = found
+                why = fault
                 continue
             self._base = base
             return
@@ -234,10 +236,10 @@ class Ledger:
             rows = self._base.execute(f"SELECT {', '.join(COLUMNS)} FROM jobs").fetchall()
         except sqlite3.Error as error:
             raise LedgerError(f"{printable(self.folder)}: the ledger cannot be read ({error})") from error
-        found = (Entry(*row) for row in rows)
+        entries = (Entry(*row) for row in rows)
         return {
             entry.key: entry.but(state=State(entry.state), soft=bool(entry.soft), doubt=bool(entry.doubt) or bool(self.lost))
-            for entry in found
+            for entry in entries
         }
 
     def write(self, entry: Entry, now: float, detail: str = "") -> None:

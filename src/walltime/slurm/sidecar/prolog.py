@@ -23,6 +23,8 @@ from walltime.logs.slurm.values import Minutes
 from walltime.slurm.queue import KEY, check_key
 from walltime.slurm.sidecar import installed_text
 
+__all__ = ["YEAR", "Spool", "script"]
+
 YEAR = 525_600
 """Minutes; what a job without a limit gets from the prolog, as in Slurm's accounting. The side-car takes the limit away after it."""
 MOST = 999_999
@@ -33,11 +35,11 @@ KEEP_ORPHANS = 30 * 86_400
 
 def script(spool: Path) -> str:
     """The script, for this spool folder, with the place of Slurm's commands and, where SLURM_CONF says it, of slurm.conf."""
-    found = shutil.which("scontrol")
+    scontrol = shutil.which("scontrol")
     conf = os.environ.get("SLURM_CONF", "")
     values = {
         "@SPOOL@": shlex.quote(str(spool.absolute())),
-        "@FOLDER@": shlex.quote(str(Path(found).parent) if found else "/usr/bin"),
+        "@FOLDER@": shlex.quote(str(Path(scontrol).parent) if scontrol else "/usr/bin"),
         "@CONF@": f"\nSLURM_CONF={shlex.quote(conf)}\nexport SLURM_CONF" if conf else "",
     }
     return re.sub("|".join(values), lambda match: values[match[0]], installed_text("prolog.sh"))
@@ -49,12 +51,12 @@ class Spool:
     def __init__(self, folder: Path):
         self.folder = folder
         try:
-            found = folder.stat()
-            if not stat.S_ISDIR(found.st_mode):
+            status = folder.stat()
+            if not stat.S_ISDIR(status.st_mode):
                 raise NotADirectoryError(20, "is no folder")
-            if found.st_mode & 0o022:
+            if status.st_mode & 0o022:
                 raise OutputError(f"{printable(folder)}: others may write into it, and slurmctld acts on what it has; chmod 755 it")
-            if found.st_uid not in (os.geteuid(), 0):
+            if status.st_uid not in (os.geteuid(), 0):
                 raise OutputError(f"{printable(folder)}: belongs to somebody else; it must be a folder of the side-car's user")
             for part in folder.glob(".walltime-*.part"):  # of a side-car that was killed
                 part.unlink()
@@ -76,14 +78,14 @@ class Spool:
 
     def orphans(self, known: set[str]) -> dict[str, tuple[int, int]]:
         """What the files say of jobs that are not known; a ledger that was lost knew of them."""
-        found = {}
+        orphans = {}
         for key in self._known:
             if key not in known:
                 with suppress(OSError, ValueError):
                     words = [int(word) for word in (self.folder / key).read_text().split()]
                     if words and time.time() - (self.folder / key).stat().st_mtime < KEEP_ORPHANS:
-                        found[key] = words[0], words[-1]
-        return found
+                        orphans[key] = words[0], words[-1]
+        return orphans
 
     def discard(self, key: str) -> None:
         """As `remove`; a file that cannot be removed does no harm."""

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from walltime.slurm.queue import QueueJob
 from walltime.slurm.sidecar.settings import Settings
 
+__all__ = ["WHY", "QueueHead", "QueueHeads"]
+
 WHY = "a job at the head of its queue has waited too long after its reserved start"
 _WAITS_FOR_NODES = ("Resources", "Priority", "None", "ReqNodeNotAvail", "Nodes_required")
 
@@ -66,12 +68,12 @@ class QueueHeads:
 
 def _first_of_each(waiting: Sequence[QueueJob], now: float) -> list[QueueJob]:
     """The first job of each partition that waits for nothing but nodes."""
-    found: dict[str, QueueJob] = {}
+    heads: dict[str, QueueJob] = {}
     for job in waiting:
         if job.held or not 0 < job.begin <= now or not job.reason.startswith(_WAITS_FOR_NODES):
             continue
         for name in job.partitions:
-            first = found.get(name)
+            first = heads.get(name)
             if first is None or (-job.priority, job.submit) < (-first.priority, first.submit):
-                found[name] = job
-    return list({job.key: job for job in found.values()}.values())
+                heads[name] = job
+    return list({job.key: job for job in heads.values()}.values())

@@ -24,6 +24,8 @@ from walltime.whatif.setting import Setting, without_warnings
 from walltime.whatif.whatif import REPLICATIONS
 from walltime.workload import Workload
 
+__all__ = ["Delay", "Review", "Run", "gain_of", "what_happened", "with_delays"]
+
 Array = np.ndarray
 
 NEAR = 300
@@ -178,7 +180,7 @@ class Review:
 
     def as_dict(self) -> dict[str, Any]:
         """All of it, ready for JSON."""
-        found = {
+        document = {
             "since": self.since,
             "until": self.until,
             "counts": self.counts(),
@@ -193,7 +195,7 @@ class Review:
             "delays": None if self.delays is None else [asdict(one) | {"seconds": one.seconds} for one in self.delays],
             "notes": list(self.notes),
         }
-        value: dict[str, Any] = plain(found)
+        value: dict[str, Any] = plain(document)
         return value
 
 
@@ -230,13 +232,13 @@ def what_happened(events: Sequence[Event], jobs: Workload, since: float | None =
     )
 
 
-def with_delays(found: Review, jobs: Workload, machine: Machine, policy: str | Policy | None = None) -> Review:
+def with_delays(review: Review, jobs: Workload, machine: Machine, policy: str | Policy | None = None) -> Review:
     """The same with what broken promises cost others, by two simulations of the log with the TimeMin of the ledger.
 
     In one of them the jobs that outlived their TimeMin end there, as had been planned; what starts later in the other one is delayed.
     """
     log = _Log(jobs)
-    places = {place: run for run in found.runs if (place := log.place(run)) is not None}
+    places = {place: run for run in review.runs if (place := log.place(run)) is not None}
     least = np.full(len(jobs), -1)
     for place, run in places.items():
         least[place] = run.time_min
@@ -256,7 +258,7 @@ def with_delays(found: Review, jobs: Workload, machine: Machine, policy: str | P
         start = log.zero + int(real.start[mine[k]])
         delays.append(Delay(log.labels[place], log.user(place), start - int(later[k]), start))
     delays.sort(key=lambda one: -one.seconds)
-    return replace(found, delays=delays, simulated=real.label)
+    return replace(review, delays=delays, simulated=real.label)
 
 
 def gain_of(
@@ -280,17 +282,17 @@ def gain_of(
 
 def _runs(events: Sequence[Event]) -> list[Run]:
     """The runs that a ledger knows of, in order; a run may be noted twice, where the side-car was killed in between."""
-    found: dict[tuple[str, int], Run] = {}
+    runs: dict[tuple[str, int], Run] = {}
     predicted: Mapping[str, int] = {event.key: int(event.detail) for event in events if event.what == "set" and event.detail.isdecimal()}
     for event in events:
         place = (event.key, event.start)
         shown = None if event.shown is None else 60 * event.shown
         if event.what in STARTS:
             run = Run(event.key, event.user, event.start, 60 * event.time_min, 60 * event.limit, shown, event.what != "started")
-            found.setdefault(place, replace(run, predicted=predicted.get(event.key)))
-        elif event.what == "given back" and place in found and found[place].given_back is None:
-            found[place] = replace(found[place], given_back=event.time, left=int(event.detail or 0))
-    return list(found.values())
+            runs.setdefault(place, replace(run, predicted=predicted.get(event.key)))
+        elif event.what == "given back" and place in runs and runs[place].given_back is None:
+            runs[place] = replace(runs[place], given_back=event.time, left=int(event.detail or 0))
+    return list(runs.values())
 
 
 class _Log:

@@ -28,6 +28,8 @@ from walltime.slurm.sidecar.selection import Predict, choose
 from walltime.slurm.sidecar.self_tests import NAMES, WHOLE, WORKS, SelfTests
 from walltime.slurm.sidecar.settings import Settings
 
+__all__ = ["Sidecar"]
+
 KEEP_LIMITS = 600.0
 """Seconds for which limits on jobs are not asked for again."""
 LATEST = 300.0
@@ -234,8 +236,8 @@ class Sidecar:
     def unknown(self) -> list[QueueJob]:
         """Jobs that have a limit and a TimeMin which the ledger does not know; none without a ledger."""
         queue = [] if self.ledger is None else self._queue
-        found = [job for job in queue if job.time_min and job.limit is not None and job.key not in self._own]
-        return [job for job in found if (job.waits or job.runs) and not self._is_known(job)]
+        jobs = [job for job in queue if job.time_min and job.limit is not None and job.key not in self._own]
+        return [job for job in jobs if (job.waits or job.runs) and not self._is_known(job)]
 
     def _is_known(self, job: QueueJob) -> bool:
         entry = self.entries.get(job.key)
@@ -376,7 +378,7 @@ class Sidecar:
     def _reasons(self, waiting: Mapping[str, QueueJob], cluster: Configuration, now: float) -> dict[str, str]:
         """Why jobs may not have a TimeMin."""
         late = self.heads.late(now, self.settings)
-        found = {}
+        reasons = {}
         for key, job in waiting.items():
             entry = self.entries.get(key)
             if key in self._own:
@@ -394,8 +396,8 @@ class Sidecar:
                     job, cluster, self.settings
                 )
             if why is not None:
-                found[key] = why
-        return found
+                reasons[key] = why
+        return reasons
 
     def _adjust(
         self, waiting: Mapping[str, QueueJob], cluster: Configuration, now: float, report: Report, budget: Budget, act: bool

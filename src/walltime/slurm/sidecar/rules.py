@@ -8,6 +8,8 @@ from walltime.slurm.configuration import Configuration, Limits
 from walltime.slurm.queue import QueueJob
 from walltime.slurm.sidecar.settings import Settings
 
+__all__ = ["time_min_of", "why_never"]
+
 
 def why_never(job: QueueJob, cluster: Configuration, limits: Limits, settings: Settings, now: float) -> str | None:
     """Why this waiting job must not have a TimeMin of the side-car's, None if it may; `now`: Unix time."""

@@ -12,6 +12,8 @@ from walltime.slurm.sidecar.report import Report
 from walltime.slurm.sidecar.rules import time_min_of
 from walltime.slurm.sidecar.settings import Settings
 
+__all__ = ["Predict", "choose", "in_turn"]
+
 Predict = Callable[[QueueJob, float], float | None]
 """The runtime, s, of a waiting job at a Unix time; None if too little is known of jobs like it."""
 Choice = tuple[QueueJob, int, float | None]
@@ -30,12 +32,12 @@ def choose(
 
     All that would be adjusted are noted in the report as wanted, the others with their reason as left.
     """
-    found = list(_wanted(waiting, entries, predict, overdue, settings, now, report))
+    wanted = list(_wanted(waiting, entries, predict, overdue, settings, now, report))
     room = int(settings.share * len(waiting)) - report.adjusted
     of_user = Counter(job.user for job in waiting.values() if job.time_min and job.key not in report.left)
     users = {job.user for job in waiting.values()}
     most = int(settings.share * len(waiting)) // 2 if len(users) > 1 and settings.share < 1 else len(waiting)
-    for choice in in_turn(found):
+    for choice in in_turn(wanted):
         user = choice[0].user
         if report.set_now < room and of_user[user] < max(most, 1):
             before = report.set_now

@@ -15,6 +15,8 @@ from walltime.slurm.jobs import SnapshotJob
 from walltime.slurm.snapshot import Snapshot
 from walltime.workload import MISSING, Origin, Workload
 
+__all__ = ["InitialState", "initial_state_of"]
+
 Array = np.ndarray
 
 NAMED = {"user": "user", "group": "account", "queue": "qos", "partition": "partition", "executable": "name"}
@@ -157,9 +159,9 @@ def _names(jobs: Sequence[SnapshotJob], history: Workload) -> tuple[dict[str, tu
     for column, attribute in NAMED.items():
         known: dict[str, int] = {}
         values = history.columns.get(column, np.full(len(history), MISSING, np.int64))
-        found, place = np.unique(values, return_inverse=True)
-        numbers = [_number(_text(history.origin.names, column, number), known) for number in found.tolist()]
-        of_history[column] = np.array(numbers, np.int64)[place.ravel()] if len(found) else values
+        distinct, place = np.unique(values, return_inverse=True)
+        numbers = [_number(_text(history.origin.names, column, number), known) for number in distinct.tolist()]
+        of_history[column] = np.array(numbers, np.int64)[place.ravel()] if len(distinct) else values
         of_jobs[column] = [_number(getattr(job, attribute), known) for job in jobs]
         names[column] = tuple(known)
     return names, of_jobs, of_history

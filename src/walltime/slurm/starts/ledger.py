@@ -18,6 +18,9 @@ from walltime.slurm.starts.scores import DAY, LATEST, Factors, Outcome, Score, f
 from walltime.slurm.starts.start_times import StartTimes
 from walltime.workload import Workload
 
+__all__ = ["NAME", "PredictionLedger", "Scorecard"]
+
+NAME = "start-times.sqlite"
 VERSION = 1
 APPLICATION = 0x77616C6C
 """What SQLite calls the application id: "wall"."""
@@ -59,35 +62,36 @@ class Scorecard:
         }
 
 
-class Ledger:
-    """A file of predictions, an SQLite database that only its owner may read. Raises LogError for a file that is something else."""
+class PredictionLedger:
+    """A folder with a database of predictions that only its owner may read. Raises LogError for a file that is something else."""
 
-    def __init__(self, path: str | os.PathLike[str], create: bool = False):
-        self.path = Path(path)
+    def __init__(self, folder: str | os.PathLike[str], create: bool = False):
+        self.path = Path(folder) / NAME
         if not self.path.exists():
             if not create:
-                raise LogError(f"{printable(path)}: there is no such ledger; walltime slurm start-times makes one")
+                raise LogError(f"{printable(folder)}: there is no such ledger; walltime slurm start-times makes one")
             try:
+                self.path.parent.mkdir(mode=0o700, exist_ok=True)
                 os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             except OSError as error:
-                raise OutputError(f"{printable(path)}: cannot be written ({(error.strerror or str(error)).lower()})") from error
+                raise OutputError(f"{printable(self.path)}: cannot be written ({(error.strerror or str(error)).lower()})") from error
         with self._open() as database:
             kind, version = (database.execute(f"PRAGMA {what}").fetchone()[0] for what in ("application_id", "user_version"))
             tables = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
             if not tables and create and not kind:
                 database.executescript(f"BEGIN;{_TABLES}PRAGMA application_id={APPLICATION};PRAGMA user_version={VERSION};COMMIT;")
             elif kind != APPLICATION or version != VERSION:
-                raise LogError(f"{printable(path)}: is no ledger of version {VERSION}; name one that walltime slurm start-times made")
+                raise LogError(f"{printable(self.path)}: is no ledger of version {VERSION}; name one that walltime slurm start-times made")
 
-    def add(self, found: StartTimes) -> int:
+    def add(self, predictions: StartTimes) -> int:
         """Enter the predictions, as they were simulated; those of the same snapshot are replaced. Returns how many."""
-        now = found.snapshot.time
+        now = predictions.snapshot.time
         rows = []
-        for one, raw in zip(found.jobs, found.simulated.T.tolist(), strict=True):
+        for one, raw in zip(predictions.jobs, predictions.simulated.T.tolist(), strict=True):
             times = [_ahead(time) for time in raw]
             others = [None if time is None else float(time - now) for time in (one.by_limits, one.slurm)]
             job = one.job
-            rows.append((job.job, job.label, job.submit, now, *times, *others, found.policy, found.samples))
+            rows.append((job.job, job.label, job.submit, now, *times, *others, predictions.policy, predictions.samples))
         with self._open() as database, database:
             database.executemany(
                 "INSERT OR REPLACE INTO prediction (job, label, submit, made, early, median, late, by_limits, slurm, policy, samples) "
@@ -113,13 +117,13 @@ class Ledger:
             label = f"{array_of[k]}_{task_of[k]}" if whole else str(history.job_id[k])
             starts.setdefault(label, []).append(int(begin[k]))
         with self._open() as database, database:
-            found = []
+            known = []
             for label, made in database.execute("SELECT label, made FROM prediction WHERE real IS NULL").fetchall():
                 later = [start for start in starts.get(label, ()) if start >= made]
                 if later:
-                    found.append((float(min(later) - made), label, made))
-            database.executemany("UPDATE prediction SET real = ? WHERE label = ? AND made = ?", found)
-        return len(found)
+                    known.append((float(min(later) - made), label, made))
+            database.executemany("UPDATE prediction SET real = ? WHERE label = ? AND made = ?", known)
+        return len(known)
 
     def outcomes(self, longest: int | None = None, per_day: int | None = None) -> list[Outcome]:
         """The predictions of jobs that have started, in the order in which they were made.
@@ -135,11 +139,11 @@ class Ledger:
                 "WHERE place <= ? ORDER BY made, label",
                 (2**60 if longest is None else longest, 2**60 if per_day is None else per_day),
             ).fetchall()
-        found = []
+        outcomes = []
         for label, made, *times, slurm, real in rows:
             early, median, late, limits = (_value(time, np.inf) for time in times)
-            found.append(Outcome(str(label), int(made), early, median, late, limits, _value(slurm, np.nan), float(real)))
-        return found
+            outcomes.append(Outcome(str(label), int(made), early, median, late, limits, _value(slurm, np.nan), float(real)))
+        return outcomes
 
     def factors(self) -> Factors:
         """What intervals are to be adjusted with, by the last predictions whose jobs have started."""
@@ -150,9 +154,9 @@ class Ledger:
         completed = 0 if history is None else self.complete(history)
         with self._open() as database:
             count = int(database.execute("SELECT count(*) FROM prediction").fetchone()[0])
-        found, factors = self.outcomes(), self.factors()
+        outcomes, factors = self.outcomes(), self.factors()
         return Scorecard(
-            count, len(found), completed, tuple(scores_of(found)), tuple(scores_of(with_factors(found, factors))), dict(factors)
+            count, len(outcomes), completed, tuple(scores_of(outcomes)), tuple(scores_of(with_factors(outcomes, factors))), dict(factors)
         )
 
     @contextmanager
@@ -161,7 +165,7 @@ class Ledger:
             with closing(sqlite3.connect(self.path, timeout=30)) as database:
                 yield database
         except sqlite3.Error as error:
-            raise LogError(f"{printable(self.path)}: cannot be used as a ledger ({error}); name another file") from error
+            raise LogError(f"{printable(self.path)}: cannot be used as a ledger ({error}); name another folder") from error
 
 
 def _ahead(time: float) -> float | None:

@@ -17,6 +17,8 @@ from walltime.simulation.specification import Scheduler
 from walltime.slurm.starts.initial_state import InitialState
 from walltime.workload import Workload
 
+__all__ = ["FIRST_NUMBER", "Projection", "misfit"]
+
 Array = np.ndarray
 FIRST_NUMBER = 10**12
 """The number of the first job in a schedule."""
@@ -76,9 +78,9 @@ class Projection:
                     break
         except EngineError:
             pass  # some jobs never start
-        found = simulation._memory.jobs.start[mine]
+        started = simulation._memory.jobs.start[mine]
         start = np.full(count, np.inf)
-        start[chosen[mine]] = np.where(found < 0, np.inf, found)
+        start[chosen[mine]] = np.where(started < 0, np.inf, started)
         return start
 
     def schedule(self, runtime: Array) -> Schedule:

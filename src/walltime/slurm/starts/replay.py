@@ -16,6 +16,8 @@ from walltime.slurm.starts.scores import Outcome
 from walltime.slurm.starts.start_times import start_times
 from walltime.workload import MISSING, Workload
 
+__all__ = ["as_history", "outcomes", "snapshot_at"]
+
 Array = np.ndarray
 
 
@@ -71,7 +73,7 @@ def outcomes(
     """Predict the starts of all jobs that wait at these moments (s), with nothing but what was known then, and add what happened."""
     history = as_history(schedule)
     started = dict(zip(schedule.workload.job_id.tolist(), schedule.start.tolist(), strict=True))
-    found: list[Outcome] = []
+    made_outcomes: list[Outcome] = []
     for done, moment in enumerate(moments):
         snapshot = snapshot_at(schedule, moment, policy)
         try:
@@ -81,7 +83,7 @@ def outcomes(
         for one in made.jobs:
             ahead = [np.inf if time is None else float(time - snapshot.time) for time in (one.early, one.median, one.late, one.by_limits)]
             real = float(started[one.job.job] - moment)
-            found.append(Outcome(one.job.label, snapshot.time, ahead[0], ahead[1], ahead[2], ahead[3], np.nan, real))
+            made_outcomes.append(Outcome(one.job.label, snapshot.time, ahead[0], ahead[1], ahead[2], ahead[3], np.nan, real))
         if progress is not None:
             progress(done + 1)
-    return found
+    return made_outcomes

@@ -183,11 +183,11 @@ def calibrated(outcomes: Sequence[Outcome], longest: int = LATEST) -> list[Outco
 
     Of these count those of the last `longest` s. In order of time.
     """
-    found: list[Outcome] = []
+    adjusted_outcomes: list[Outcome] = []
     for moment in sorted({one.made for one in outcomes}):
         past = [one for one in outcomes if one.made >= moment - longest and one.made + one.real < moment]
-        found += with_factors([one for one in outcomes if one.made == moment], factors_of(past))
-    return found
+        adjusted_outcomes += with_factors([one for one in outcomes if one.made == moment], factors_of(past))
+    return adjusted_outcomes
 
 
 def with_factors(outcomes: Sequence[Outcome], factors: Factors) -> list[Outcome]:

@@ -13,23 +13,20 @@ from walltime.errors import PolicyError
 from walltime.explanation import MachineExplanation, Obstacles, explain
 from walltime.policy import Policy, Slurm
 from walltime.simulation.specification import Scheduler
-from walltime.simulation.threads import in_threads
 from walltime.slurm.jobs import SNAPSHOT_RULES, SnapshotJob
 from walltime.slurm.snapshot import Snapshot
-from walltime.slurm.starts.initial_state import InitialState, initial_state_of
-from walltime.slurm.starts.projection import FIRST_NUMBER, Projection, misfit
-from walltime.slurm.starts.sampling import DAY, LEVELS, WEEK, Arrivals, Jobs, Runtimes
+from walltime.slurm.starts.forecast import Draws, Forecast
+from walltime.slurm.starts.projection import FIRST_NUMBER
+from walltime.slurm.starts.sampling import LEVELS
 from walltime.slurm.starts.scores import Factors, adjusted
 from walltime.wording import harmless
 from walltime.workload import Workload
-from walltime.workload.draws import seed_fault
+
+__all__ = ["Reasons", "StartTime", "StartTimes", "quantiles_of", "start_times", "unix", "why", "why_not"]
 
 Array = np.ndarray
 
 QUANTILES = (0.05, 0.5, 0.95)
-LONGEST = 14 * 86400
-"""Jobs to come are drawn for so long at most, s."""
-MOST_MISFITS = 100
 
 
 @dataclass(frozen=True)
@@ -129,39 +126,28 @@ def start_times(
     intervals are widened or narrowed. `workers`: threads; `progress` is called with the number of simulations done. Equal arguments give
     equal results, whatever the number of threads. Raises PolicyError and WorkloadError.
     """
-    if samples < 1:
-        raise PolicyError(f"the number of samples must be 1 or more, not {samples}")
-    if fault := seed_fault(seed):
-        raise PolicyError(fault)
-    scheduler = scheduler_of(snapshot, policy)
-    state, projection, gone = fitting(snapshot, history, scheduler)
+    forecast = Forecast(snapshot, history, policy)
+    state, runtimes = forecast.state, forecast.runtimes
     waits = np.flatnonzero(~state.running)
-    runtimes = Runtimes(state.history, state.ended, wanted(state))
-    limits = state.workload.requested[: len(state.jobs)]
-    to_limits = projection.run(np.maximum(limits, runtimes.elapsed + 1))
-    coming = Arrivals(state.recent, state.now, horizon_of(state, to_limits[waits]) if arrivals else 0)
 
-    def sample(number: int, check: Callable[[int], None]) -> Array:
-        random = np.random.Generator(np.random.Philox(key=[seed, number]))
-        drawn = runtimes.draw(random)
-        places, times = coming.draw(random)
-        return projection.run(drawn, places, times, check)[waits] - state.now
+    def run(*drawn: Any) -> Array:
+        return forecast.projection.run(*drawn)[waits]
 
-    starts = np.array(in_threads(lambda: sample, samples, workers, progress))
+    to_limits, starts = forecast.simulate(run, Draws(samples, arrivals, seed), workers, progress)
     simulated = quantiles_of(starts)
     quantiles = adjusted(simulated, factors or {})
     order = np.argsort(quantiles[1], kind="stable")
-    found = []
+    jobs = []
     for k in order.tolist():
         job, level = state.jobs[waits[k]], int(runtimes.level[waits[k]])
         early, median, late = (unix(float(time), snapshot.time) for time in quantiles[:, k])
-        by_limits = unix(float(to_limits[waits[k]]) - state.now, snapshot.time)
-        found.append(StartTime(job, early, median, late, job.expected, by_limits, LEVELS[level] if level < len(LEVELS) else None))
-    caveats = caveats_of(snapshot, state, runtimes, coming if arrivals else None, gone)
+        by_limits = unix(float(to_limits[k]), snapshot.time)
+        jobs.append(StartTime(job, early, median, late, job.expected, by_limits, LEVELS[level] if level < len(LEVELS) else None))
+    scheduler, caveats = forecast.scheduler, forecast.caveats()
     if isinstance(scheduler.policy, Slurm) and (notes := scheduler.policy.settings(snapshot.machine.slurm).notes):
         caveats.append(f"Settings of the scheduler that are not modelled: {harmless(', '.join(notes), 500)}.")
     factors = dict(factors or {})
-    return StartTimes(snapshot, scheduler.label, samples, seed, arrivals, found, starts[:, order], simulated[:, order], factors, caveats)
+    return StartTimes(snapshot, scheduler.label, samples, seed, arrivals, jobs, starts[:, order], simulated[:, order], factors, caveats)
 
 
 def quantiles_of(starts: Array) -> Array:
@@ -193,86 +179,22 @@ class Reasons:
 
 def why(snapshot: Snapshot, history: Workload, label: str, *, policy: str | Policy | Scheduler | None = None) -> Reasons:
     """What a waiting job waits for; `label`: its number as Slurm writes it, `27_3`. Raises PolicyError."""
-    scheduler = scheduler_of(snapshot, policy)
-    state, projection, _ = fitting(snapshot, history, scheduler)
+    forecast = Forecast(snapshot, history, policy)
+    state = forecast.state
     places = [k for k, job in enumerate(state.jobs) if job.label == label and job.start is None]
     if not places:
         raise PolicyError(why_not(snapshot, label))
-    schedule = projection.schedule(Runtimes(state.history, state.ended, wanted(state)).typical())
+    schedule = forecast.projection.schedule(forecast.runtimes.typical())
     story = explain(schedule, FIRST_NUMBER + places[0], sooner=False)
     assert isinstance(story, MachineExplanation), "it has a placement"
 
     def named(sentence: str) -> str:
         return re.sub(r"\b1\d{12}\b", lambda number: state.jobs[int(number[0]) - FIRST_NUMBER].label, sentence)
 
-    told = "This is if jobs run for the median of those like them, and none come; waits count from the snapshot on."
-    return Reasons(label, story.held_back, (*map(named, story.sentences), told))
-
-
-def scheduler_of(snapshot: Snapshot, policy: str | Policy | Scheduler | None) -> Scheduler:
-    """The policy that is given, or that of the snapshot's machine."""
-    chosen = snapshot.machine.policy if policy is None else policy
-    if chosen is None:
-        raise PolicyError("the snapshot does not say how the site schedules; give a policy")
-    return Scheduler.of(chosen, None)
-
-
-def fitting(snapshot: Snapshot, history: Workload, scheduler: Scheduler) -> tuple[InitialState, Projection, list[str]]:
-    """The jobs and their simulation, without the running jobs for which the machine has no room; the labels of these."""
-    gone: list[str] = []
-    while True:
-        state = initial_state_of(snapshot, history, scheduler, gone)
-        projection = Projection(state, scheduler)
-        place = misfit(projection)
-        if place is None:
-            return state, projection, gone
-        gone.append(state.jobs[place].label)
-        if len(gone) > MOST_MISFITS:
-            raise PolicyError(f"over {MOST_MISFITS} running jobs have no room on {snapshot.machine.name}; compare it with the cluster")
-
-
-def horizon_of(state: InitialState, starts: Array) -> int:
-    """For how long jobs come in simulations of jobs that start then by their limits (s from the state's zero), s."""
-    finite = starts[np.isfinite(starts)]
-    return min(LONGEST, int(finite.max(initial=state.now)) - state.now + 3600)
-
-
-def wanted(state: InitialState) -> Jobs:
-    """The snapshot's jobs, as runtimes are drawn for them."""
-    count = len(state.jobs)
-    placed = state.workload
-    columns = {name: values[:count] for name, values in placed.columns.items()}
-    columns |= {"requested": placed.requested[:count], "procs": placed.procs[:count]}
-    nobody = np.full(count, -1, np.int64)
-    named = {name: columns.get(name, nobody) for level in LEVELS for name in level}
-    elapsed = [0 if job.start is None else max(1, state.now + state.zero - job.start) for job in state.jobs]
-    return Jobs(named, placed.requested[:count], np.array(elapsed, np.int64))
+    condition = "This is if jobs run for the median of those like them, and none come; waits count from the snapshot on."
+    return Reasons(label, story.held_back, (*map(named, story.sentences), condition))
 
 
 def unix(ahead: float, time: int) -> int | None:
     """The Unix time so many s after another one; None for never."""
     return time + round(ahead) if np.isfinite(ahead) else None
-
-
-def caveats_of(snapshot: Snapshot, state: InitialState, runtimes: Runtimes, coming: Arrivals | None, gone: Sequence[str]) -> list[str]:
-    """What is to be known of the simulations, in sentences."""
-    told = []
-    unknown = int((runtimes.level == len(LEVELS)).sum())
-    if unknown:
-        told.append(f"{unknown:,} jobs are taken to run to their limits: too few jobs like them have ended.")
-    if coming is not None and not coming.period:
-        told.append("The history is shorter than a day before the snapshot: no jobs come in the simulations.")
-    elif coming is not None and coming.reach < 2 * WEEK:
-        days = coming.reach // DAY
-        told.append(
-            f"The history has {days} day{'s' * (days > 1)} before the snapshot, and the jobs to come are drawn from these: with under two "
-            "weeks fewer than 90 % may start within their intervals."
-        )
-    if state.lost:
-        told.append(f"{len(state.lost):,} jobs do not fit the machine and are left out, such as {state.lost[0].label}.")
-    if gone:
-        told.append(f"For {len(gone):,} running jobs the machine, as it is described, has no room: they are left out, such as {gone[0]}.")
-    apart = len(snapshot.apart)
-    if apart:
-        told.append(f"{apart:,} jobs of the snapshot are not simulated: held, dependent on others, or of a kind that is not modelled.")
-    return told

@@ -14,14 +14,14 @@ from walltime.errors import PolicyError
 from walltime.logs.slurm.values import resource_of
 from walltime.policy import Policy
 from walltime.simulation.specification import Scheduler
-from walltime.simulation.threads import in_threads
 from walltime.slurm.jobs import MOST, WAITING, SnapshotJob
 from walltime.slurm.snapshot import Snapshot
-from walltime.slurm.starts.sampling import Arrivals, Runtimes
-from walltime.slurm.starts.start_times import caveats_of, fitting, horizon_of, quantiles_of, scheduler_of, unix, wanted
+from walltime.slurm.starts.forecast import Draws, Forecast
+from walltime.slurm.starts.start_times import quantiles_of, unix
 from walltime.wording import harmless
 from walltime.workload import Workload
-from walltime.workload.draws import seed_fault
+
+__all__ = ["Trial", "Trials", "parse_trial", "try_jobs"]
 
 Array = np.ndarray
 
@@ -55,10 +55,10 @@ class Trial:
 
 @dataclass(frozen=True)
 class Trials:
-    """What came of jobs that were tried: `tried`, in the order in which they were given; `caveats`, in sentences."""
+    """What came of jobs that were tried: in the order in which they were given; `caveats`, in sentences."""
 
     policy: str
-    tried: Sequence[Trial]
+    trials: Sequence[Trial]
     caveats: Sequence[str]
 
 
@@ -80,18 +80,18 @@ def parse_trial(text: str, snapshot: Snapshot) -> SnapshotJob:
     name = values.get("partition", next(iter(partitions)) if len(partitions) == 1 else "")
     if name not in partitions:
         raise PolicyError(f"{harmless(text)!r} needs a partition; known are {harmless(', '.join(partitions), 200)}")
-    found: dict[str, Any] = {own: values[own] for own in NAMES if own in values} | {"partition": name}
+    fields: dict[str, Any] = {own: values[own] for own in NAMES if own in values} | {"partition": name}
     for key, own in NUMBERS.items():
         if key in values:
             if not values[key].isdecimal() or not int(key != "gpus") <= int(values[key]) < MOST:
                 raise PolicyError(f"{key} must be a whole number, not {harmless(values[key])!r}")
-            found[own] = int(values[key])
-    if "memory" in values and not found.setdefault("memory_mb", resource_of(f"mem={values['memory']}", "mem")):
+            fields[own] = int(values[key])
+    if "memory" in values and not fields.setdefault("memory_mb", resource_of(f"mem={values['memory']}", "mem")):
         raise PolicyError(f"a memory is written 64G, not {harmless(values['memory'])!r}")
     on_node = snapshot.machine.pools[snapshot.machine.place_of(partitions[name].pools[0])].procs
-    found.setdefault("nodes", -(-found.get("cpus", 1) // on_node))
+    fields.setdefault("nodes", -(-fields.get("cpus", 1) // on_node))
     number = max((job.job for job in snapshot.jobs), default=0) + 1
-    return SnapshotJob(job=number, state=WAITING, submit=snapshot.time, limit=_limit(values["limit"]), **found)
+    return SnapshotJob(job=number, state=WAITING, submit=snapshot.time, limit=_limit(values["limit"]), **fields)
 
 
 def _limit(text: str) -> int:
@@ -128,37 +128,24 @@ def try_jobs(
     A job comes behind all that wait; with Slurm's priorities it has what Slurm would give it, as far as that can be known. The other
     arguments are those of `start_times`. Raises PolicyError and WorkloadError.
     """
-    if samples < 1:
-        raise PolicyError(f"the number of samples must be 1 or more, not {samples}")
-    if fault := seed_fault(seed):
-        raise PolicyError(fault)
-    scheduler = scheduler_of(snapshot, policy)
     own = [parse_trial(text, snapshot) for text in texts]
     own = [replace(job, job=job.job + k) for k, job in enumerate(own)]
-    state, projection, gone = fitting(replace(snapshot, jobs=(*snapshot.jobs, *own)), history, scheduler)
-    numbers = {job.job: k for k, job in enumerate(state.jobs) if job.start is None}
+    forecast = Forecast(replace(snapshot, jobs=(*snapshot.jobs, *own)), history, policy)
+    projection = forecast.projection
+    numbers = {job.job: k for k, job in enumerate(forecast.state.jobs) if job.start is None}
     for text, job in zip(texts, own, strict=True):
         if job.job not in numbers:
             raise PolicyError(f"{harmless(text)} does not fit the machine; compare its size with the partition's")
     places = [numbers[job.job] for job in own]
-    runtimes = Runtimes(state.history, state.ended, wanted(state))
 
     def alone(*arguments: Any) -> Array:
         return np.array(
             [projection.run(*arguments, only=place, without=[one for one in places if one != place])[place] for place in places]
         )
 
-    to_limits = alone(np.maximum(state.workload.requested[: len(state.jobs)], runtimes.elapsed + 1))
-    coming = Arrivals(state.recent, state.now, horizon_of(state, to_limits) if arrivals else 0)
-
-    def sample(number: int, check: Callable[[int], None]) -> Array:
-        random = np.random.Generator(np.random.Philox(key=[seed, number]))
-        drawn = runtimes.draw(random)
-        return alone(drawn, *coming.draw(random), check) - state.now
-
-    quantiles = quantiles_of(np.array(in_threads(lambda: sample, samples, workers, progress)))
-    tried = []
+    to_limits, starts = forecast.simulate(alone, Draws(samples, arrivals, seed), workers, progress)
+    quantiles = quantiles_of(starts)
+    trials = []
     for k, (text, job) in enumerate(zip(texts, own, strict=True)):
-        times = (unix(float(time), snapshot.time) for time in (*quantiles[:, k], to_limits[k] - state.now))
-        tried.append(Trial(text, job, *times))
-    return Trials(scheduler.label, tried, caveats_of(snapshot, state, runtimes, coming if arrivals else None, gone))
+        trials.append(Trial(text, job, *(unix(float(time), snapshot.time) for time in (*quantiles[:, k], to_limits[k]))))
+    return Trials(forecast.scheduler.label, trials, forecast.caveats())
