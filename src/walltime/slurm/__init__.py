@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from walltime.slurm.snapshot import read_snapshot as read_snapshot
     from walltime.slurm.snapshot import snapshot_of as snapshot_of
     from walltime.slurm.snapshot import take_snapshot as take_snapshot
-    from walltime.slurm.starts.ledger import Ledger as Ledger
+    from walltime.slurm.starts.ledger import PredictionLedger as PredictionLedger
     from walltime.slurm.starts.ledger import Scorecard as Scorecard
     from walltime.slurm.starts.replay import outcomes as outcomes
     from walltime.slurm.starts.replay import snapshot_at as snapshot_at

@@ -107,7 +107,17 @@ def test_commands__enter_score_and_complain_in_one_line(capsys, tmp_path):
     taken(job(1, 4, start=NOW - 100), job(2, 4)).write(tmp_path / "s.json")
     lines = "".join(f"{k} {k * 600} 0 1800 1 -1 -1 1 3600 -1 1 1 1 -1 -1 -1 -1 -1\n" for k in range(10, 60))
     (tmp_path / "log.swf").write_text(f"; MaxProcs: 4\n; UnixStartTime: {NOW - 200_000}\n{lines}")
-    base = ("slurm", "start-times", tmp_path / "s.json", "--history", tmp_path / "log.swf", "--samples", 2, "--predictions", tmp_path / "ledger")
+    base = (
+        "slurm",
+        "start-times",
+        tmp_path / "s.json",
+        "--history",
+        tmp_path / "log.swf",
+        "--samples",
+        2,
+        "--predictions",
+        tmp_path / "ledger",
+    )
     assert call(capsys, *base)[0] == 0
     later = f"2 199000 2800 50 4 -1 -1 4 3600 -1 1 1 1 -1 -1 -1 -1 -1\n3 {199_000} 5 50 4 -1 -1 4 3600 -1 1 1 1 -1 -1 -1 -1 -1\n"
     (tmp_path / "later.swf").write_text(f"; MaxProcs: 4\n; UnixStartTime: {NOW - 200_000}\n{later}")
