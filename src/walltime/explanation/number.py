@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from walltime.engine.reference.plain import find_shadow
 from walltime.explanation.records import Alternative, Cause, Change, NumberExplanation, Overtaker, Reservation, RunningJob, Submission
-from walltime.explanation.snapshots import Snapshot, watch
+from walltime.explanation.snapshots import Snapshot, snapshots
 from walltime.policy import Kind
 from walltime.schedule.schedule import Schedule
 
@@ -15,7 +15,7 @@ def story_of(schedule: Schedule, job: int, alternatives: Iterable[Alternative] =
     """The story of a job, by its index; raises EngineError where the schedule cannot be made again."""
     w = schedule.workload
     facts = _Facts(schedule, job)
-    for seen in watch(schedule, job):
+    for seen in snapshots(schedule, job):
         facts.add(seen)
     assert facts.submission is not None, "the last snapshot is its start"
     return NumberExplanation(

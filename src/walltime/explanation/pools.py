@@ -17,7 +17,7 @@ from walltime.machine import Machine, Placement
 from walltime.machine.placing import NEVER
 from walltime.policy import Kind
 from walltime.schedule.schedule import Schedule
-from walltime.simulation.on_machine import run_on_machine
+from walltime.simulation.problem import run_of
 from walltime.simulation.specification import Scheduler, parse_scheduler
 from walltime.wording import human_time, in_prose
 from walltime.workload import Workload
@@ -191,10 +191,12 @@ def _alternatives(schedule: Schedule, job: int, progress: Callable[[int], None] 
     assert placement is not None
     for done, (what, value, workload, scheduler) in enumerate(_changes(schedule, placement, job)):
         alive = None if progress is None else partial(_tell, progress, done)
-        other = run_on_machine(workload, scheduler, placement.machine, schedule.overrun, schedule.engine, alive)
-        place = np.flatnonzero(other["workload"].job_id == number)
+        other = run_of(workload, scheduler, overrun=schedule.overrun, machine=placement.machine)
+        engine = other.engine(schedule.engine)
+        engine.run(alive)
+        place = np.flatnonzero(other.workload.job_id == number)
         if len(place):  # it may be too wide for another partition
-            start = int(other["start"][place[0]])
+            start = engine.start_of(int(place[0]))
             yield Alternative(what, value, start, was - start)
 
 
