@@ -434,6 +434,7 @@ def run_record(
         "procs": w.machine_procs,
         "policy": schedule.label,
         "engine": schedule.engine,
+        "simulated_on": schedule.simulated_on,
         **summary.as_dict(),
         "dropped": dict(w.origin.dropped),
         "changed": dict(w.origin.changed),

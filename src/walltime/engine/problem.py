@@ -183,7 +183,7 @@ class Problem:
         nobody = np.full(len(self), -1), np.zeros(len(self), np.int64)
         links = nobody if self.after is None or self.think is None else (self.after, self.think)
         columns = (self.submit, self.runtime, self.believed, self.procs, *links)
-        return list(zip(*(np.asarray(column).tolist() for column in columns), strict=True))  # type: ignore[arg-type]
+        return list(zip(*(np.asarray(column).tolist() for column in columns), strict=True))
 
     def known_as_lists(self) -> LogView:
         """What orders read, with lists of Python's whole numbers."""
@@ -239,9 +239,9 @@ class Outcome:
 def as_number(problem: Problem) -> Problem | None:
     """The same problem on a number of processors, where pools are no more than that for these jobs; None where they are.
 
-    That is so if all jobs use the same single pool, in one tier, and there are no outages and no windows; if none of them runs at first or waits for
-    others; and if neither the second resource nor a limit can hold anybody back. Under EASY, no job may outlive what is expected of it:
-    pools expect one that does to end in a second, EASY on a number of processors at its expected end, which has passed.
+    That is so if all jobs use the same single pool, in one tier, and there are no outages and no windows; if none of them runs at first or
+    waits for others; and if neither the second resource nor a limit can hold anybody back. Under EASY, no job may outlive what is
+    expected of it: pools expect one that does to end in a second, EASY on a number of processors at its expected end, which has passed.
     """
     machine, demands = problem.machine, problem.demands
     if not isinstance(machine, Pools) or not isinstance(demands, Demands) or not len(problem):

@@ -10,6 +10,8 @@ from walltime.explanation.snapshots import Snapshot, snapshots
 from walltime.policy import Kind
 from walltime.schedule.schedule import Schedule
 
+__all__ = ["story_of"]
+
 
 def story_of(schedule: Schedule, job: int, alternatives: Iterable[Alternative] = ()) -> NumberExplanation:
     """The story of a job, by its index; raises EngineError where the schedule cannot be made again."""

@@ -22,6 +22,8 @@ from walltime.simulation.specification import Scheduler, parse_scheduler
 from walltime.wording import human_time, in_prose
 from walltime.workload import Workload
 
+__all__ = ["MachineExplanation", "Obstacles", "machine_story"]
+
 Array = np.ndarray
 POLICIES = ("fcfs", "easy", "conservative")
 MOST = 3

@@ -14,6 +14,8 @@ from walltime.explanation.records import HOW, Alternative, Cause, Change, Explan
 from walltime.schedule.schedule import Schedule
 from walltime.wording import human_time, in_prose
 
+__all__ = ["at", "count", "date_of", "more", "owner", "reserved_in_the_end", "sentences", "sooner_sentences"]
+
 MOST = 3
 """So many jobs, or changes of a reservation, are told one by one; all are in the story itself."""
 

@@ -18,6 +18,8 @@ from walltime.policy import Kind
 from walltime.schedule.schedule import Schedule
 from walltime.wording import human_time
 
+__all__ = ["LongWait", "explain", "index_of", "longest_waits"]
+
 
 def explain(
     schedule: Schedule, job: int, *, sooner: bool = True, progress: Callable[[int], None] | None = None

@@ -14,6 +14,8 @@ from walltime.schedule.schedule import Schedule
 if TYPE_CHECKING:
     import polars as pl
 
+__all__ = ["Comparison", "compare"]
+
 
 @dataclass(frozen=True)
 class Comparison:

@@ -17,13 +17,24 @@ from walltime.errors import PolicyError
 from walltime.machine import Placement
 from walltime.policy import PAPERS, Dialect, Kind, Policy
 from walltime.predictors.prediction import Prediction, with_prediction
-from walltime.schedule.breakdown import MEASURES, breakdown
-from walltime.schedule.groups import UNKNOWN, Edges, check_known, check_same_jobs, group_jobs
-from walltime.schedule.recorded import recorded_groups, recorded_rows, recorded_wait
+from walltime.schedule.groups import (
+    MEASURES,
+    UNKNOWN,
+    Edges,
+    breakdown,
+    check_known,
+    check_same_jobs,
+    group_jobs,
+    recorded_groups,
+    recorded_rows,
+    recorded_wait,
+)
 from walltime.workload import Workload
 
 if TYPE_CHECKING:
     import polars as pl
+
+__all__ = ["PredictionRecord", "Schedule"]
 
 Array = np.ndarray
 
