@@ -3,7 +3,7 @@
     python -m benchmarks.against FOLDER [--quick] [--out FILE]
 
 FOLDER is a checkout of the older version. Both run in processes of their own and take turns; each uses only what both have:
-the command line, `walltime.simulate`, and the method of `Simulation` that calls the compiled loop. What is measured is processor
+the command line, `walltime.simulate`, and the method of `NumberEngine` that calls the compiled loop. What is measured is processor
 time, so that other work on the machine does not count, as far as it leaves caches and cores alone.
 """
 
@@ -51,15 +51,15 @@ import dataclasses, hashlib, json, sys, time
 import numpy as np
 import walltime as wt
 from walltime import *
-from walltime.engine.interface.number import Simulation
+from walltime.engine.interface.number import NumberEngine
 from walltime.workload.models import MODELS
 Tsafrir07 = wt.predictors.Tsafrir07
-run, spent = Simulation.run, []
+run, spent = NumberEngine.run, []
 def timed(self, *given):
     begin = time.thread_time()
     run(self, *given)
     spent.append(time.thread_time() - begin)
-Simulation.run = timed
+NumberEngine.run = timed
 if {log!r}:
     jobs = wt.read({log!r})
 else:

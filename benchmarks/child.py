@@ -38,16 +38,16 @@ def _processor_seconds() -> float:
 def up_to_the_kernel(log: str) -> dict[str, float]:
     """CPU seconds of `walltime simulate` until the simulation begins: imports, the log, the kernel from the cache."""
     from walltime.cli.main import run
-    from walltime.engine.interface.number import Simulation
+    from walltime.engine.interface.number import NumberEngine
 
     used: list[float] = []
-    simulate = Simulation.run
+    simulate = NumberEngine.run
 
-    def noted(simulation: Simulation, *arguments: Any) -> None:
+    def noted(simulation: NumberEngine, *arguments: Any) -> None:
         used.append(_processor_seconds())
         simulate(simulation, *arguments)
 
-    with mock.patch.object(Simulation, "run", noted), contextlib.redirect_stdout(io.StringIO()):
+    with mock.patch.object(NumberEngine, "run", noted), contextlib.redirect_stdout(io.StringIO()):
         status = run(["simulate", log, "--policy", "easy", "--json"])
     assert status == 0
     return {"seconds": used[0]}

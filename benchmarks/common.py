@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from walltime import read
-from walltime.engine.interface.number import Simulation
+from walltime.engine.interface.number import NumberEngine
+from walltime.engine.problem import Problem
 from walltime.estimates import ExactEstimates, effective_times
 from walltime.policy import Policy
 from walltime.provenance import version
@@ -78,10 +79,10 @@ def wall_seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - begin
 
 
-def kernel_run(workload: Workload, policy: Policy) -> Simulation:
+def kernel_run(workload: Workload, policy: Policy) -> NumberEngine:
     """One run of the compiled kernel; its `.seconds` exclude the preparation of its arrays."""
     runtime, believed = effective_times(workload, "kill")
-    simulation = Simulation(workload.submit, runtime, believed, workload.procs, workload.machine_procs, policy)
+    simulation = NumberEngine(Problem(workload.submit, runtime, believed, workload.procs, workload.machine_procs, policy))
     simulation.run()
     return simulation
 

@@ -25,7 +25,8 @@ from benchmarks.common import (
     spread,
     take_turns,
 )
-from walltime.engine.interface.number import Simulation
+from walltime.engine.interface.number import NumberEngine
+from walltime.engine.problem import Problem
 from walltime.estimates import FModel, effective_times
 from walltime.policy import SJF, Conservative, Easy, Hybrid, NoBackfilling, Policy
 from walltime.workload import Workload
@@ -163,7 +164,8 @@ def steady_queue(policy: Policy, waiting: int, starts: int) -> Workload:
     after = np.maximum(np.arange(many) - users, -1)
     think = np.random.default_rng(1).integers(1, 600, many)
     unknown = np.where(after < 0, 0, -1)
-    closed = Simulation(unknown, model.runtime, model.believed, model.procs, model.machine_procs, policy, "batch", after, think)
+    columns = (unknown, model.runtime, model.believed, model.procs, model.machine_procs)
+    closed = NumberEngine(Problem(*columns, policy, after=after, think=think))
     while closed.started < starts and not closed.advance(200_000):
         pass
     came = np.flatnonzero(closed.submit >= 0)
@@ -182,7 +184,7 @@ def _timed_part(
 ) -> tuple[tuple[int, float], tuple[int, float], np.ndarray]:
     """Started jobs and seconds when at least `first` jobs have started, and when `last` have; and the starts until then."""
     runtime, believed = effective_times(workload, "kill")
-    simulation = Simulation(workload.submit, runtime, believed, workload.procs, workload.machine_procs, policy)
+    simulation = NumberEngine(Problem(workload.submit, runtime, believed, workload.procs, workload.machine_procs, policy))
     piece = last * (min(waiting, 512) + 2) // 20  # steps: a small part of the whole, and still many jobs
     marks = []
     for mark in (first, last):

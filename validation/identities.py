@@ -13,7 +13,8 @@ import numpy as np
 
 import walltime as wt
 from validation.common import Array, Numbers, Simulate, Sizes, describe_logs, find_logs, tell
-from walltime.engine.interface.number import Simulation
+from walltime.engine.interface.number import NumberEngine
+from walltime.engine.problem import Problem
 from walltime.estimates import effective_times
 from walltime.metrics import queue_length
 
@@ -84,8 +85,8 @@ def depth_one(workload: wt.Workload, simulate: Simulate) -> Finding:
     A hybrid of depth 1 uses EASY's own code path by definition, so the path of deeper hybrids is forced to run with depth 1.
     """
     runtime, believed = effective_times(workload, "kill")
-    afresh = Simulation(workload.submit, runtime, believed, workload.procs, workload.machine_procs, wt.Hybrid(depth=2))
-    afresh.rules.depth = 1
+    afresh = NumberEngine(Problem(workload.submit, runtime, believed, workload.procs, workload.machine_procs, wt.Hybrid(depth=2)))
+    afresh.memory.rules.depth = 1
     afresh.run()
     easy = simulate(workload, wt.Easy())
     named = simulate(workload, wt.Hybrid(depth=1))

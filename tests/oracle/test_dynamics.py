@@ -25,6 +25,7 @@ from tests.strategies import (
     workloads,
 )
 from walltime.auditor.known import known_to
+from walltime.engine.problem import Problem
 from walltime.engine.reference.number import Reference
 
 pytestmark = pytest.mark.slow
@@ -105,10 +106,9 @@ def test_dynamics__looking_does_not_change_the_schedule(coincident, workload, po
     assert plain.dynamics is None
     for name in ("start", "end", "kind", "reserved_start"):
         assert getattr(plain, name).tolist() == getattr(watched, name).tolist(), name
-    runtime, believed = (column.tolist() for column in real_and_believed(workload, overrun))
-    columns = (workload.submit.tolist(), runtime, believed, workload.procs.tolist(), workload.machine_procs)
+    columns = (workload.submit, *real_and_believed(workload, overrun), workload.procs, workload.machine_procs)
     known = known_to(policy, workload, workload.requested)
-    references = [Reference(*columns, policy, coincident, dynamics=d, known=known) for d in (False, True)]
+    references = [Reference(Problem(*columns, policy, known=known, coincident=coincident, logged=d)) for d in (False, True)]
     for reference in references:
         reference.run()
     plain_jobs, watched_jobs = ([(j.start, j.kind, j.reserved_start, j.ticket) for j in reference.jobs] for reference in references)

@@ -25,7 +25,8 @@ from tests.strategies import (
 )
 from tests.traces import trace_path
 from walltime.auditor.known import known_to
-from walltime.engine.interface.number import Simulation
+from walltime.engine.interface.number import NumberEngine
+from walltime.engine.problem import Problem
 
 SMALL, LARGE = examples(60), examples(30)
 """Each example runs under all three overrun rules; per policy kind and way of handling coincident events."""
@@ -102,7 +103,8 @@ def test_kernel__run_in_pieces_equals_run_whole(kind, coincident, data):
     budgets = data.draw(st.lists(st.integers(1, 12), min_size=1, max_size=8), label="budgets")
     runtime, believed = real_and_believed(workload, overrun)
     known = known_to(policy, workload, workload.requested)
-    pieces = Simulation(workload.submit, runtime, believed, workload.procs, workload.machine_procs, policy, coincident, known=known)
+    columns = (workload.submit, runtime, believed, workload.procs, workload.machine_procs)
+    pieces = NumberEngine(Problem(*columns, policy, known=known, coincident=coincident))
     calls, started = 0, [0]
     while not pieces.advance(budgets[calls % len(budgets)]):
         calls += 1

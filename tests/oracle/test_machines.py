@@ -160,37 +160,6 @@ def test_predictions_and_feedback__kernel_equals_reference(policy):
     assert errors < scaled(150) / 2
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-def test_one_pool_is_a_number_of_processors(policy):
-    """With one pool, one partition and nothing else, the schedules are those of the loop for one number of processors."""
-    for seed in range(scaled(30)):
-        draw = random.Random(f"one {policy} {seed}")
-        rng = np.random.default_rng(seed)
-        count, procs = draw.randint(1, 120), draw.choice((1, 4, 16))
-        runtime = rng.integers(0, 30, count)
-        workload = Workload.from_arrays(
-            submit=np.sort(rng.integers(0, 300, count)),
-            runtime=runtime,
-            requested=np.maximum(runtime + rng.integers(-3, 20, count), 1),
-            procs=rng.integers(1, procs + 1, count),
-            machine_procs=procs,
-            columns={
-                "user": rng.integers(1, 5, count),
-                "group": rng.integers(1, 3, count),
-                "executable": rng.integers(1, 5, count),
-                "preceding_job": np.where(rng.random(count) < 0.2, rng.integers(0, np.arange(count) + 1), -1),
-                "think_time": rng.integers(0, 9, count),
-            },
-            feedback=draw.random() < 0.3,
-        )
-        machine = Machine((Pool("all", procs, 1),), (Partition("all", ("all",)),))
-        prediction = draw.choice((None, *PREDICTIONS))
-        scheduler = policy if prediction is None else policy + (",", ":")[":" not in policy] + prediction
-        one, other = simulate(workload, scheduler, machine=machine), simulate(workload, scheduler)
-        for name in ("start", "end", "kind", "reserved_start"):
-            np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=f"{name}, seed {seed}, {scheduler}")
-
-
 def test_the_auditor_sees_what_is_wrong():
     """A schedule that is right is made wrong in one way at a time."""
     machine = Machine(

@@ -20,8 +20,7 @@ from walltime.logs import read
 from walltime.machine.files import parse_machine
 from walltime.policy import Dialect
 from walltime.provenance import version
-from walltime.schedule.breakdown import breakdown
-from walltime.schedule.groups import group_jobs
+from walltime.schedule.groups import breakdown, group_jobs
 from walltime.simulation.batch import Case, Lane
 from walltime.simulation.variation import Variation
 from walltime.workload import Workload

@@ -164,6 +164,7 @@ def run_record(schedule: Schedule, run: Scheduling, trace: Path, seconds_read: f
         "procs": w.machine_procs,
         "policy": schedule.label,
         "engine": schedule.engine,
+        "simulated_on": schedule.simulated_on,
         **summary.as_dict(),
         "dropped": dict(w.origin.dropped),
         "changed": dict(w.origin.changed),

@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
-from walltime.engine.reference.number import Reference
 from walltime.explanation.records import Alternative
 from walltime.policy import parse_policy
 from walltime.schedule.schedule import Schedule
-from walltime.simulation.engines import lowered_prediction, needs_reference, new_kernel, new_reference
+from walltime.simulation.problem import run_of
 from walltime.simulation.specification import Scheduler
 from walltime.workload import Workload
+
+__all__ = ["alternatives", "requests", "sizes", "with_procs", "with_request"]
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400
 ROUND = (
@@ -87,15 +88,8 @@ def _nobody_asks() -> None:
 
 def _start(schedule: Schedule, workload: Workload, scheduler: Scheduler, job: int, alive: Callable[[], None]) -> int:
     """When the job starts in this workload, s; `alive` is called now and then."""
-    rules = (schedule.dialect, schedule.overrun)
-    if needs_reference(scheduler.policy, schedule.dialect, scheduler.prediction):
+    engine = run_of(workload, scheduler, dialect=schedule.dialect, overrun=schedule.overrun).engine()
+    while engine.start_of(job) < 0:
         alive()
-        engine = new_reference(Reference, workload, scheduler, *rules)
-        engine.run()
-        return engine.jobs[job].start
-    simulation = new_kernel(workload, scheduler, *rules, lowered_prediction(workload, scheduler, schedule.overrun))
-    jobs = simulation.memory.jobs
-    while jobs.start[job] < 0:
-        alive()
-        simulation.advance(PIECE)
-    return int(jobs.start[job])
+        engine.advance(PIECE)
+    return engine.start_of(job)

@@ -1,4 +1,4 @@
-"""The facts of a job's story, gathered from one event to the next while the simulation is watched."""
+"""Why a job waited on a number of processors: gathered from one event to the next while the simulation is observed."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ from collections.abc import Iterable, Iterator
 
 from walltime.engine.reference.plain import find_shadow
 from walltime.explanation.records import Alternative, Cause, Change, NumberExplanation, Overtaker, Reservation, RunningJob, Submission
-from walltime.explanation.snapshots import Snapshot, watch
+from walltime.explanation.snapshots import Snapshot, snapshots
 from walltime.policy import Kind
 from walltime.schedule.schedule import Schedule
 
+__all__ = ["number_explanation"]
 
-def story_of(schedule: Schedule, job: int, alternatives: Iterable[Alternative] = ()) -> NumberExplanation:
-    """The story of a job, by its index; raises EngineError where the schedule cannot be made again."""
+
+def number_explanation(schedule: Schedule, job: int, alternatives: Iterable[Alternative] = ()) -> NumberExplanation:
+    """The explanation of a job's wait, by its index; raises EngineError where the schedule cannot be made again."""
     w = schedule.workload
-    facts = _Facts(schedule, job)
-    for seen in watch(schedule, job):
-        facts.add(seen)
-    assert facts.submission is not None, "the last snapshot is its start"
+    gathering = _Gathering(schedule, job)
+    for snapshot in snapshots(schedule, job):
+        gathering.add(snapshot)
+    assert gathering.submission is not None, "the last snapshot is its start"
     return NumberExplanation(
         job=int(w.job_id[job]),
         submit=int(schedule.submit[job]),
@@ -25,23 +27,23 @@ def story_of(schedule: Schedule, job: int, alternatives: Iterable[Alternative] =
         end=int(schedule.end[job]),
         procs=int(w.procs[job]),
         requested=int(w.requested[job]),
-        believed=facts.believed,
+        believed=gathering.believed,
         runtime=int(schedule.runtime[job]),
         kind=Kind(schedule.kind[job]).name.lower(),
         policy=schedule.label,
-        submission=facts.submission,
-        head_since=facts.head_since,
-        reservations=tuple(facts.changes),
-        overtaken_by=tuple(facts.overtakers),
-        too_few=facts.too_few,
-        held=facts.held,
-        let_in=facts.let_in,
+        submission=gathering.submission,
+        head_since=gathering.head_since,
+        reservations=tuple(gathering.changes),
+        overtaken_by=tuple(gathering.overtakers),
+        too_few=gathering.too_few,
+        held=gathering.held,
+        let_in=gathering.let_in,
         alternatives=tuple(alternatives),
         schedule=schedule,
     )
 
 
-class _Facts:
+class _Gathering:
     """What is gathered from one event to the next."""
 
     def __init__(self, schedule: Schedule, job: int):
@@ -57,44 +59,44 @@ class _Facts:
         self.let_in: tuple[RunningJob, ...] = ()
         self._before: Snapshot | None = None
 
-    def add(self, seen: Snapshot) -> None:
+    def add(self, snapshot: Snapshot) -> None:
         """One more event."""
         before = self._before
-        self.believed = seen.length
-        waits = self.job in seen.waiting
+        self.believed = snapshot.length
+        waits = self.job in snapshot.waiting
         if before is None:
-            self.submission = self._met(seen)
+            self.submission = self._met(snapshot)
         else:
-            span = seen.now - before.now
+            span = snapshot.now - before.now
             enough = before.free >= self.procs
             self.held += span * enough
             self.too_few += span * (not enough)
         if waits:
-            self._follow_reservation(before, seen)
-            self._follow_overtakers(seen)
-            if seen.head == self.job and self.head_since is None:
-                self.head_since = seen.now
+            self._follow_reservation(before, snapshot)
+            self._follow_overtakers(snapshot)
+            if snapshot.head == self.job and self.head_since is None:
+                self.head_since = snapshot.now
         elif before is not None:
-            self.let_in = tuple(self._ran(one, before.running[one]) for one in before.running if one not in seen.running)
-        self._before = seen
+            self.let_in = tuple(self._ran(one, before.running[one]) for one in before.running if one not in snapshot.running)
+        self._before = snapshot
 
     # -------------------------------------------------------------- at its submission
 
-    def _met(self, seen: Snapshot) -> Submission:
-        waits = self.job in seen.waiting
-        others = [(start, one) for one, start in seen.reserved.items() if one != self.job]
-        running = [self._ran(one, end) for one, end in seen.running.items() if one != self.job]
+    def _met(self, snapshot: Snapshot) -> Submission:
+        waits = self.job in snapshot.waiting
+        others = [(start, one) for one, start in snapshot.reserved.items() if one != self.job]
+        running = [self._ran(one, end) for one, end in snapshot.running.items() if one != self.job]
         return Submission(
-            free=seen.free + (0 if waits else self.procs),
-            ahead=seen.ahead or 0,
-            held_back=self._held_back(seen) if waits else "nothing",
+            free=snapshot.free + (0 if waits else self.procs),
+            ahead=snapshot.ahead or 0,
+            held_back=self._held_back(snapshot) if waits else "nothing",
             running=tuple(sorted(running, key=lambda one: (one.expected_end, one.job))),
             reserved=tuple(Reservation(self._id(one), int(self.w.procs[one]), start) for start, one in sorted(others)),
-            extra=seen.extra if seen.head != self.job else None,
+            extra=snapshot.extra if snapshot.head != self.job else None,
         )
 
-    def _held_back(self, seen: Snapshot) -> str:
-        if seen.free < self.procs:
+    def _held_back(self, snapshot: Snapshot) -> str:
+        if snapshot.free < self.procs:
             return "too few"
         if not self.policy.backfills:
             return "order"
@@ -105,63 +107,63 @@ class _Facts:
                 return "score"
             case "some" | "all":
                 return "reservations"
-        delays = seen.now + seen.length > seen.reserved[seen.head] and self.procs > (seen.extra or 0)
+        delays = snapshot.now + snapshot.length > snapshot.reserved[snapshot.head] and self.procs > (snapshot.extra or 0)
         return "head" if delays else "score"
 
     # -------------------------------------------------------------- its reservation
 
-    def _follow_reservation(self, before: Snapshot | None, seen: Snapshot) -> None:
+    def _follow_reservation(self, before: Snapshot | None, snapshot: Snapshot) -> None:
         """Note whether its reservation is another one than before."""
         old = None if before is None else before.reserved.get(self.job)
-        new = seen.reserved.get(self.job)
+        new = snapshot.reserved.get(self.job)
         if new == old:
             return
         if new is None:
-            self.changes.append(Change(seen.now, "given up", -1))
+            self.changes.append(Change(snapshot.now, "given up", -1))
         elif old is None or before is None:
-            self.changes.append(Change(seen.now, "made", new))
+            self.changes.append(Change(snapshot.now, "made", new))
         elif new < old:
-            self.changes.append(Change(seen.now, "forward", new, tuple(self._ended_early(before, seen))))
+            self.changes.append(Change(snapshot.now, "forward", new, tuple(self._ended_early(before, snapshot))))
         else:
-            self.changes.append(Change(seen.now, "back", new, tuple(self._outlived(before, seen))))
+            self.changes.append(Change(snapshot.now, "back", new, tuple(self._outlived(before, snapshot))))
 
-    def _ended_early(self, before: Snapshot, seen: Snapshot) -> Iterator[Cause]:
+    def _ended_early(self, before: Snapshot, snapshot: Snapshot) -> Iterator[Cause]:
         """Who has ended earlier than expected, which can move a reservation forward."""
         for one, expected in before.running.items():
-            if one not in seen.running and expected > seen.now:
-                yield Cause("ended early", self._id(one), expected - seen.now)
+            if one not in snapshot.running and expected > snapshot.now:
+                yield Cause("ended early", self._id(one), expected - snapshot.now)
 
-    def _outlived(self, before: Snapshot, seen: Snapshot) -> Iterator[Cause]:
+    def _outlived(self, before: Snapshot, snapshot: Snapshot) -> Iterator[Cause]:
         """Who runs longer than was expected, which can move a reservation back."""
-        for one, expected in seen.running.items():
-            if expected <= seen.now:
-                yield Cause("overdue", self._id(one), seen.now - expected)
+        for one, expected in snapshot.running.items():
+            if expected <= snapshot.now:
+                yield Cause("overdue", self._id(one), snapshot.now - expected)
             elif expected > before.running.get(one, expected):
                 yield Cause("expected longer", self._id(one), expected - before.running[one])
 
     # -------------------------------------------------------------- who overtakes
 
-    def _follow_overtakers(self, seen: Snapshot) -> None:
+    def _follow_overtakers(self, snapshot: Snapshot) -> None:
         """Note who arrived later and starts now, and what that does to the job at the head of the queue."""
         submit, start, end = self.schedule.submit, self.schedule.start, self.schedule.end
-        here, head = (submit[self.job], self.job), seen.head
-        later = {one for one in seen.lengths if (submit[one], one) > here and start[one] < start[self.job]}
+        here, head = (submit[self.job], self.job), snapshot.head
+        later = {one for one in snapshot.lengths if (submit[one], one) > here and start[one] < start[self.job]}
         if not later:
             return
-        free = seen.free + sum(int(self.w.procs[one]) for one in seen.lengths)
-        running = [(int(end[one]), int(self.w.procs[one])) for one in seen.running if one not in seen.lengths]
+        free = snapshot.free + sum(int(self.w.procs[one]) for one in snapshot.lengths)
+        running = [(int(end[one]), int(self.w.procs[one])) for one in snapshot.running if one not in snapshot.lengths]
         wanted = int(self.w.procs[head])
-        for one, length in seen.lengths.items():
+        for one, length in snapshot.lengths.items():
             procs = int(self.w.procs[one])
-            before = find_shadow(running, free, wanted, seen.now)[0]
+            before = find_shadow(running, free, wanted, snapshot.now)[0]
             free -= procs
             running.append((int(end[one]), procs))
             if one in later:
-                delay = find_shadow(running, free, wanted, seen.now)[0] - before
-                times = (seen.now, length, int(self.schedule.runtime[one]))
-                self.overtakers.append(Overtaker(self._id(one), procs, *times, self._how(seen, one, length), self._id(head), delay))
+                delay = find_shadow(running, free, wanted, snapshot.now)[0] - before
+                times = (snapshot.now, length, int(self.schedule.runtime[one]))
+                self.overtakers.append(Overtaker(self._id(one), procs, *times, self._how(snapshot, one, length), self._id(head), delay))
 
-    def _how(self, seen: Snapshot, job: int, length: int) -> str:
+    def _how(self, snapshot: Snapshot, job: int, length: int) -> str:
         """How a job could overtake."""
         reserved = self.policy.reservations.of
         if reserved == "unknown":
@@ -169,7 +171,7 @@ class _Facts:
         if self.schedule.kind[job] != Kind.BACKFILLED:
             return "order"
         if reserved == "head":
-            return "in time" if seen.now + length <= seen.reserved[seen.head] else "extra"
+            return "in time" if snapshot.now + length <= snapshot.reserved[snapshot.head] else "extra"
         return "fits" if reserved == "nobody" else "hole"
 
     def _ran(self, job: int, expected: int) -> RunningJob:

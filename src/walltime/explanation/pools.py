@@ -1,4 +1,4 @@
-"""The story of a job on a machine of several pools, gathered from the schedule: what it shared with others, and what held it back."""
+"""Why a job waited on a machine of several pools, by the schedule: what it shared with others, and what held it back."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ from walltime.machine import Machine, Placement
 from walltime.machine.placing import NEVER
 from walltime.policy import Kind
 from walltime.schedule.schedule import Schedule
-from walltime.simulation.on_machine import run_on_machine
+from walltime.simulation.problem import run_of
 from walltime.simulation.specification import Scheduler, parse_scheduler
 from walltime.wording import human_time, in_prose
 from walltime.workload import Workload
+
+__all__ = ["MachineExplanation", "Obstacles", "machine_explanation"]
 
 Array = np.ndarray
 POLICIES = ("fcfs", "easy", "conservative")
@@ -66,8 +68,8 @@ class MachineExplanation(Explanation):
     overtaken_by: tuple[Overtaker, ...]
 
 
-def machine_story(schedule: Schedule, job: int, sooner: bool, progress: Callable[[int], None] | None) -> MachineExplanation:
-    """The story of a job, by its index; `sooner`: also simulate what would have let it start sooner."""
+def machine_explanation(schedule: Schedule, job: int, sooner: bool, progress: Callable[[int], None] | None) -> MachineExplanation:
+    """The explanation of a job's wait, by its index; `sooner`: also simulate what would have let it start sooner."""
     placement, given, w = schedule.placement, schedule.given, schedule.workload
     assert placement is not None, "or it is told otherwise"
     assert given is not None, "both engines say what the jobs had"
@@ -82,7 +84,7 @@ def machine_story(schedule: Schedule, job: int, sooner: bool, progress: Callable
     waited = int(start[job]) > int(submit[job])
     free, held = _held_back(schedule, placement, job, places)
     reserved = int(schedule.reserved_start[job])
-    story = MachineExplanation(
+    why = MachineExplanation(
         job=int(w.job_id[job]),
         submit=int(submit[job]),
         start=int(start[job]),
@@ -108,8 +110,8 @@ def machine_story(schedule: Schedule, job: int, sooner: bool, progress: Callable
         alternatives=tuple(_alternatives(schedule, job, progress)) if sooner and waited else (),
         schedule=schedule,
     )
-    object.__setattr__(story, "sentences", tuple(_sentences(story)))
-    return story
+    object.__setattr__(why, "sentences", tuple(_sentences(why)))
+    return why
 
 
 def _capacity(machine: Machine, places: list[int]) -> Array:
@@ -191,10 +193,12 @@ def _alternatives(schedule: Schedule, job: int, progress: Callable[[int], None] 
     assert placement is not None
     for done, (what, value, workload, scheduler) in enumerate(_changes(schedule, placement, job)):
         alive = None if progress is None else partial(_tell, progress, done)
-        other = run_on_machine(workload, scheduler, placement.machine, schedule.overrun, schedule.engine, alive)
-        place = np.flatnonzero(other["workload"].job_id == number)
+        other = run_of(workload, scheduler, overrun=schedule.overrun, machine=placement.machine)
+        engine = other.engine(schedule.engine)
+        engine.run(alive)
+        place = np.flatnonzero(other.workload.job_id == number)
         if len(place):  # it may be too wide for another partition
-            start = int(other["start"][place[0]])
+            start = engine.start_of(int(place[0]))
             yield Alternative(what, value, start, was - start)
 
 
@@ -223,36 +227,36 @@ def _changes(schedule: Schedule, placement: Placement, job: int) -> Iterator[tup
 # ---------------------------------------------------------------------------------------------- in words
 
 
-def _sentences(story: MachineExplanation) -> Iterator[str]:
-    second = story.schedule.placement.machine.second if story.schedule.placement is not None else ""
-    asked = f"Job {story.job}{owner(story)} asked for {count(story.procs, 'processor')}"
-    asked += f" and {story.second:,} {second}" if story.second else ""
-    asked += f" of the partition {story.partition} for {human_time(story.requested)}, and ran for {human_time(story.runtime)}"
-    waited = f"it waited {human_time(story.wait)} and started at {at(story, story.start)}" if story.wait else "it started at once"
-    came = "able to run, after those on which it depends, at" if story.depended else "submitted at"
-    yield f"{asked}. Under {in_prose(story.schedule.title)}, {came} {at(story, story.submit)}, {waited}."
-    whose = f"of the pool {story.pools[0]}" if len(story.pools) == 1 else f"of the pools {', '.join(story.pools)}"
-    ahead = f"{count(story.ahead, 'job')} waited ahead of it for these" if story.ahead else "nobody waited ahead of it for these"
-    free = f"{story.free[0]:,} of {count(story.capacity[0], 'processor')} {whose} were free"
-    free += f", {story.free[1]:,} of {story.capacity[1]:,} {second}" if story.second else ""
+def _sentences(why: MachineExplanation) -> Iterator[str]:
+    second = why.schedule.placement.machine.second if why.schedule.placement is not None else ""
+    asked = f"Job {why.job}{owner(why)} asked for {count(why.procs, 'processor')}"
+    asked += f" and {why.second:,} {second}" if why.second else ""
+    asked += f" of the partition {why.partition} for {human_time(why.requested)}, and ran for {human_time(why.runtime)}"
+    waited = f"it waited {human_time(why.wait)} and started at {at(why, why.start)}" if why.wait else "it started at once"
+    came = "able to run, after those on which it depends, at" if why.depended else "submitted at"
+    yield f"{asked}. Under {in_prose(why.schedule.title)}, {came} {at(why, why.submit)}, {waited}."
+    whose = f"of the pool {why.pools[0]}" if len(why.pools) == 1 else f"of the pools {', '.join(why.pools)}"
+    ahead = f"{count(why.ahead, 'job')} waited ahead of it for these" if why.ahead else "nobody waited ahead of it for these"
+    free = f"{why.free[0]:,} of {count(why.capacity[0], 'processor')} {whose} were free"
+    free += f", {why.free[1]:,} of {why.capacity[1]:,} {second}" if why.second else ""
     yield f"Just before it came, {free}, and {ahead}."
-    if story.wait == 0:
+    if why.wait == 0:
         return
-    yield _holding(story)
-    told = _overtaking(story)
-    yield (f"{reserved_in_the_end(story.reservations[0].start, story)} " if story.reservations else "") + told
-    if helped := " ".join(sooner_sentences(story)):
+    yield _holding(why)
+    told = _overtaking(why)
+    yield (f"{reserved_in_the_end(why.reservations[0].start, why)} " if why.reservations else "") + told
+    if helped := " ".join(sooner_sentences(why)):
         yield helped
 
 
-def _holding(story: MachineExplanation) -> str:
-    held = story.held_back
-    node = "; it may not have been on the nodes that it needs, or no scheduler had looked yet" if story.policy.startswith("slurm") else ""
+def _holding(why: MachineExplanation) -> str:
+    held = why.held_back
+    node = "; it may not have been on the nodes that it needs, or no scheduler had looked yet" if why.policy.startswith("slurm") else ""
     words = {
         "too_few": "too little was free",
         "outage": "too little was free because of an outage",
         "window": "the site's windows did not let it start at that hour",
-        "limit": f"a limit held it back ({_limits(story)})",
+        "limit": f"a limit held it back ({_limits(why)})",
         "others": f"enough was free, but reserved for others or kept by the order of the queue{node}",
     }
     spans = [(getattr(held, name), text) for name, text in words.items() if getattr(held, name)]
@@ -261,11 +265,11 @@ def _holding(story: MachineExplanation) -> str:
     return f"Of its wait, {', '.join(f'for {human_time(seconds)} {text}' for seconds, text in sorted(spans, key=lambda one: -one[0]))}."
 
 
-def _limits(story: MachineExplanation) -> str:
+def _limits(why: MachineExplanation) -> str:
     """The limits that the job counts towards, in words."""
-    placement = story.schedule.placement
+    placement = why.schedule.placement
     assert placement is not None
-    job = int(np.flatnonzero(story.schedule.workload.job_id == story.job)[0])
+    job = int(np.flatnonzero(why.schedule.workload.job_id == why.job)[0])
     found = []
     for limit in placement.limits_of[job]:
         amounts = zip(placement.limits[limit], ("jobs", "processors", placement.machine.second), strict=True)
@@ -273,12 +277,11 @@ def _limits(story: MachineExplanation) -> str:
     return f"at most {', or '.join(dict.fromkeys(found))} at a time"
 
 
-def _overtaking(story: MachineExplanation) -> str:
-    if not story.overtaken_by:
+def _overtaking(why: MachineExplanation) -> str:
+    if not why.overtaken_by:
         return "No job that arrived later started before it there."
-    largest = sorted(story.overtaken_by, key=lambda one: -one.procs * one.runtime)[:MOST]
+    largest = sorted(why.overtaken_by, key=lambda one: -one.procs * one.runtime)[:MOST]
     each = [f"job {one.job} ({count(one.procs, 'processor')}, {human_time(one.runtime)})" for one in largest]
     return (
-        f"{count(len(story.overtaken_by), 'job')} that arrived later started before it there: "
-        f"{', '.join(each)}{more(len(story.overtaken_by))}."
+        f"{count(len(why.overtaken_by), 'job')} that arrived later started before it there: {', '.join(each)}{more(len(why.overtaken_by))}."
     )

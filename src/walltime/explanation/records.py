@@ -1,4 +1,4 @@
-"""What a story of one job is made of: what it met, what was reserved for it, who overtook it, what let it start, and what would have."""
+"""What an explanation is made of: what the job met, what was reserved for it, who overtook it, what let it start, and what would have."""
 
 from __future__ import annotations
 
@@ -6,6 +6,21 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 from walltime.schedule.schedule import Schedule
+
+__all__ = [
+    "HELD_BACK",
+    "HOW",
+    "Alternative",
+    "Cause",
+    "Change",
+    "Explanation",
+    "NumberExplanation",
+    "Overtaker",
+    "Reservation",
+    "RunningJob",
+    "Submission",
+    "plain",
+]
 
 HELD_BACK = {
     "nothing": "it started at once",
@@ -127,7 +142,7 @@ class Explanation:
     """What is told of any job, on one pool of processors or on a machine of several.
 
     `alternatives`: what was tried to let it start sooner; `sooner` are those that do. `sentences`: all of it in words, a paragraph each;
-    printing the story shows them.
+    printing it shows them.
     """
 
     job: int
@@ -154,7 +169,7 @@ class Explanation:
         return tuple(one for one in self.alternatives if one.gain > 0)
 
     def as_dict(self) -> dict[str, Any]:
-        """The story, ready for JSON."""
+        """The explanation, ready for JSON."""
         told = {one.name: plain(getattr(self, one.name)) for one in fields(self) if one.name != "schedule"}
         return told | {"wait": self.wait, "log": self.schedule.workload.origin.name}
 
@@ -187,7 +202,7 @@ class NumberExplanation(Explanation):
 
 
 def plain(value: Any) -> Any:
-    """A value of a story, ready for JSON."""
+    """A value of an explanation, ready for JSON."""
     if is_dataclass(value) and not isinstance(value, type):
         return {one.name: plain(getattr(value, one.name)) for one in fields(value)}
     return [plain(item) for item in value] if isinstance(value, tuple) else value

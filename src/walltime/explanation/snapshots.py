@@ -1,6 +1,6 @@
-"""A simulation run again up to the start of one job, and looked at after each of its events.
+"""A simulation run again up to the start of one job, and observed after each of its events.
 
-The engine that made the schedule runs once more and is stopped after every event from the job's submission on. So what is seen is what the
+The engine that made the schedule runs once more and is stopped after every event from the job's submission on. So it shows what the
 scheduler had before it, under every policy, order of the queue, predictor and rule, and not something worked out afterwards.
 """
 
@@ -8,18 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from walltime.auditor.known import known_to
+from walltime.engine.interface.choice import choose
+from walltime.engine.problem import Problem
 from walltime.engine.reference.number import Reference
 from walltime.errors import EngineError
-from walltime.policy import FCFS, Policy
+from walltime.policy import FCFS
 from walltime.schedule.schedule import Schedule
-from walltime.simulation.engines import lowered_prediction, needs_reference, new_kernel, new_reference
+from walltime.simulation.problem import run_of
 from walltime.simulation.specification import Scheduler
+
+if TYPE_CHECKING:
+    from walltime.engine.interface.number import NumberEngine
+
+__all__ = ["Snapshot", "snapshots", "snapshots_by"]
 
 Array = np.ndarray
 
@@ -47,18 +54,16 @@ class Snapshot:
     """Jobs that come before it in the queue; None once it has started."""
 
 
-def watch(schedule: Schedule, job: int) -> Iterator[Snapshot]:
+def snapshots(schedule: Schedule, job: int) -> Iterator[Snapshot]:
     """What there was after each event from the submission of the job (an index) until its start, the last.
 
     Raises EngineError if it starts at another time than in the schedule, which then is not the one that this scheduler makes.
     """
-    scheduler = Scheduler.of_schedule(schedule)
-    reference = needs_reference(scheduler.policy, schedule.dialect, scheduler.prediction)
-    for seen in (_watch_reference if reference else _watch_kernel)(schedule, scheduler, job):
-        started = job in seen.lengths
-        if started and seen.now != schedule.start[job]:
+    for snapshot in snapshots_by("auto", schedule, job):
+        started = job in snapshot.lengths
+        if started and snapshot.now != schedule.start[job]:
             break
-        yield seen
+        yield snapshot
         if started:
             return
     number = schedule.workload.job_id[job]
@@ -67,60 +72,45 @@ def watch(schedule: Schedule, job: int) -> Iterator[Snapshot]:
     )
 
 
-# ------------------------------------------------------------------ the compiled engine
+def snapshots_by(wanted: str, schedule: Schedule, job: int) -> Iterator[Snapshot]:
+    """The same by the engine that is wanted, and without a look at when the job starts in the schedule."""
+    scheduler = Scheduler.of_schedule(schedule)
+    problem = replace(run_of(schedule.workload, scheduler, dialect=schedule.dialect, overrun=schedule.overrun).problem, logged=True)
+    if choose(problem, wanted)[0] == "reference":
+        observer = Observer(problem)
+        observer.job = job
+        with suppress(_JobStarted):
+            observer.run()
+        return iter(observer.snapshots)
+    from walltime.engine.interface.number import NumberEngine
+
+    return _observed(NumberEngine(problem), schedule, scheduler, job)
 
 
-def _watch_kernel(schedule: Schedule, scheduler: Scheduler, job: int) -> Iterator[Snapshot]:
-    lowered = lowered_prediction(schedule.workload, scheduler, schedule.overrun)
-    simulation = new_kernel(schedule.workload, scheduler, schedule.dialect, schedule.overrun, lowered, log=True)
-    memory = simulation.memory
-    state, jobs, queue, notes = memory.state, memory.jobs, memory.queue, memory.machine.notes
-    rank = _Rank(schedule, scheduler, jobs.order_length)
-    submit = int(schedule.submit[job])
+def _observed(engine: NumberEngine, schedule: Schedule, scheduler: Scheduler, job: int) -> Iterator[Snapshot]:
+    """What the compiled engine shows."""
+    rank = _Rank(schedule, scheduler, engine.order_length)
     instants = np.unique(np.concatenate([schedule.submit, schedule.start, schedule.end]))
-    instants = instants[instants < submit]
-    done = False
-    while not done and (ahead := len(instants) - int(np.searchsorted(instants, state.now, side="right"))) > 1:
-        done = simulation.advance(ahead)  # an event takes one step at least, and each of these instants has one, so this stops before
-    while not done:
-        started = int(state.started)
-        if memory.reservations.fresh is not None or memory.reservations.selected is not None:
-            jobs.reserved_start[queue.job[int(state.queue_first) : int(state.queue_last)]] = -1  # each pass notes those that it makes
-        done = simulation.advance(1)
-        entries = queue[int(state.queue_first) : int(state.queue_last)]
-        waiting = entries.job[jobs.start[entries.job] < 0].astype(np.int64)
-        begun = notes.job[started : int(state.started)].tolist()
-        if jobs.start[job] < 0 and job not in waiting:
+    instants = instants[instants < schedule.submit[job]]
+    while not engine.done and (ahead := len(instants) - int(np.searchsorted(instants, engine.now, side="right"))) > 1:
+        engine.advance(ahead)  # an event takes one step at least, and each of these instants has one, so this stops before
+    while (seen := engine.observe()) is not None:
+        waiting = seen.state.queue.tolist()
+        if job not in waiting and job not in seen.started:
             continue
-        runs = memory.machine.running[: int(state.running)]
-        waiting = waiting[np.argsort(jobs.arrival[waiting])]
-        seen = Snapshot(
-            now=int(state.now),
-            free=int(state.free),
-            waiting=waiting.tolist(),
-            running=dict(zip(runs.job.tolist(), runs.expected.tolist(), strict=True)),
-            lengths=dict(zip(begun, jobs.own_length[begun].tolist(), strict=True)) if begun else {},
-            length=int(jobs.own_length[job]),
+        in_order = waiting if rank.by_arrival else sorted(waiting, key=lambda other: rank(other, seen.state.now))  # ties: by arrival
+        yield Snapshot(
+            now=seen.state.now,
+            free=seen.state.free,
+            waiting=waiting,
+            running=dict(zip(seen.state.running.tolist(), seen.state.expected_end.tolist(), strict=True)),
+            lengths=seen.started,
+            head=in_order[0] if in_order else -1,
+            extra=seen.extra,
+            reserved=seen.reserved,
+            length=seen.started[job] if job in seen.started else int(seen.state.planned[waiting.index(job)]),
+            ahead=in_order.index(job) if job in in_order else None,
         )
-        _note_reservations(seen, scheduler.policy, memory, entries)
-        _note_order(seen, rank, job)
-        yield seen
-
-
-def _note_reservations(seen: Snapshot, policy: Policy, memory: Any, entries: Any) -> None:
-    """Whoever has a reservation after this pass."""
-    head, _, _, slack, kept = memory.reservations
-    if kept is not None:
-        plan = kept.plan.waiting[int(memory.state.queue_first) : int(memory.state.queue_last)]
-        seen.reserved = dict(zip(entries.job.tolist(), plan.start.tolist(), strict=True))
-    elif slack is not None:
-        seen.reserved = {job: int(slack.reserved[job]) for job in seen.waiting}
-    elif head is None:
-        found = memory.jobs.reserved_start[seen.waiting].tolist()
-        seen.reserved = {job: start for job, start in zip(seen.waiting, found, strict=True) if start >= 0}
-    elif policy.reservations.of == "head" and memory.state.blocked >= 0:
-        seen.reserved = {int(memory.state.blocked): int(memory.state.shadow)}
-        seen.extra = int(memory.state.extra)
 
 
 class _Rank:
@@ -148,28 +138,21 @@ class _Rank:
         return -self._order.standing(value, wait)
 
 
-def _note_order(seen: Snapshot, rank: _Rank, job: int) -> None:
-    """Who comes first of those that wait, and how many come before the job."""
-    in_order = seen.waiting if rank.by_arrival else sorted(seen.waiting, key=lambda other: rank(other, seen.now))  # ties: by arrival
-    seen.head = in_order[0] if in_order else -1
-    seen.ahead = in_order.index(job) if job in in_order else None
+class _JobStarted(Exception):  # noqa: N818 (it is no error)
+    """The job that is observed has started."""
 
 
-# ----------------------------------------------------------------- the reference engine
+class Observer(Reference):
+    """The reference engine, observed after each of its passes while `job` waits."""
 
+    job = -1
 
-class _Started(Exception):  # noqa: N818 (it is no error)
-    """The job that is watched has started."""
-
-
-class _Watched(Reference):
-    """The reference engine, looked at after each of its passes."""
-
-    watched = -1
-    seen: list[Snapshot]
+    def __init__(self, problem: Problem):
+        super().__init__(problem)
+        self.snapshots: list[Snapshot] = []
 
     def _pass(self) -> None:
-        job, started = self.jobs[self.watched], self._started
+        job, started = self.jobs[self.job], self._started
         before = list(self.waiting)
         for one in before:
             one.reserved_start = -1  # each pass notes those that it makes
@@ -177,33 +160,24 @@ class _Watched(Reference):
         noted = {one.index: one.reserved_start for one in before if one.start < 0}
         if job.arrival < 0:
             return
-        begun = [one for one in self.running if one.ticket >= started]
-        seen = Snapshot(
+        in_order = [one.index for one in self._in_order(self.waiting, self.policy.order)]
+        snapshot = Snapshot(
             now=self.now,
             free=self.free,
             waiting=[one.index for one in self.waiting],
             running={one.index: one.expected_end for one in self.running},
-            lengths={one.index: one.believed for one in begun},
+            lengths={one.index: one.believed for one in self.running if one.ticket >= started},
+            head=in_order[0] if in_order else -1,
             length=job.believed,
+            ahead=in_order.index(job.index) if job.start < 0 else None,
         )
-        in_order = [one.index for one in self._in_order(self.waiting, self.policy.order)]
-        seen.head = in_order[0] if in_order else -1
-        seen.ahead = in_order.index(job.index) if job.start < 0 else None
         head, shadow, extra = self._kept
         if self.policy.reservations.kept:
-            seen.reserved = {one.index: one.reservation for one in self.waiting}
-        elif self.policy.reservations.of == "head" and head is not None and head.start < 0 and head.index == seen.head:
-            seen.reserved, seen.extra = {head.index: shadow}, extra
+            snapshot.reserved = {one.index: one.reservation for one in self.waiting}
+        elif self.policy.reservations.of == "head" and head is not None and head.start < 0 and head.index == snapshot.head:
+            snapshot.reserved, snapshot.extra = {head.index: shadow}, extra
         else:
-            seen.reserved = {index: start for index, start in noted.items() if start >= 0}
-        self.seen.append(seen)
+            snapshot.reserved = {index: start for index, start in noted.items() if start >= 0}
+        self.snapshots.append(snapshot)
         if job.start >= 0:
-            raise _Started
-
-
-def _watch_reference(schedule: Schedule, scheduler: Scheduler, job: int) -> Iterator[Snapshot]:
-    engine = new_reference(_Watched, schedule.workload, scheduler, schedule.dialect, schedule.overrun)
-    engine.watched, engine.seen = job, []
-    with suppress(_Started):
-        engine.run()
-    return iter(engine.seen)
+            raise _JobStarted

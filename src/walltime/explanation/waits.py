@@ -1,4 +1,4 @@
-"""Why a job waited: its story, and the longest waits of a schedule."""
+"""Why a job waited: its explanation, and the longest waits of a schedule."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ import numpy as np
 
 from walltime.errors import WorkloadError, shown
 from walltime.explanation.alternatives import alternatives
-from walltime.explanation.number import story_of
-from walltime.explanation.pools import MachineExplanation, machine_story
+from walltime.explanation.number import number_explanation
+from walltime.explanation.pools import MachineExplanation, machine_explanation
 from walltime.explanation.records import NumberExplanation
 from walltime.explanation.sentences import sentences
 from walltime.policy import Kind
 from walltime.schedule.schedule import Schedule
 from walltime.wording import human_time
+
+__all__ = ["LongWait", "explain", "index_of", "longest_waits"]
 
 
 def explain(
@@ -37,10 +39,10 @@ def explain(
     """
     index = index_of(schedule, job)
     if schedule.placement is not None:
-        return machine_story(schedule, index, sooner, progress)
+        return machine_explanation(schedule, index, sooner, progress)
     tried = alternatives(schedule, index, progress) if sooner and schedule.start[index] > schedule.submit[index] else ()
-    story = story_of(schedule, index, tried)
-    return replace(story, sentences=tuple(sentences(story)))
+    why = number_explanation(schedule, index, tried)
+    return replace(why, sentences=tuple(sentences(why)))
 
 
 def index_of(schedule: Schedule, job: int) -> int:

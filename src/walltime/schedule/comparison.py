@@ -15,6 +15,8 @@ from walltime.tables import Table, number
 if TYPE_CHECKING:
     import polars as pl
 
+__all__ = ["Comparison", "compare"]
+
 
 @dataclass(frozen=True)
 class Comparison:

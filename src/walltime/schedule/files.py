@@ -17,6 +17,8 @@ from walltime.logs.input import parquet_reader
 from walltime.provenance import provenance
 from walltime.workload import LIMIT, SCHEDULE_COLUMNS, Workload
 
+__all__ = ["FORMATS", "output_format", "read_schedule", "schedule_table", "write_schedule", "write_table"]
+
 Array = np.ndarray
 FORMATS = (".csv", ".parquet", ".swf", ".swf.gz")
 NEEDED = ("job_id", "start", "end")

@@ -1,4 +1,4 @@
-"""Jobs in groups: by calendar, size, length, user, queue; for tables of who waits."""
+"""Jobs in groups: by calendar, size, length, user, queue; and tables of who waits, simulated and as the log recorded it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,39 @@ import numpy as np
 
 from walltime.errors import PolicyError, WorkloadError, shown
 from walltime.logs.filters import parse_seconds
-from walltime.metrics import month_starts
+from walltime.metrics import bounded_slowdown, month_starts, recorded_waits
 from walltime.policy import Calendar
 from walltime.workload import Workload
 
+__all__ = [
+    "DAYS",
+    "GROUPINGS",
+    "HEAVY",
+    "LENGTHS",
+    "LONG",
+    "MEASURES",
+    "MEDIUM",
+    "UNKNOWN",
+    "USERS",
+    "WIDE",
+    "Edges",
+    "Groups",
+    "breakdown",
+    "check_known",
+    "check_same_jobs",
+    "group_jobs",
+    "largest_groups",
+    "local_seconds",
+    "parse_grouping",
+    "recorded_groups",
+    "recorded_rows",
+    "recorded_wait",
+    "round_time",
+]
+
 Array = np.ndarray
+MEASURES = ("jobs", "share_of_use", "mean_wait", "median_wait", "p90_wait", "max_wait", "mean_response", "mean_bounded_slowdown")
+"""What a breakdown says of each group."""
 
 LONG = 3600
 """Jobs that run longer than this, s, are long."""
@@ -285,3 +313,58 @@ def _numbers(workload: Workload, by: str) -> Groups:
     rank = np.empty(len(known), np.int64)
     rank[order] = np.arange(len(known))
     return Groups([UNKNOWN if known[k] < 0 else f"{by} {workload.origin.name_of(by, int(known[k]))}" for k in order.tolist()], rank[place])
+
+
+def breakdown(groups: Groups, wait: Array, runtime: Array, procs: Array, measured: Array) -> list[dict[str, Any]]:
+    """Averages of the measured jobs of each group that has any, in the order of the groups.
+
+    `wait, runtime`: int64 s, `procs`: int64 processors, `measured`: bool; each of shape (jobs,). A row has the `group`, the number of
+    `jobs`, its `share_of_use` (of the processor time of all measured jobs), and waits, responses (s) and bounded slowdowns.
+    """
+    use = procs.astype(np.float64) * runtime
+    total = float(use[measured].sum())
+    slowdown = bounded_slowdown(wait, runtime)
+    rows = []
+    for name, inside in groups.members(measured):
+        waits = wait[inside]
+        median, p90 = np.percentile(waits, [50, 90])
+        rows.append(
+            {
+                "group": name,
+                "jobs": len(inside),
+                "share_of_use": float(use[inside].sum()) / total if total else float("nan"),
+                "mean_wait": float(waits.mean()),
+                "median_wait": float(median),
+                "p90_wait": float(p90),
+                "max_wait": float(waits.max()),
+                "mean_response": float((waits + runtime[inside]).mean()),
+                "mean_bounded_slowdown": float(slowdown[inside].mean()),
+            }
+        )
+    return rows
+
+
+def recorded_wait(workload: Workload) -> Array | None:
+    """The wait of each job in the real schedule, int64 s, -1 where unknown; None where the log has none, or only zeros."""
+    wait = workload.columns.get("wait")
+    return wait if wait is not None and (wait > 0).any() else None
+
+
+def recorded_groups(workload: Workload, by: str, runtime: Array) -> Groups:
+    """Groups of jobs; months are those of submission, so that they are the same for the recorded and all simulated waits.
+
+    `runtime`: as simulated, int64 s, shape (jobs,).
+    """
+    try:
+        return group_jobs(workload, by, workload.submit, workload.submit, runtime=runtime)
+    except WorkloadError:  # its times are outside the calendar
+        return Groups([UNKNOWN], np.zeros(len(workload), np.int64))
+
+
+def recorded_rows(groups: Groups, recorded: Array, simulated: Array, measured: Array) -> list[dict[str, Any]]:
+    """One row for each group with measured jobs whose waits are known: its name as `group`, then what `recorded_waits` says.
+
+    `recorded, simulated`: int64 s, `measured`: bool; each of shape (jobs,).
+    """
+    parts = groups.members(measured & (recorded >= 0))
+    return [{"group": name, **recorded_waits(recorded[inside], simulated[inside]).as_dict()} for name, inside in parts]

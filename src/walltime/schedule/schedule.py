@@ -17,14 +17,25 @@ from walltime.errors import PolicyError
 from walltime.machine import Placement
 from walltime.policy import PAPERS, Dialect, Kind, Policy
 from walltime.predictors.prediction import Prediction, with_prediction
-from walltime.schedule.breakdown import MEASURES, breakdown
-from walltime.schedule.groups import UNKNOWN, Edges, check_known, check_same_jobs, group_jobs
-from walltime.schedule.recorded import recorded_groups, recorded_rows, recorded_wait
+from walltime.schedule.groups import (
+    MEASURES,
+    UNKNOWN,
+    Edges,
+    breakdown,
+    check_known,
+    check_same_jobs,
+    group_jobs,
+    recorded_groups,
+    recorded_rows,
+    recorded_wait,
+)
 from walltime.tables import Facts, number
 from walltime.workload import Workload
 
 if TYPE_CHECKING:
     import polars as pl
+
+__all__ = ["PredictionRecord", "Schedule"]
 
 Array = np.ndarray
 
@@ -53,8 +64,9 @@ class Schedule:
     `kind`: uint8, a `Kind`. `reserved_start`: int64 seconds, the start of the job's first reservation, -1 if it never had one.
     `submitted`: int64 seconds, the submit times if they depend on the schedule (feedback), else None. `seconds`: duration of
     the stages of the run. `dynamics`: the effects of backfilling, None unless requested. `predictions`: the predictions, None
-    without a predictor. `engine`: the engine used, `kernel` or `reference`. `dialect`: the readings of
-    the rules. On a machine of several pools, `placement`: what the jobs
+    without a predictor. `engine`: the engine used, `kernel` or `reference`; `simulated_on`: the kind of machine that it simulated,
+    `number`, `pools` or `nodes`; pools that are only a number of processors for these jobs are simulated as one. `dialect`: the readings
+    of the rules. On a machine of several pools, `placement`: what the jobs
     need there; `given`: the processors and units of the second resource that each job had of each pool, int64, shape (jobs, pools, 2).
     Under Slurm's scheduling, `slots`: what jobs had of single nodes, four int64 arrays: the job's place in the workload, the node,
     processors, units of the second resource; `limit`: the limit under which each job ran, int64 s, None if it was everybody's request.
@@ -74,6 +86,7 @@ class Schedule:
     dynamics: metrics.Dynamics | None = None
     predictions: PredictionRecord | None = None
     engine: str = "kernel"
+    simulated_on: str = "number"
     placement: Placement | None = None
     given: Array | None = None
     slots: tuple[Array, Array, Array, Array] | None = None

@@ -23,6 +23,8 @@ from walltime.workload import Workload
 if TYPE_CHECKING:
     import polars as pl
 
+__all__ = ["WalltimeAccuracy", "walltime_accuracy"]
+
 Array = np.ndarray
 
 LARGEST = 15

@@ -13,6 +13,8 @@ from walltime.estimates.suggestion import LEAST, Advice, suggest
 from walltime.simulation.adjusted import Bars, no_bars
 from walltime.workload import Workload
 
+__all__ = ["RISK", "UserAdvice", "advise_users"]
+
 Array = np.ndarray
 
 MOST = 10

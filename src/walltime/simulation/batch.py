@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import UTC
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from walltime import metrics
-from walltime.auditor.known import known_to
+from walltime.engine.interface.choice import choose
+from walltime.engine.problem import PredictionSource, Problem
 from walltime.errors import PolicyError, shown
 from walltime.estimates import EstimateModel, FModel, effective
 from walltime.estimates.fmodel import STREAM_F
@@ -19,9 +21,8 @@ from walltime.machine import Machine
 from walltime.policy import PAPERS, Calendar, Dialect, Easy, LogView, Policy
 from walltime.predictors import Prediction, Predictor
 from walltime.schedule.schedule import Schedule
-from walltime.simulation.engines import check_dynamics, needs_reference
-from walltime.simulation.prediction import for_kernel
-from walltime.simulation.run import dynamics_of, simulate
+from walltime.simulation.problem import check_dynamics, number_problem
+from walltime.simulation.run import simulate
 from walltime.simulation.specification import Scheduler
 from walltime.simulation.threads import in_threads
 from walltime.workload import Workload, check_workload
@@ -31,8 +32,9 @@ from walltime.workload.workload import MAX_TIME
 if TYPE_CHECKING:
     import polars as pl
 
-    from walltime.engine.interface.number import Simulation
-    from walltime.engine.kernel.prediction_memory import Prediction as EnginePrediction
+    from walltime.engine.interface.number import NumberEngine
+
+__all__ = ["Batch", "Case", "Lane", "compile_for", "simulate_many"]
 
 Array = np.ndarray
 _EASY = Easy()
@@ -163,7 +165,7 @@ def simulate_many(
     effective(workload.runtime, workload.requested, workload.believed, overrun)
     if machine is None:
         compile_for(cases, dynamics)
-    in_order = sorted(range(len(cases)), key=lambda number: _kind(cases[number]))  # neighbours share a simulation
+    in_order = sorted(range(len(cases)), key=lambda number: cases[number].label)  # neighbours share a simulation
 
     def make_worker() -> Callable[[int, Callable[[int], None]], _Found]:
         lane = Lane(workload, trim, rules, overrun, dynamics, machine)
@@ -187,22 +189,18 @@ def simulate_many(
 def compile_for(cases: Sequence[Case], dynamics: bool) -> None:
     """Compile the parts of the engine that these cases need, or load them from disk, so that no thread waits for them later."""
     from walltime.engine.interface.load import load
-    from walltime.engine.interface.number import Simulation
+    from walltime.engine.interface.number import NumberEngine
     from walltime.engine.kernel.prediction_memory import nothing_predicted
 
     nobody, known = np.zeros(0, np.int64), LogView({}, Calendar(0, UTC))
+    unpredicted: Any = SimpleNamespace(needs_reference="", compiled=nothing_predicted)
     for policy, predicting in {(case.policy, case.prediction is not None) for case in cases}:
         if policy.passes is None:
             continue
-        prediction = nothing_predicted() if predicting else None
-        Simulation(nobody, nobody, nobody, nobody, 1, policy, prediction=prediction, known=known).compile()
+        problem = Problem(nobody, nobody, nobody, nobody, 1, policy, known=known, prediction=unpredicted if predicting else None)
+        NumberEngine(problem).compile()
     for name in ("draw", "averages", *(("dynamics",) if dynamics else ())):
         load(name)
-
-
-def _kind(case: Case) -> str:
-    """Cases of the same kind differ only in the runtimes and estimates of the jobs."""
-    return case.label
 
 
 class Lane:
@@ -210,24 +208,23 @@ class Lane:
 
     def __init__(self, workload: Workload, trim: str, dialect: Dialect, overrun: str, dynamics: bool, machine: Machine | None = None):
         from walltime.engine.interface.load import load
-        from walltime.engine.interface.number import Simulation
+        from walltime.engine.interface.number import NumberEngine
         from walltime.engine.kernel.averages import AVERAGES, Columns, Scratch
         from walltime.engine.kernel.draw import Source
         from walltime.engine.kernel.memory import record
 
         self.draw_f_estimates, self.measure = load("draw"), load("averages")
-        self.make_simulation, self.make_source, self.make_columns = Simulation, Source, Columns
+        self.make_simulation, self.make_source, self.make_columns = NumberEngine, Source, Columns
         if dynamics:
             load("dynamics")
         self.workload, self.machine = workload, machine
         self.trim, self.dialect, self.overrun, self.dynamics = trim, dialect, overrun, dynamics
         jobs = len(workload)
-        self.dependencies = workload.dependencies() if workload.feedback else (None, None)
-        self.simulation: Simulation | None = None
+        self.simulation: NumberEngine | None = None
         self.plain: Schedule | None = None
         """The last case's schedule, if it was simulated by itself: on the reference engine, or on a machine of several pools."""
-        self.kind: tuple[Policy, Prediction | None] | None = None
-        self.prediction: tuple[Prediction, EnginePrediction] | None = None
+        self.scheduler: Scheduler | None = None
+        self.predicted: tuple[Prediction, PredictionSource | None] | None = None
         self.drawn = np.empty(jobs, np.int64)
         self.skipped = np.zeros(jobs, np.uint8)
         self.measuring = Scratch(self.skipped, np.empty(jobs, np.int64))
@@ -239,31 +236,32 @@ class Lane:
     def run(self, case: Case, check: Callable[[int], None]) -> tuple[metrics.Summary, metrics.DynamicsSummary | None]:
         """The averages of one case."""
         self.plain = None
-        if self.machine is not None or needs_reference(self.dialect.apply(case.policy), self.dialect, case.prediction):
+        if self.machine is not None:
             return self.run_plainly(case, check)
-        w, simulation = self.workload, self.simulation
-        requested, runtime, believed = self.times(case)
-        kind = (case.policy, case.prediction)
-        prediction = self.predict(case, requested, runtime, believed)
-        known = known_to(case.policy, w, requested)
-        if simulation is None or self.kind != kind:
-            columns = (w.submit, runtime, believed, w.procs)
-            after, think = self.dependencies
-            readings = self.dialect
-            rules = (w.machine_procs, readings.apply(case.policy), readings.coincident)
-            simulation = self.make_simulation(*columns, *rules, after, think, self.dynamics, prediction, known, readings.expiry)
-            simulation.compile()
-            self.simulation, self.kind = simulation, kind
+        scheduler = Scheduler(self.dialect.apply(case.policy), case.prediction)
+        times = self.times(case)
+        problem = replace(number_problem(self.workload, scheduler, self.dialect, times), logged=self.dynamics)
+        if choose(problem)[0] == "reference":
+            return self.run_plainly(case, check)
+        if case.prediction is not None and case.estimates is None:  # nothing depends on the case, so predictors keep what they have made
+            if self.predicted is None or self.predicted[0] != case.prediction:
+                self.predicted = case.prediction, problem.prediction
+            problem = replace(problem, prediction=self.predicted[1])
+        if self.simulation is None or self.scheduler != scheduler:
+            self.simulation, self.scheduler = self.make_simulation(problem), scheduler
+            self.simulation.compile()
         else:
-            simulation.restart(runtime, believed, prediction, known)
+            self.simulation.restart(problem)
         begin = time.thread_time()
-        simulation.run(check)
+        self.simulation.run(check)
         self.kernel_seconds += time.thread_time() - begin
-        self.runtime, self.requested = runtime, requested
-        summary = self.summary(simulation, runtime)
+        self.requested, self.runtime, _ = times
+        summary = self.summary(self.simulation, self.runtime)
         if not self.dynamics:
             return summary, None
-        return summary, metrics.summarize_dynamics(dynamics_of(simulation), runtime, self.skipped == 0)
+        effects = self.simulation.outcome().effects
+        assert effects is not None, "the starts were recorded"
+        return summary, metrics.summarize_dynamics(metrics.Dynamics(*effects), self.runtime, self.skipped == 0)
 
     def run_plainly(self, case: Case, check: Callable[[int], None]) -> tuple[metrics.Summary, metrics.DynamicsSummary | None]:
         """The same by `simulate`, for cases that need the reference engine or another loop."""
@@ -283,23 +281,11 @@ class Lane:
         """The jobs of the last case: on a machine of several pools those that can run there."""
         return self.workload if self.plain is None else self.plain.workload
 
-    def predict(self, case: Case, requested: Array, runtime: Array, believed: Array) -> EnginePrediction | None:
-        """A prediction in the kernel's form; kept for the next case if that also has the workload's own estimates."""
-        chosen, own = case.prediction, case.estimates is None
-        if chosen is None:
-            return None
-        if own and self.prediction is not None and self.prediction[0] == chosen:
-            return self.prediction[1]
-        prediction = for_kernel(chosen, self.workload, requested, runtime, believed)
-        if own:
-            self.prediction = chosen, prediction
-        return prediction
-
     def prediction_summary(self) -> metrics.PredictionSummary | None:
         """Quality of the last case's predictions, over the measured jobs; None without a predictor."""
         if self.plain is not None:
             return None if self.plain.predictions is None else self.plain.prediction_summary(self.trim)
-        if self.simulation is None or self.kind is None or self.kind[1] is None:
+        if self.simulation is None or self.simulation.problem.prediction is None:
             return None
         s, mask = self.simulation, self.skipped == 0
         columns = (self.runtime, self.requested, s.predicted, s.basis, s.start, s.reserved_start, s.corrections)
@@ -342,7 +328,7 @@ class Lane:
         self.kernel_seconds += time.thread_time() - begin
         return self.drawn
 
-    def summary(self, simulation: Simulation, runtime: Array) -> metrics.Summary:
+    def summary(self, simulation: NumberEngine, runtime: Array) -> metrics.Summary:
         """The averages of a finished simulation; `self.skipped` marks the jobs that are not measured."""
         w = self.workload
         load = metrics.offered_load(w.submit, runtime, w.procs, w.machine_procs)

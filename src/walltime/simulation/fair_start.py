@@ -18,6 +18,8 @@ from walltime.simulation.specification import Scheduler
 from walltime.simulation.threads import in_threads
 from walltime.workload.draws import seed_fault, uniforms
 
+__all__ = ["SAMPLE", "Fairness", "drawn", "fair_starts", "fairness"]
+
 Array = np.ndarray
 
 SAMPLE = 200

@@ -2,56 +2,91 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+
 import numpy as np
 
 from walltime.engine.kernel import prediction_memory as engine
-from walltime.engine.reference.engine import Predictions as ReferencePredictions
+from walltime.engine.reference.engine import Predictions as PlainPredictions
 from walltime.errors import PolicyError, WorkloadError
 from walltime.predictors import Correction, History, Jobs, LogHistory, Past, Prediction, Predictor, check_columns, log_ends
 from walltime.workload import Workload
+
+__all__ = ["Ends", "Predicted", "predict_beside"]
 
 Array = np.ndarray
 Ends = tuple[Array, Array, Array]
 """Start and end of each job, int64 s, and where they are known, bool."""
 
 
-def limits(requested: Array, believed: Array) -> Array:
-    """Upper bounds of the predictions, int64 s: the smaller of the user's request and the estimate used without predictions."""
-    return np.minimum(requested, believed)
+@dataclass(frozen=True, eq=False)
+class Predicted:
+    """Predicted runtimes of a workload's jobs, in the form that each engine takes.
 
-
-def for_reference(prediction: Prediction, workload: Workload, requested: Array, runtime: Array, believed: Array) -> ReferencePredictions:
-    """The prediction in the form that the reference engine takes."""
-    _check_feedback(prediction, workload)
-    make = LogHistory if prediction.history == "log" else History
-    history = make(prediction.predictor, workload, requested, limits(requested, believed), runtime)
-    return ReferencePredictions(history, prediction.believe, prediction.correction, prediction.predictor.again)
-
-
-def for_kernel(prediction: Prediction, workload: Workload, requested: Array, runtime: Array, believed: Array) -> engine.Prediction:
-    """The prediction in the form that the compiled engine takes; with the log's history the predictions are made here.
-
-    Raises PolicyError for a predictor in plain Python that learns from the simulation, as it needs the reference engine.
+    `requested, runtime, believed`: int64 s, one entry per job. A prediction is at most the user's request, and the estimate that would be
+    used without predictions. Raises WorkloadError where jobs wait for the ends of others and the log's history is learned.
     """
-    _check_feedback(prediction, workload)
-    predictor, limit, belief = prediction.predictor, limits(requested, believed), prediction.believe
-    given = predictor.made_in_advance(workload, requested, runtime, limit)
-    lowered = engine.nothing_predicted()
-    if given is not None:
-        check_columns(predictor, workload)
-        lowered = lowered._replace(predicted=given, basis=np.ones(len(workload), np.uint8))
-    elif prediction.history == "log":
-        start, end, known = log_ends(workload)
-        predicted, basis = predict_beside(predictor, Jobs(workload, requested, limit, end - start), (start, end, known))
-        lowered = lowered._replace(predicted=predicted, basis=basis)
-    else:
-        lowered = lowered._replace(compiled=compiled(predictor, Jobs(workload, requested, limit, runtime)))
-    return lowered._replace(
-        believe=(belief.order, belief.own, belief.running),
-        correction=_correction(prediction.correction),
-        increments=prediction.correction.increments,
-        again=predictor.again,
-    )
+
+    prediction: Prediction
+    workload: Workload
+    requested: Array
+    runtime: Array
+    believed: Array
+
+    def __post_init__(self) -> None:
+        if self.prediction.history == "log" and self.workload.feedback:
+            raise WorkloadError("with feedback jobs are not submitted when they were in the log; learn from the simulation instead")
+
+    @property
+    def needs_reference(self) -> str:
+        """What only the reference engine can do; empty if there is nothing."""
+        return "" if self.prediction.runs_compiled else f"the predictor {self.prediction.predictor.label} is plain Python and runs"
+
+    @property
+    def may_be_overdue(self) -> bool:
+        """Whether running jobs may outlive what is expected of them, even those that end within what is believed."""
+        return self.prediction.believe.running and self.prediction.correction.kind == "none"
+
+    def plain(self) -> PlainPredictions:
+        """For the reference engine, with nothing learned yet."""
+        prediction = self.prediction
+        make = LogHistory if prediction.history == "log" else History
+        history = make(prediction.predictor, self.workload, self.requested, self._limit, self.runtime)
+        return PlainPredictions(history, prediction.believe, prediction.correction, prediction.predictor.again)
+
+    def compiled(self) -> engine.Prediction:
+        """For the compiled engine; with the log's history the predictions are made here, once.
+
+        Raises PolicyError for a predictor in plain Python that learns from the simulation, as it needs the reference engine.
+        """
+        return self._compiled
+
+    @cached_property
+    def _compiled(self) -> engine.Prediction:
+        predictor, workload, belief = self.prediction.predictor, self.workload, self.prediction.believe
+        given = predictor.made_in_advance(workload, self.requested, self.runtime, self._limit)
+        lowered = engine.nothing_predicted()
+        if given is not None:
+            check_columns(predictor, workload)
+            lowered = lowered._replace(predicted=given, basis=np.ones(len(workload), np.uint8))
+        elif self.prediction.history == "log":
+            start, end, known = log_ends(workload)
+            predicted, basis = predict_beside(predictor, Jobs(workload, self.requested, self._limit, end - start), (start, end, known))
+            lowered = lowered._replace(predicted=predicted, basis=basis)
+        else:
+            lowered = lowered._replace(compiled=compiled(predictor, Jobs(workload, self.requested, self._limit, self.runtime)))
+        correction = self.prediction.correction
+        return lowered._replace(
+            believe=(belief.order, belief.own, belief.running),
+            correction=_correction(correction),
+            increments=correction.increments,
+            again=predictor.again,
+        )
+
+    @property
+    def _limit(self) -> Array:
+        return np.minimum(self.requested, self.believed)
 
 
 def _correction(correction: Correction) -> int:
@@ -65,11 +100,6 @@ def _correction(correction: Correction) -> int:
         case "half":
             return engine.HALF_OF_REST
     return engine.NEVER_CORRECTED
-
-
-def _check_feedback(prediction: Prediction, workload: Workload) -> None:
-    if prediction.history == "log" and workload.feedback:
-        raise WorkloadError("with feedback jobs are not submitted when they were in the log; learn from the simulation instead")
 
 
 def compiled(predictor: Predictor, jobs: Jobs) -> engine.Compiled:

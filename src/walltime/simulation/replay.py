@@ -17,6 +17,8 @@ from walltime.simulation.run import simulate
 from walltime.simulation.threads import in_threads
 from walltime.workload import Workload
 
+__all__ = ["Replay", "predict"]
+
 Array = np.ndarray
 ENGINES = ("kernel", "reference")
 

@@ -20,6 +20,8 @@ from walltime.simulation.threads import in_threads
 from walltime.workload import Workload
 from walltime.workload.draws import seed_fault
 
+__all__ = ["Replications", "replicate"]
+
 Array = np.ndarray
 
 

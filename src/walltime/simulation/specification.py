@@ -14,6 +14,8 @@ from walltime.predictors.prediction import with_prediction
 if TYPE_CHECKING:
     from walltime.schedule.schedule import Schedule
 
+__all__ = ["PREDICTION_WORDS", "Scheduler", "parse_scheduler", "split_scheduler"]
+
 PREDICTION_WORDS = ("predictor", "believe", "correction", "history")
 ALIASES = {"easy++": "easy:backfill-order=sjf,predictor=tsafrir07"}
 """Schedulers with a name of their own; EASY++ is that of tsafrir07."""

@@ -18,6 +18,8 @@ from walltime.simulation.threads import in_threads
 from walltime.workload import Workload
 from walltime.workload.scaling import shake
 
+__all__ = ["COPIES", "MEASURES", "SHAKE", "Spread", "shaking_spread"]
+
 Array = np.ndarray
 
 SHAKE = 30

@@ -4,45 +4,28 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from walltime.engine.reference.number import Reference
+from walltime.engine.problem import State
 from walltime.errors import WorkloadError, shown
 from walltime.estimates import effective_times
 from walltime.policy import PAPERS, Dialect, Policy
 from walltime.predictors import Prediction, Predictor
 from walltime.schedule.schedule import Schedule
-from walltime.simulation.engines import lowered_prediction, new_kernel, new_reference
-from walltime.simulation.run import chosen_engine, schedule_of
+from walltime.simulation.problem import Run, run_of
 from walltime.simulation.specification import Scheduler
 from walltime.workload import Workload, check_workload
 
 if TYPE_CHECKING:
     from walltime.engine.interface.branch import Branch
-    from walltime.engine.interface.number import Simulation as Kernel
+    from walltime.engine.interface.choice import Engine
+
+__all__ = ["Simulation", "State"]
 
 Array = np.ndarray
 OF_JOB = ("submit", "runtime", "procs", "requested", "believed")
-
-
-@dataclass(frozen=True, eq=False)
-class State:
-    """What a scheduler knows at one moment of a simulation; arrays are int64, times s.
-
-    `now`: the time; `free`: processors that no job runs on. `queue`: the indices of the waiting jobs in the workload, in order of arrival;
-    `planned`: for each of them the runtime that is planned with. `running`: the indices of the running jobs, by expected end, which is
-    `expected_end`. Jobs that have started, or that have arrived, keep their indices when others are submitted.
-    """
-
-    now: int
-    free: int
-    queue: Array
-    planned: Array
-    running: Array
-    expected_end: Array
 
 
 class Simulation:
@@ -83,13 +66,14 @@ class Simulation:
         check_workload(workload)
         self._workload, self._new, self._job_id = workload, tuple[Workload, ...](), workload.job_id
         self._by_number = _by_number(workload)
-        self._scheduler, self._dialect, self.engine = chosen_engine(policy, prediction, Dialect.of(dialect, coincident), engine)
-        self._overrun = overrun
+        self._scheduler, self._dialect = Scheduler.of(policy, prediction), Dialect.of(dialect, coincident)
+        self._overrun, self._wanted = overrun, engine
         self._passed = -1  # everything up to this time has happened, s
         self._instant, self._steps = -1, 0  # the time of the last step, and the steps made at that time since `run_until`
         self._submitted = False  # since the engine was made
         self.done = len(workload) == 0
-        self._engine: Kernel | Branch | Reference = self._new_engine()
+        self._engine: Engine | Branch = self._new_engine()
+        self.engine = self._engine.name
 
     def __repr__(self) -> str:
         return f"<Simulation of {self._workload.origin.name} under {self._scheduler.label}: at {self.now} s, {self.engine} engine>"
@@ -107,15 +91,11 @@ class Simulation:
         self._catch_up()
         if self.done:
             return False
-        if isinstance(self._engine, Reference):
-            went = self._engine.step()
-            self.done = self._engine.done
-        else:
-            self.done = self._engine.advance(1)
-            went = not self.done
+        went = self._engine.step()
+        self.done = self._engine.done
         if went:
-            self._steps = self._steps + 1 if self._time() == self._instant else 1
-            self._instant = self._time()
+            self._steps = self._steps + 1 if self._engine.now == self._instant else 1
+            self._instant = self._engine.now
         return went
 
     def run_until(self, time: int) -> None:
@@ -131,20 +111,7 @@ class Simulation:
     def state(self) -> State:
         """The queue, the running jobs, the free processors and the time; what the scheduler knows, not how long jobs will run."""
         self._catch_up()
-        engine = self._engine
-        if isinstance(engine, Reference):
-            running = sorted(engine.running, key=lambda job: job.expected_end)
-            columns = [[job.index for job in engine.waiting], [job.believed for job in engine.waiting]]
-            columns += [[job.index for job in running], [job.expected_end for job in running]]
-            return State(self.now, engine.free, *(np.array(column, np.int64) for column in columns))
-        memory, first = engine.memory, engine.first
-        state, jobs = memory.state, memory.jobs
-        waiting = memory.queue["job"][int(state["queue_first"]) : int(state["queue_last"])].astype(np.int64)
-        waiting = waiting[jobs["start"][waiting] < 0]
-        waiting = waiting[np.argsort(jobs["arrival"][waiting])]
-        running = memory.machine.running[: int(state["running"])]
-        queue = waiting + first, jobs["own_length"][waiting]
-        return State(self.now, int(state["free"]), *queue, running["job"] + first, running["expected"].copy())
+        return self._engine.state()._replace(now=self.now)
 
     def submit(self, job: Mapping[str, int]) -> int:
         """Submit a further job later than now; returns its number.
@@ -174,14 +141,14 @@ class Simulation:
         columns = {name: np.array([own.get(name, -1)]) for name in jobs.columns}
         arrays: dict[str, Any] = {name: [own[name]] for name in (*OF_JOB, "job_id")}
         one = Workload.from_arrays(**arrays, columns=columns, machine_procs=jobs.machine_procs)
-        engine = self._engine
-        if isinstance(engine, Reference) or (log := engine.log) is None or log.reads_columns or not self._by_number:
+        log = self._engine.log
+        if log is None or log.reads_columns or not self._by_number:
             place, self._submitted = len(self._job_id), True
         else:
             first, last = np.searchsorted(log.submit, job["submit"]), np.searchsorted(log.submit, job["submit"], "right")
             place = int(first + np.searchsorted(self._job_id[first:last], number))
             (runtime,), (believed,) = effective_times(one, self._overrun)
-            self._engine = engine.with_job(place, int(one.submit[0]), int(runtime), int(believed), int(one.procs[0]))
+            self._engine = self._engine.with_job(place, int(one.submit[0]), int(runtime), int(believed), int(one.procs[0]))
         self._job_id = np.insert(self._job_id, place, number)
         self._new, self.done = (*self._new, one), False
         return int(number)
@@ -205,10 +172,9 @@ class Simulation:
         plain Python, its own attributes are copied too.
         """
         self._catch_up()
-        if not isinstance(self._engine, Reference):
-            self._engine = self._engine.branch()
+        self._engine = self._engine.branch()
         other = copy.copy(self)
-        other._engine = _copied(self._engine) if isinstance(self._engine, Reference) else self._engine.copy()
+        other._engine = self._engine.copy()
         return other
 
     def finish(self) -> Schedule:
@@ -216,26 +182,18 @@ class Simulation:
         self._catch_up()
         self._engine.run()
         self.done = True
-        return schedule_of(self._engine, self.workload, self._scheduler, self._dialect, self._overrun, {})
+        return self._run().schedule(self._engine.outcome())
 
-    def _time(self) -> int:
-        return int(self._engine.now if isinstance(self._engine, Reference) else self._engine.memory.state["now"])
+    def _run(self) -> Run:
+        """The jobs under the scheduler, as they are now."""
+        return run_of(self.workload, self._scheduler, dialect=self._dialect, overrun=self._overrun)
 
-    def _new_engine(self) -> Kernel | Branch | Reference:
-        if self.engine == "reference":
-            return new_reference(Reference, self.workload, self._scheduler, self._dialect, self._overrun)
-        lowered = lowered_prediction(self.workload, self._scheduler, self._overrun)
-        return new_kernel(self.workload, self._scheduler, self._dialect, self._overrun, lowered)
+    def _new_engine(self) -> Engine:
+        return self._run().engine(self._wanted)
 
     def _advance(self, time: int) -> None:
         """Handle all events up to a time, s."""
-        if self.done:
-            return
-        if isinstance(self._engine, Reference):
-            while self._engine.step(time):
-                pass
-            self.done = self._engine.done
-        else:
+        if not self.done:
             self.done = self._engine.run_until(time)
 
     def _catch_up(self) -> None:
@@ -244,23 +202,12 @@ class Simulation:
             return
         before, self._engine = self._engine, self._new_engine()
         self._submitted, steps = False, self._steps
-        if not isinstance(self._engine, Reference) and (log := self._engine.log) is not None and self._by_number:
-            from walltime.engine.interface.branch import Branch
-
-            self._engine = Branch(log, before)
+        if self._by_number and (follower := self._engine.following(before)) is not None:
+            self._engine = follower
             return
         self._advance(self._passed if steps == 0 else max(self._passed, self._instant - 1))
         for _ in range(steps):
-            if isinstance(self._engine, Reference):
-                self._engine.step()
-            else:
-                self._engine.advance(1)
-
-
-def _copied(engine: Reference) -> Reference:
-    """A copy of the reference engine; what the orders and the workload are is shared."""
-    shared: list[Any] = [engine.known, engine.policy.order, getattr(engine.policy, "backfill_order", None)]
-    return copy.deepcopy(engine, {id(one): one for one in shared if one is not None})
+            self._engine.step()
 
 
 def _by_number(jobs: Workload) -> bool:

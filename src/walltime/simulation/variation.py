@@ -11,6 +11,8 @@ from walltime.logs.cleaning import clean
 from walltime.logs.filters import parse_span
 from walltime.workload import Workload, scaling
 
+__all__ = ["Variation"]
+
 
 @dataclass(frozen=True)
 class Variation:

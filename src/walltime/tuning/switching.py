@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from walltime.engine.interface.number import NumberEngine
 from walltime.errors import PolicyError
-from walltime.policy import FCFS, PAPERS, SJF, Easy, NoBackfilling, Order, ScoredOrder, UserOrder, Wfp
-from walltime.simulation.engines import new_kernel
+from walltime.policy import FCFS, SJF, Easy, NoBackfilling, Order, ScoredOrder, UserOrder, Wfp
+from walltime.simulation.problem import run_of
 from walltime.simulation.specification import Scheduler
 from walltime.workload import Workload
 
@@ -104,7 +105,7 @@ class Switching:
             raise PolicyError(f"{scheduler.label} cannot change its order while it runs; take fcfs or easy, without predictions")
         self._order = switch(orders)
         own = replace(scheduler, policy=replace(scheduler.policy, order=self._order))
-        self._simulation = new_kernel(workload, own, PAPERS, overrun, None)
+        self._simulation = NumberEngine(run_of(workload, own, overrun=overrun).problem)
         self._simulation.compile()
         self._arrivals = np.unique(workload.submit)
 

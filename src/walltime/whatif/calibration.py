@@ -21,8 +21,7 @@ from walltime.machine import Machine, write_machine
 from walltime.metrics.averages import Averages
 from walltime.policy import Policy
 from walltime.provenance import jobs_sha256, plain, version
-from walltime.schedule.groups import UNKNOWN, Groups, group_jobs
-from walltime.schedule.recorded import recorded_groups, recorded_wait
+from walltime.schedule.groups import UNKNOWN, Groups, group_jobs, recorded_groups, recorded_wait
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.specification import Scheduler
 from walltime.whatif.pool_groups import Island, islands

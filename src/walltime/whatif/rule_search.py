@@ -22,7 +22,7 @@ from walltime.machine.machine import DAY
 from walltime.machine.placing import place
 from walltime.machine.windows import Hours
 from walltime.policy import Easy, Policy, parse_policy
-from walltime.schedule.recorded import recorded_wait
+from walltime.schedule.groups import recorded_wait
 from walltime.simulation.run import simulate
 from walltime.whatif.candidate_rules import (
     Part,

@@ -6,7 +6,7 @@ import numpy as np
 
 from walltime.errors import PolicyError
 from walltime.machine import Machine, place
-from walltime.schedule.recorded import recorded_wait
+from walltime.schedule.groups import recorded_wait
 from walltime.workload import MISSING, Workload
 
 Array = np.ndarray

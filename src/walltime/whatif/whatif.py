@@ -14,7 +14,7 @@ from walltime.machine import Machine
 from walltime.metrics.intervals import KINDS, LEVEL
 from walltime.policy import Policy
 from walltime.provenance import plain, version
-from walltime.schedule.recorded import recorded_wait
+from walltime.schedule.groups import recorded_wait
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.specification import Scheduler
 from walltime.whatif.calibration import Calibration, calibrate, left_out

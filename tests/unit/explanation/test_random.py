@@ -24,8 +24,7 @@ from tests.strategies import (
     workloads,
 )
 from walltime.explanation.records import HELD_BACK, HOW
-from walltime.explanation.snapshots import _watch_kernel, _watch_reference
-from walltime.simulation.specification import Scheduler
+from walltime.explanation.snapshots import snapshots_by
 
 ANY_WORKLOAD = st.one_of(workloads(max_size=20), crowded(max_size=30))
 
@@ -39,18 +38,17 @@ def some_jobs(data, schedule, most=3) -> list[int]:
 @pytest.mark.slow
 @given(st.data(), ANY_WORKLOAD, policies(), st.sampled_from(COINCIDENT), st.sampled_from(OVERRUN))
 @examples(150)
-def test_watch__both_engines_show_the_same(data, workload, policy, coincident, overrun):
+def test_snapshots__both_engines_show_the_same(data, workload, policy, coincident, overrun):
     schedule = wt.simulate(workload, policy, coincident=coincident, overrun=overrun)
     for job in some_jobs(data, schedule):
-        scheduler = Scheduler.of_schedule(schedule)
-        seen = [list(watch(schedule, scheduler, job)) for watch in (_watch_kernel, _watch_reference)]
+        seen = [list(snapshots_by(engine, schedule, job)) for engine in ("kernel", "reference")]
         for kernel, reference in zip(*seen, strict=False):
             assert kernel == reference, shrunk(workload)
             if job in kernel.lengths:
                 break
 
 
-def test_watch__a_corrected_prediction_does_not_forget_the_earliest_reservation_of_the_head():
+def test_snapshots__a_corrected_prediction_does_not_forget_the_earliest_reservation_of_the_head():
     # Job 21 may start at 15 + 0.1 x 15 s by its earliest reservation, also after the predictions of others have been corrected.
     workload = wt.Workload.from_arrays(
         submit=[*[0] * 21, 13, 13],
@@ -61,7 +59,7 @@ def test_watch__a_corrected_prediction_does_not_forget_the_earliest_reservation_
         columns={"user": [1] * 23},
     )
     schedule = wt.simulate(workload, "relaxed:omega=0.1", prediction=wt.Prediction("last:key=all", correction="estimate"))
-    kernel, reference = (list(watch(schedule, Scheduler.of_schedule(schedule), 20)) for watch in (_watch_kernel, _watch_reference))
+    kernel, reference = (list(snapshots_by(engine, schedule, 20)) for engine in ("kernel", "reference"))
     for seen in (kernel, reference):
         assert {one.reserved[20] for one in seen if 20 in one.reserved} == {16}
 
@@ -76,12 +74,11 @@ def test_watch__a_corrected_prediction_does_not_forget_the_earliest_reservation_
     st.sampled_from(("111", "101", "010", "001")),
 )
 @examples(80)
-def test_watch__both_engines_show_the_same_with_predictions(data, workload, policy, predictor, correction, believe):
+def test_snapshots__both_engines_show_the_same_with_predictions(data, workload, policy, predictor, correction, believe):
     prediction = wt.Prediction(predictor, believe=believe, correction=correction)
     schedule = wt.simulate(workload, policy, prediction=prediction)
     for job in some_jobs(data, schedule, 2):
-        scheduler = Scheduler.of_schedule(schedule)
-        seen = [list(watch(schedule, scheduler, job)) for watch in (_watch_kernel, _watch_reference)]
+        seen = [list(snapshots_by(engine, schedule, job)) for engine in ("kernel", "reference")]
         for kernel, reference in zip(*seen, strict=False):
             assert kernel == reference, shrunk(workload)
             if job in kernel.lengths:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import walltime as wt
-from walltime.explanation.snapshots import Snapshot, watch
+from walltime.explanation.snapshots import Snapshot, snapshots
 from walltime.policy import MultiQueue, Selective, Slack
 from walltime.policy.registry import EVERY, POLICIES
 
@@ -90,7 +90,7 @@ def test_explain__says_of_reservations_what_the_engine_kept(text):
             assert told.reservations[0].start == reserved + may_wait(schedule, job), job
         else:
             assert reserved in (-1, start), job  # one that was made in the pass in which it was used
-        for seen in watch(schedule, job):
+        for seen in snapshots(schedule, job):
             assert set(seen.reserved) == entitled(schedule, seen, queue_of(schedule, seen)), (job, seen.now)
         says = "It had no reservation" in str(told)
         assert says == (not told.reservations)

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import walltime as wt
-from walltime.engine.interface.number import Simulation
+from walltime.engine.interface.number import NumberEngine
+from walltime.engine.problem import Problem
 from walltime.errors import PolicyError, WorkloadError
 from walltime.papers.mualem01.readings import (
     READINGS,
@@ -146,12 +147,12 @@ def test_readings_of_policies__that_are_not_the_default_run_on_the_reference_eng
         assert policy.passes is None
         assert starts(w, policy) == [0, 5]
         with pytest.raises(PolicyError, match="reference engine only"):
-            Simulation(*columns, policy)
+            NumberEngine(Problem(*columns, policy))
         alone = wt.simulate(w, policy).summary().mean_wait
         assert simulate_many(w, [Case(policy)], workers=1).values("mean_wait")[0] == alone
     assert starts(w, wt.Easy(), coincident="one-by-one") == [0, 5]
     with pytest.raises(PolicyError, match="one-by-one"):
-        Simulation(*columns, wt.Easy(), "one-by-one")
+        NumberEngine(Problem(*columns, wt.Easy(), coincident="one-by-one"))
 
 
 def test_readings_of_policies__at_their_default_are_the_policies():

@@ -13,7 +13,7 @@ from walltime.errors import PolicyError, WorkloadError
 from walltime.machine import Machine, Outage, Partition, Pool, Qos, Share, write_machine
 from walltime.policy import Slurm, parse_policy
 from walltime.policy.slurm import PARAMETERS
-from walltime.simulation.on_slurm import job_size
+from walltime.simulation.nodes import job_size
 from walltime.workload import Workload
 
 ENGINES = ("kernel", "reference")

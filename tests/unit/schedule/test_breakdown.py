@@ -14,8 +14,7 @@ from tests.strategies import workloads
 from walltime.campaign.store import MEASURES as CAMPAIGN_MEASURES
 from walltime.campaign.work import group_rows
 from walltime.errors import PolicyError, WorkloadError
-from walltime.schedule.breakdown import MEASURES
-from walltime.schedule.groups import GROUPINGS, check_known, group_jobs, local_seconds, parse_grouping
+from walltime.schedule.groups import GROUPINGS, MEASURES, check_known, group_jobs, local_seconds, parse_grouping
 
 
 def jobs(**columns) -> wt.Workload:

@@ -11,7 +11,8 @@ import pytest
 
 import walltime as wt
 from walltime.engine.interface.load import is_cached, load
-from walltime.engine.interface.number import Simulation
+from walltime.engine.interface.number import NumberEngine
+from walltime.engine.problem import Problem
 from walltime.engine.reference.number import Reference
 from walltime.policy import Order, Policy
 
@@ -19,9 +20,9 @@ JOBS = wt.Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 5], requested=
 both_engines = pytest.mark.parametrize("engine", ["kernel", "reference"])
 
 
-def columns(**changes):
+def problem(**changes):
     arrays = {name: getattr(JOBS, name) for name in ("submit", "runtime", "believed", "procs")}
-    return {**arrays, "machine_procs": 4, "policy": wt.Easy(), **changes}
+    return Problem(**{**arrays, "machine": 4, "policy": wt.Easy(), **changes})
 
 
 def test_simulate__result_says_how_it_was_made():
@@ -88,7 +89,7 @@ def test_simulate__reports_progress():
     seen = []
     wt.simulate(JOBS, wt.Easy(), progress=seen.append)  # one piece: nothing to report
     assert seen == []
-    simulation = Simulation(**columns())
+    simulation = NumberEngine(problem())
     pieces = []
     original = simulation.advance
     simulation.advance = lambda budget=1: original(1)
@@ -104,12 +105,12 @@ def test_simulation__refuses_arrays_that_do_not_match(name, wrong):
     if name == "submit" and wrong.shape == (4,):
         name = "runtime"  # submit sets the length; then the next one is wrong
     with pytest.raises(ValueError, match=rf"^{name} must be an int64 array with one entry per job \(3\)$"):
-        Simulation(**columns(**{name: wrong}))
+        NumberEngine(problem(**{name: wrong}))
 
 
 def test_simulation__leaves_the_jobs_untouched():
     arrays = {name: np.array(getattr(JOBS, name)) for name in ("submit", "runtime", "believed", "procs")}
-    Simulation(**columns(**arrays)).run()
+    NumberEngine(problem(**arrays)).run()
     for name, array in arrays.items():
         assert array.tolist() == getattr(JOBS, name).tolist()
         assert array.flags.writeable  # the caller's own array
@@ -118,13 +119,13 @@ def test_simulation__leaves_the_jobs_untouched():
 def test_simulation__takes_arrays_that_are_not_contiguous():
     strided = np.repeat(JOBS.submit, 2)[::2]
     assert not strided.flags.c_contiguous
-    simulation = Simulation(**columns(submit=strided))
+    simulation = NumberEngine(problem(submit=strided))
     simulation.run()
     assert simulation.start.tolist() == [0, 10, 2]
 
 
 def test_simulation__before_it_runs_nobody_has_started():
-    simulation = Simulation(**columns())
+    simulation = NumberEngine(problem())
     assert (simulation.started, simulation.seconds) == (0, 0.0)
     assert simulation.start.tolist() == simulation.reserved_start.tolist() == [-1, -1, -1]
 
@@ -132,8 +133,8 @@ def test_simulation__before_it_runs_nobody_has_started():
 def test_simulation__says_when_jobs_can_never_start():
     # Only reached by going around Workload, which refuses such jobs.
     with pytest.raises(wt.EngineError, match=r"^2 jobs wait for processors that nobody will free$"):
-        Simulation(**columns(procs=np.array([3, 5, 1]), policy=wt.NoBackfilling())).run()
-    reference = Reference([0, 1, 2], [10, 10, 5], [10, 8, 5], [3, 5, 1], 4, wt.NoBackfilling())
+        NumberEngine(problem(procs=np.array([3, 5, 1]), policy=wt.NoBackfilling())).run()
+    reference = Reference(problem(procs=np.array([3, 5, 1]), policy=wt.NoBackfilling()))
     with pytest.raises(wt.EngineError, match=r"^2 jobs wait for processors that nobody will free$"):
         reference.run()
 
@@ -148,7 +149,7 @@ def test_loop__is_compiled_once_for_each_kind_of_pass():
     }
     for name, policies in kinds.items():
         for policy in policies:
-            simulation = Simulation(**columns(policy=policy))
+            simulation = NumberEngine(problem(policy=policy))
             simulation.compile()
             assert simulation._loop is load(name)
             simulation.run()

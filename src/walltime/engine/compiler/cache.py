@@ -19,6 +19,8 @@ import numba
 from walltime.engine.compiler.folder import cache_folder
 from walltime.syntax import syntax_hash
 
+__all__ = ["file_name", "functions_kept", "is_kept", "keep_on_disk"]
+
 
 def keep_on_disk(dispatcher: Any) -> None:
     """Store this compiled function in the cache folder, and load it from there."""

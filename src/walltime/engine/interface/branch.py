@@ -13,11 +13,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from walltime.engine.interface.compiled import PIECE, CompiledEngine
 from walltime.engine.interface.load import loop_name
 from walltime.engine.interface.ordering import Lowered
-from walltime.engine.interface.pieces import PIECE, Pieces
 from walltime.engine.kernel.memory import BY_USER, HOLE, JOB, NEVER, Memory, new_memory, records
 from walltime.engine.kernel.plan import CHUNK, LINE, SLOTS, Plan, aligned
+from walltime.engine.problem import Outcome, State
+
+__all__ = ["Branch", "Log", "state_of"]
 
 Array = np.ndarray
 ROOM, MOST_ROOM = 256, 8192
@@ -109,12 +112,14 @@ def _tuple_of(tree: Any, arrays: Iterator[Array]) -> Any:
     return next(arrays)[0] if tree else next(arrays)
 
 
-class Branch(Pieces):
+class Branch(CompiledEngine):
     """A simulation that goes on where another one is; that one may go on, too.
 
-    `log`: the jobs, of which those that have arrived are those of the `source`, a `Simulation` or another branch. `first`: the number of
+    `log`: the jobs, of which those that have arrived are those of the `source`, a `NumberEngine` or another branch. `first`: the number of
     the first job that the loop knows, `past`: records of those before it, which have ended.
     """
+
+    machine = "number"
 
     def __init__(self, log: Log, source: Any):
         super().__init__(None)
@@ -216,10 +221,6 @@ class Branch(Pieces):
         )
         return Branch(own, self)
 
-    def branch(self) -> Branch:
-        """This simulation, which is one."""
-        return self
-
     @property
     def log(self) -> Log:
         """The jobs and the rules."""
@@ -230,6 +231,14 @@ class Branch(Pieces):
         """What the loop works on, to be looked at between two pieces."""
         return self._memory
 
+    def state(self) -> State:
+        """What the scheduler knows now."""
+        return state_of(self._memory, self.first)
+
+    def outcome(self) -> Outcome:
+        """What has become of the jobs, once the simulation is done."""
+        return self._outcome(self._log.runtime, seconds={"simulate": self.seconds})
+
     def _name(self) -> str:
         return loop_name(self._memory)
 
@@ -239,6 +248,17 @@ class Branch(Pieces):
     def _column(self, name: str) -> Array:
         """Of all jobs, once the simulation is done."""
         return np.concatenate([jobs[name] for jobs in (*self.past, self._memory.jobs)])
+
+
+def state_of(memory: Memory, first: int = 0) -> State:
+    """What a scheduler knows whose loop has this memory, and numbers the jobs from this one on."""
+    state, jobs = memory.state, memory.jobs
+    waiting = memory.queue["job"][int(state["queue_first"]) : int(state["queue_last"])].astype(np.int64)
+    waiting = waiting[jobs["start"][waiting] < 0]
+    waiting = waiting[np.argsort(jobs["arrival"][waiting])]
+    running = memory.machine.running[: int(state["running"])]
+    queue = waiting + first, jobs["own_length"][waiting]
+    return State(int(state["now"]), int(state["free"]), *queue, running["job"] + first, running["expected"].copy())
 
 
 def _gone(memory: Memory) -> int:

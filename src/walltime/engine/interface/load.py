@@ -17,7 +17,6 @@ from numba.core import event
 from walltime.engine.compiler.cache import is_kept
 from walltime.engine.compiler.compilation import Compilation, tell
 from walltime.engine.compiler.folder import cache_folder
-from walltime.engine.inputs import Nodes, Shares
 from walltime.engine.kernel import averages, callbacks, decisions, draw, dynamics, jit
 from walltime.engine.kernel import replay as prediction_replay
 from walltime.engine.kernel.memory import (
@@ -50,6 +49,9 @@ from walltime.engine.kernel.pools.memory import (
     new_cluster_memory,
 )
 from walltime.engine.kernel.prediction_memory import Compiled, new_predicting, nothing_predicted
+from walltime.engine.problem import Nodes, Shares
+
+__all__ = ["ENTRIES", "Entry", "cluster_loop_name", "entries_in", "is_cached", "load", "load_predictor", "load_unchecked", "loop_name"]
 
 Arguments = tuple[Any, ...]
 

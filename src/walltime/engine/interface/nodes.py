@@ -1,24 +1,26 @@
-"""The public interface of the loop for Slurm's scheduling: lowering, running in pieces, and results."""
+"""The compiled engine for Slurm's scheduling on nodes: makes the arrays of the loop, and says who had which node."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from walltime.engine.inputs import Nodes, Shares, Wants
-from walltime.engine.interface.pieces import PIECE, Pieces
-from walltime.engine.interface.pools import _fill
+from walltime.engine.interface.compiled import PIECE, CompiledEngine
+from walltime.engine.interface.pools import fill, lowered_limits, why_waiting
 from walltime.engine.kernel.memory import NEVER, record, records
 from walltime.engine.kernel.nodes.memory import SLURM_JOB, SLURM_RULES, Records, SlurmMemory, new_slurm_memory, with_room
-from walltime.engine.kernel.pools.memory import LIMIT, as_lists, followers_of
+from walltime.engine.kernel.pools.memory import as_lists, followers_of
+from walltime.engine.problem import NodeDemands, Nodes, Outcome, Problem
 from walltime.errors import WorkloadError
 from walltime.policy.slurm import Settings
+
+__all__ = ["NodesEngine"]
 
 Array = np.ndarray
 FEWEST_ROWS = 64
 """Running jobs for which there is room at first."""
 
 
-def lowered(settings: Settings, kill: bool, starts_only: bool = False) -> Records:
+def _lowered(settings: Settings, kill: bool, starts_only: bool) -> Records:
     """The parameters as the loop takes them."""
     s = settings
     return record(
@@ -53,80 +55,70 @@ def lowered(settings: Settings, kill: bool, starts_only: bool = False) -> Record
     )
 
 
-def processors_together(procs: Array, wants: Wants, machine: Nodes) -> int:
+def _processors_together(procs: Array, demands: NodeDemands, machine: Nodes) -> int:
     """A power of two, of so many processors everything is a multiple; counted in such units the schedule is the same.
 
     It is 1 where jobs may want more nodes than units, since these get single processors of some.
     """
     common = int(np.gcd.reduce(np.concatenate([machine.procs, procs]), initial=0))
     unit = max(1, common & -common)
-    few = (wants.nodes <= 1) | (wants.whole > 0)
+    few = (demands.nodes <= 1) | (demands.whole > 0)
     if (machine.procs == unit).all():
-        few |= wants.nodes <= procs // unit
+        few |= demands.nodes <= procs // unit
     return unit if few.all() else 1
 
 
-class SlurmSimulation(Pieces):
+class NodesEngine(CompiledEngine):
     """A simulation of Slurm's scheduling on a machine of nodes, run as a whole or in pieces.
-
-    `submit, runtime, believed, procs`: int64, one entry per job, in order of arrival; times in s. `kill`: whether a job is killed at a
-    limit that backfill has shortened. `starts_only`: leave `reserved_start` out, which is faster. After `run` the results are `start`,
-    `submit` (the time from which the job waited), `runtime` and `limit` (for which and under which it ran), `reserved_start` (int64 s),
-    `kind` (uint8), and `slots`.
 
     Raises WorkloadError while it runs if the jobs that run at first do not fit.
     """
 
-    def __init__(
-        self,
-        submit: Array,
-        runtime: Array,
-        believed: Array,
-        procs: Array,
-        wants: Wants,
-        machine: Nodes,
-        shares: Shares,
-        settings: Settings,
-        kill: bool = True,
-        starts_only: bool = False,
-    ):
+    machine = "nodes"
+
+    def __init__(self, problem: Problem):
         super().__init__(None)
-        count = len(submit)
-        self._unit = unit = processors_together(procs, wants, machine)
+        self.problem = problem
+        machine, demands, shares = problem.machine, problem.demands, problem.shares
+        assert isinstance(machine, Nodes)
+        assert isinstance(demands, NodeDemands)
+        assert shares is not None
+        count, nobody = len(problem), np.full(len(problem), -1)
+        self._unit = unit = _processors_together(problem.procs, demands, machine)
         machine = machine._replace(
             procs=machine.procs // unit, limits=[(most, limit // unit, other) for most, limit, other in machine.limits]
         )
-        procs = procs // unit
         jobs = records(SLURM_JOB, count)
-        jobs.submit, jobs.runtime, jobs.believed, jobs.procs = submit, runtime, believed, procs
-        for name in ("second", "nodes", "whole", "each", "partition", "time_min", "user", "association", "merit", "follows", "think"):
-            jobs[name] = getattr(wants, name)
-        jobs.time_min = np.where(wants.time_min < believed, wants.time_min, 0)
-        jobs.tier = np.asarray(machine.tiers, np.int64)[wants.partition]
+        for name in ("submit", "runtime", "believed"):
+            jobs[name] = getattr(problem, name)
+        jobs.procs = problem.procs // unit
+        for name in ("second", "nodes", "whole", "each", "partition", "time_min", "user", "association", "merit"):
+            jobs[name] = getattr(demands, name)
+        jobs.follows = nobody if problem.after is None else problem.after
+        jobs.think = 0 if problem.think is None else problem.think
+        jobs.time_min = np.where(demands.time_min < problem.believed, demands.time_min, 0)
+        jobs.tier = np.asarray(machine.tiers, np.int64)[demands.partition]
         jobs.start = jobs.reserved_start = -1
-        followers = followers_of(wants.after, wants.follows, jobs.pending)
-        limits = records(LIMIT, len(machine.limits))
-        for k, limit in enumerate(machine.limits):
-            limits[k].jobs, limits[k].procs, limits[k].second = limit
+        followers = followers_of(demands.after, jobs.follows, jobs.pending)
         self._memory: SlurmMemory = new_slurm_memory(
-            lowered(settings, kill, starts_only),
+            _lowered(problem.settings, problem.kill, problem.starts_only),
             jobs,
             machine,
-            limits,
-            as_lists(wants.limits),
+            lowered_limits(machine.limits),
+            as_lists(demands.limits),
             followers,
             shares,
-            int(wants.user.max()) + 1 if count else 0,
+            int(demands.user.max()) + 1 if count else 0,
         )
         m = self._memory
-        at_first = np.flatnonzero(wants.since < NEVER)
-        at_first = at_first[np.argsort(wants.since[at_first], kind="stable")]
-        jobs.start[at_first] = wants.since[at_first]
+        at_first = np.flatnonzero(demands.since < NEVER)
+        at_first = at_first[np.argsort(demands.since[at_first], kind="stable")]
+        jobs.start[at_first] = demands.since[at_first]
         m.state.at_first = len(at_first)
         m.traffic.at_first[: len(at_first)] = at_first
-        to_come = np.flatnonzero((wants.since == NEVER) & (jobs.pending == 0))
+        to_come = np.flatnonzero((demands.since == NEVER) & (jobs.pending == 0))
         m.state.arriving = len(to_come)
-        _fill(m.traffic.arrivals, jobs.submit[to_come], to_come, to_come)
+        fill(m.traffic.arrivals, jobs.submit[to_come], to_come, to_come)
 
     def advance(self, budget: int = PIECE) -> bool:
         """Run one piece, as other simulations do; makes room for what could start in it."""
@@ -144,20 +136,14 @@ class SlurmSimulation(Pieces):
             raise WorkloadError(
                 f"the jobs that run at first need more than the machine has: there is no room for job number {state.no_room}"
             )
-        waits = jobs.start < 0
-        on_others = (jobs.pending[waits] > 0).any()
-        why = "they depend on jobs that do not end, or on each other" if on_others else "limits, or an outage without an end, leave no room"
-        return f"{len(waits) - self.started} jobs wait for ever: {why}"
+        return why_waiting(jobs, self.started)
 
-    @property
-    def runtime(self) -> Array:
-        """For how long each job runs, int64 s."""
-        return self._column("runtime")
-
-    @property
-    def limit(self) -> Array:
-        """The limit under which each job runs, int64 s."""
-        return self._column("limit")
+    def outcome(self) -> Outcome:
+        """What has become of the jobs, once the simulation is done."""
+        slots, nodes = self.slots, self.problem.machine
+        assert isinstance(nodes, Nodes)
+        more = {"slots": slots, "given": nodes.given(slots, len(self.problem)), "limit": self._column("limit")}
+        return self._outcome(self._column("runtime"), **more, seconds={"simulate": self.seconds})
 
     @property
     def slots(self) -> tuple[Array, Array, Array, Array]:

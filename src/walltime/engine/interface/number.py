@@ -1,18 +1,17 @@
-"""The interface of the compiled engine: checks the arguments, makes the arrays, runs the loop in bounded pieces."""
+"""The compiled engine for a machine that is a number of processors: checks the problem and makes the arrays of the loop."""
 
 from __future__ import annotations
 
-import copy
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from walltime.engine.interface.branch import Branch, Log
+from walltime.engine.interface.branch import Branch, Log, state_of
+from walltime.engine.interface.compiled import CompiledEngine, compiled_prediction, lower_prediction
 from walltime.engine.interface.load import load, loop_name
 from walltime.engine.interface.ordering import lower_order
-from walltime.engine.interface.pieces import Pieces, lower_prediction
-from walltime.engine.kernel.dynamics import Effects, new_effects, new_scratch
+from walltime.engine.kernel.dynamics import new_effects, new_scratch
 from walltime.engine.kernel.memory import (
     BY_FACTOR,
     BY_QUEUE,
@@ -30,104 +29,80 @@ from walltime.engine.kernel.memory import (
     restored,
 )
 from walltime.engine.kernel.number import index
-from walltime.engine.kernel.prediction_memory import Prediction
+from walltime.engine.problem import Outcome, Problem, State
 from walltime.errors import PolicyError, WorkloadError
 from walltime.policy import MultiQueue, Policy, Relaxed, Selective, Slack, Wfp
 from walltime.policy.base import needs_nodes
 from walltime.policy.log_view import LogView
 
+__all__ = ["COINCIDENT", "NumberEngine", "Observation"]
+
 Array = np.ndarray
 COINCIDENT = ("batch", "sequential")
 
 
-class Simulation(Pieces):
-    """A simulation that can be run as a whole or in pieces.
+class Observation(NamedTuple):
+    """What a scheduling pass has left behind.
 
-    `submit, runtime, believed, procs`: int64, one entry per job, in order of arrival; times in seconds. `runtime` is the real
-    runtime, `believed` the one that the scheduler plans with. `coincident`: how simultaneous events are handled, `batch`
-    or `sequential` (see `walltime.simulate`). `expiry`: whether the expiry of a prediction brings a `pass` or is `silent`. With
-    feedback, `after` and `think` (int64) give for each job the index of an earlier job (-1 for none) and the seconds after its end at
-    which this job is submitted. After `run` the results are `start` and `submit` (int64 s), `kind` (uint8) and `reserved_start` (int64
-    s, -1 for none). With `log`, the starts are recorded, and `dynamics` computes the effects of backfilling. With a `prediction`, the
-    runtimes are predicted, and the results include
-    `predicted` (int64 s), `basis` (uint8) and `corrections` (int64). `known`: the columns and the calendar that custom orders
-    read; missing columns are -1 everywhere. Without it, requests equal the believed runtimes.
-
-    Raises PolicyError for a policy that only the reference engine supports, an order that cannot be compiled, or an unknown
-    `coincident`; ValueError if the arrays do not match.
+    `started`: the jobs that it started, in this order, and how long each was expected to run while it waited, s. `reserved`: the
+    reservations after it, by job, s. `extra`: under EASY, the processors that the head of the queue will not need when it starts.
     """
 
-    def __init__(
-        self,
-        submit: Array,
-        runtime: Array,
-        believed: Array,
-        procs: Array,
-        machine_procs: int,
-        policy: Policy,
-        coincident: str = "batch",
-        after: Array | None = None,
-        think: Array | None = None,
-        log: bool = False,
-        prediction: Prediction | None = None,
-        known: LogView | None = None,
-        expiry: str = "pass",
-    ):
-        arrays = {"submit": submit, "runtime": runtime, "believed": believed, "procs": procs}
-        if after is not None and think is not None:
-            arrays |= {"after": after, "think": think}
-        for name, array in arrays.items():
-            self._check(name, array, len(submit))
-        if coincident not in COINCIDENT:
-            raise PolicyError(f"unknown way to handle simultaneous events {coincident!r}; known are {', '.join(COINCIDENT)}")
-        if after is not None and (after >= np.arange(len(after))).any():
-            raise ValueError("a job can only be submitted after an earlier one")
-        if machine_procs >= HOLE:
-            raise WorkloadError(f"a simulated machine can have {HOLE - 1} processors at most, not {machine_procs}")
-        self._submit = np.asarray(submit)
-        self._columns = (self._submit, runtime, believed, procs)
-        self._policy, self._known, self._prediction = policy, known or LogView({"requested": believed}), prediction
-        self._thinking = 0 if think is None else int(np.maximum(think, 0).sum())
-        self._working = int(np.maximum(runtime, believed).sum())
-        rules = self._lower(policy, machine_procs, coincident, expiry)
-        jobs = records(JOB, len(submit))
-        jobs.submit, jobs.runtime, jobs.believed, jobs.procs = submit, runtime, believed, procs
+    state: State
+    started: dict[int, int]
+    reserved: dict[int, int]
+    extra: int | None
+
+
+class NumberEngine(CompiledEngine):
+    """A simulation on a number of processors that can be run as a whole or in pieces.
+
+    Raises PolicyError for a policy that only the reference engine supports, an order that cannot be compiled, or an unknown way to handle
+    simultaneous events; ValueError if the arrays do not match.
+    """
+
+    machine = "number"
+
+    def __init__(self, problem: Problem):
+        _check(problem)
+        super().__init__(compiled_prediction(problem))
+        self.problem = problem
+        self._columns = (np.asarray(problem.submit), problem.runtime, problem.believed, problem.procs)
+        policy, jobs = problem.policy, records(JOB, len(problem))
+        rules = self._lower(problem)
+        jobs.submit, jobs.runtime, jobs.believed, jobs.procs = self._columns
         nobody = np.zeros(0, np.int64)
-        super().__init__(prediction)
+        after, think = (nobody, nobody) if problem.after is None or problem.think is None else (problem.after, problem.think)
         self._sizes = policy.limits if isinstance(policy, MultiQueue) else (), policy.recent if isinstance(policy, Slack) else 0
-        links = arrays.get("after", nobody), arrays.get("think", nobody)
-        self._memory: Memory = new_memory(jobs, rules, *links, log, prediction, *self._sizes)
+        self._memory: Memory = new_memory(jobs, rules, after, think, problem.logged, self._prediction, *self._sizes)
         self.seconds_dynamics = 0.0
-        """Time spent on the log of the starts by `dynamics`, without compilation."""
+        """Time spent on the log of the starts, without compilation."""
 
-    @staticmethod
-    def _check(name: str, array: Array, jobs: int) -> None:
-        if array.dtype != np.int64 or array.shape != (jobs,):
-            raise ValueError(f"{name} must be an int64 array with one entry per job ({jobs})")
+    def restart(self, problem: Problem) -> None:
+        """Restart in the same memory, with other runtimes and estimates, and what else orders and predictors read.
 
-    def restart(self, runtime: Array, believed: Array, prediction: Prediction | None = None, known: LogView | None = None) -> None:
-        """Restart with other runtimes and estimates (int64 s, one entry per job), in the same memory.
-
-        The prediction must be like the previous one, except for the arrays; None for the same, which must not depend on the
-        runtimes. `known`: if the orders read other data than before.
+        All else must be as before; a prediction, too, but for its arrays.
         """
-        self._check("runtime", runtime, len(self._submit))
-        self._check("believed", believed, len(self._submit))
-        self._prediction = prediction or self._prediction
+        _check(problem)
+        self.problem, self._prediction = problem, compiled_prediction(problem)
         jobs = self._memory.jobs
-        jobs.submit, jobs.runtime, jobs.believed = self._submit, runtime, believed
-        self._columns = (self._submit, runtime, believed, jobs.procs)
-        self._known = known or self._known
-        self._working = int(np.maximum(runtime, believed).sum())
+        self._columns = (self._columns[0], problem.runtime, problem.believed, jobs.procs)
+        jobs.submit, jobs.runtime, jobs.believed, _ = self._columns
         self._lower_orders(self._memory.rules)
         self._memory = restored(self._memory, self._prediction)
-        self.seconds = 0.0
+        self.seconds, self.done = 0.0, False
+
+    def compile(self) -> None:
+        """Compile what this problem needs, or load it from disk."""
+        super().compile()
+        if self.problem.logged:
+            load("dynamics")
 
     def _name(self) -> str:
         return loop_name(self._memory)
 
     def _why_stuck(self) -> str:
-        return f"{len(self._submit) - self.started} jobs wait for processors that nobody will free"
+        return f"{len(self.problem) - self.started} jobs wait for processors that nobody will free"
 
     def run_until(self, time: int) -> bool:
         """Handle all events up to this time, s; returns whether the simulation is done."""
@@ -141,22 +116,13 @@ class Simulation(Pieces):
             state.until = NEVER
         return done
 
-    def branch(self) -> Simulation | Branch:
+    def branch(self) -> NumberEngine | Branch:
         """A simulation that goes on from here, and is copied in microseconds; this one itself where there is no `log`."""
-        log = self.log
-        return self if log is None else Branch(log, self)
+        return self.following(self) or self
 
-    def with_job(self, place: int, submit: int, runtime: int, believed: int, procs: int) -> Branch:
-        """A branch with a further job: see `Branch.with_job`."""
-        branch = self.branch()
-        assert isinstance(branch, Branch), "there is a log"
-        return branch.with_job(place, submit, runtime, believed, procs)
-
-    def copy(self) -> Simulation:
-        """Another simulation that goes on from here, independent of this one; takes as long as copying all arrays."""
-        other = copy.copy(self)
-        other._memory = _copied(self._memory)
-        return other
+    def following(self, other: Any) -> Branch | None:
+        """A branch that goes on where another simulation of jobs that are among these is; None where there is no `log`."""
+        return None if self.log is None else Branch(self.log, other)
 
     @property
     def log(self) -> Log | None:
@@ -175,39 +141,71 @@ class Simulation(Pieces):
         """What the loop works on, to be looked at between two pieces."""
         return self._memory
 
+    def state(self) -> State:
+        """What the scheduler knows now."""
+        return state_of(self._memory)
+
+    def observe(self) -> Observation | None:
+        """Handle the next event and say what the pass after it has left behind; None if there was none. Starts must be logged."""
+        state, jobs = self._memory.state, self._memory.jobs
+        _, fresh, selected, _, _ = self._memory.reservations
+        if fresh is not None or selected is not None:  # each pass notes the reservations that it makes
+            jobs.reserved_start[self._memory.queue.job[int(state.queue_first) : int(state.queue_last)]] = -1
+        before = int(state.started)
+        if not self.step():
+            return None
+        begun = self._memory.machine.notes.job[before : int(state.started)].tolist()
+        started = dict(zip(begun, jobs.own_length[begun].tolist(), strict=True)) if begun else {}
+        after = self.state()
+        return Observation(after, started, *self._reserved(after.queue))
+
+    def _reserved(self, waiting: Array) -> tuple[dict[int, int], int | None]:
+        """The reservations of these waiting jobs, and under EASY the extra processors."""
+        memory, state = self._memory, self._memory.state
+        head, _, _, slack, kept = memory.reservations
+        if kept is not None:
+            places = slice(int(state.queue_first), int(state.queue_last))
+            reserved = dict(zip(memory.queue.job[places].tolist(), kept.plan.waiting[places].start.tolist(), strict=True))
+            return reserved, None
+        if slack is not None:
+            return dict(zip(waiting.tolist(), slack.reserved[waiting].tolist(), strict=True)), None
+        if head is None:
+            noted = zip(waiting.tolist(), memory.jobs.reserved_start[waiting].tolist(), strict=True)
+            return {job: start for job, start in noted if start >= 0}, None
+        if self.problem.policy.reservations.of == "head" and state.blocked >= 0:
+            return {int(state.blocked): int(state.shadow)}, int(state.extra)
+        return {}, None
+
     @property
-    def rules(self) -> Any:
-        """The policy, lowered to numbers: a record of `memory.RULES`."""
-        return self._memory.rules
+    def order_length(self) -> Array:
+        """How long the queue's order takes each job to be, s."""
+        return self._memory.jobs.order_length
 
-    def dynamics(self) -> Effects:
-        """The effects of backfilling on each job, from the log of a finished simulation.
+    def outcome(self) -> Outcome:
+        """What has become of the jobs, once the simulation is done."""
+        effects = self._effects() if self.problem.logged else None
+        seconds = {"simulate": self.seconds} | ({} if effects is None else {"dynamics": self.seconds_dynamics})
+        return self._outcome(self.problem.runtime, effects=effects, seconds=seconds)
 
-        Arrays with one entry per job: `shortest`, `alone`, `wild` (bool), `suffered`, `initial_shadow` (int64; s, -1 for
-        none); see `walltime.metrics.Dynamics` for their meaning. Raises ValueError if nothing was logged.
-        """
+    def _effects(self) -> tuple[Array, ...]:
+        """The effects of backfilling on each job, from the log of the starts; see `walltime.metrics.Dynamics`."""
         jobs, notes = self._memory.jobs, self._memory.machine.notes
-        if len(notes) != len(jobs):
-            raise ValueError("there is no log of the starts; make the simulation with log=True")
-        effects = new_effects(len(jobs))
+        found = new_effects(len(jobs))
         in_order = np.empty(len(jobs), np.int64)
         in_order[jobs.arrival] = np.arange(len(jobs))
         procs = int(self._memory.rules.procs)
         scratch = new_scratch(len(jobs), procs)
         replay = load("dynamics")
         begin = time.perf_counter()
-        replay(in_order, jobs, procs, notes, scratch, effects)
+        replay(in_order, jobs, procs, notes, scratch, found)
         self.seconds_dynamics = time.perf_counter() - begin
-        return effects
+        delay = np.where(found.suffered > 0, self.start - found.initial_shadow, 0)
+        return found.wild, found.suffered, delay, found.shortest, found.alone, np.ascontiguousarray(notes.job)
 
-    @property
-    def sequence(self) -> Array:
-        """The jobs in the order in which they started, int64; empty if nothing was logged."""
-        return np.ascontiguousarray(self._memory.machine.notes.job)
-
-    def _lower(self, policy: Policy, machine_procs: int, coincident: str, expiry: str) -> Any:
+    def _lower(self, problem: Problem) -> Any:
         """The policy as a record of numbers."""
-        passes = policy.passes
+        policy, passes, procs = problem.policy, problem.policy.passes, problem.machine
+        assert isinstance(procs, int)
         if passes is None:
             raise PolicyError(f"{policy.label} runs on the reference engine only")
         if passes.kind not in MODES:
@@ -217,12 +215,12 @@ class Simulation(Pieces):
         rules = record(
             RULES,
             mode=mode,
-            procs=int(machine_procs),
+            procs=procs,
             depth=depth,
             backfill=int(passes.backfills),
             window=passes.window,
-            sequential=int(coincident == "sequential"),
-            quiet_expiry=int(expiry == "silent"),
+            sequential=int(problem.coincident == "sequential"),
+            quiet_expiry=int(problem.expiry == "silent"),
             quiet_arrivals=int(not passes.every_arrival),
             long_queue=index.LONG if passes.backfills else NEVER,  # who lets nobody overtake need not search
             short_queue=index.SHORT,
@@ -247,22 +245,34 @@ class Simulation(Pieces):
 
     def _lower_orders(self, rules: Any) -> None:
         """The orders of the queue and of backfilling, for these jobs."""
-        longest = self._working + self._thinking  # until the last end at most: one job at a time, as long as it runs or is planned
-        order, own = self._policy.order, getattr(self._policy, "backfill_order", None)
-        first = second = lower_order(order, self._known, self._submit, longest)
+        submit, runtime, believed, _ = self._columns
+        think = self.problem.think
+        longest = int(np.maximum(runtime, believed).sum())  # until the last end at most: one job at a time
+        longest += 0 if think is None else int(np.maximum(think, 0).sum())
+        known = self.problem.known or LogView({"requested": believed})
+        order, own = self.problem.policy.order, getattr(self.problem.policy, "backfill_order", None)
+        first = second = lower_order(order, known, submit, longest)
         if own is not None and own != order:
-            second = lower_order(own, self._known, self._submit, longest)
+            second = lower_order(own, known, submit, longest)
         self._kept = (first, second)  # the kernel has no more than their addresses
         rules.order, rules.order_parameter, rules.order_starvation = first.kind, first.parameter, first.starvation
         rules.order_reads_time, rules.order_grows = first.reads_time, first.grows
         rules.backfill_order, rules.backfill_parameter, rules.backfill_starvation = second.kind, second.parameter, second.starvation
 
 
-def _copied(value: Any) -> Any:
-    """A tuple of arrays, records and such tuples, with copies of all arrays and records."""
-    if isinstance(value, tuple):
-        return type(value)(*map(_copied, value))
-    return None if value is None else value.copy()
+def _check(problem: Problem) -> None:
+    """Raise for what the loop cannot take."""
+    columns = ("submit", "runtime", "believed", "procs", *(("after", "think") if problem.after is not None else ()))
+    for name in columns:
+        array = getattr(problem, name)
+        if array.dtype != np.int64 or array.shape != (len(problem),):
+            raise ValueError(f"{name} must be an int64 array with one entry per job ({len(problem)})")
+    if problem.coincident not in COINCIDENT:
+        raise PolicyError(f"unknown way to handle simultaneous events {problem.coincident!r}; known are {', '.join(COINCIDENT)}")
+    if problem.after is not None and (problem.after >= np.arange(len(problem))).any():
+        raise ValueError("a job can only be submitted after an earlier one")
+    if not isinstance(problem.machine, int) or problem.machine >= HOLE:
+        raise WorkloadError(f"a simulated machine can have {HOLE - 1} processors at most, not {problem.machine}")
 
 
 def _threshold(policy: Policy, mode: int) -> float:

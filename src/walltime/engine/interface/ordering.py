@@ -16,6 +16,8 @@ from walltime.policy import FCFS, Order, ScoredOrder, Wfp
 from walltime.policy.log_view import Calendar, LogView
 from walltime.policy.orders import ShortestFirst
 
+__all__ = ["Lowered", "clock_of", "lower_order"]
+
 Array = np.ndarray
 DAY = 86_400
 END_OF_CALENDAR = 253_370_764_800

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from walltime.engine.problem import Problem
 from walltime.engine.reference.plain import Job
 from walltime.policy import FCFS, Order, UserOrder
-from walltime.policy.log_view import LogView
 
 __all__ = ["Engine", "Predictions"]
 
@@ -30,9 +30,10 @@ class Engine:
 
     running: list[Any]
 
-    def __init__(self, first_submit: int, known: LogView | None, predictions: Predictions | None) -> None:
-        self.now, self.first_submit = 0, first_submit
-        self.known, self.predictions = known or LogView({}), predictions
+    def __init__(self, problem: Problem) -> None:
+        self.now, self.first_submit = 0, int(problem.submit[0]) if len(problem) else 0
+        self.known = problem.known_as_lists()
+        self.predictions: Predictions | None = None if problem.prediction is None else problem.prediction.plain()
         self.ended_early = False
         self.overdue = False
         """A running job was overdue at the last pass."""

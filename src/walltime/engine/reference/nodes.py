@@ -9,14 +9,12 @@ from itertools import groupby
 
 import numpy as np
 
-from walltime.engine.inputs import Nodes, Shares, Wants
+from walltime.engine.problem import NEVER, NodeDemands, Nodes, Problem
 from walltime.engine.reference.plain import BACKFILLED, IMMEDIATE, RESERVED
 from walltime.engine.reference.shares import FairShares
 from walltime.errors import EngineError, WorkloadError
-from walltime.policy.slurm import Settings
 
 Array = np.ndarray
-NEVER = np.iinfo(np.int64).max
 FIRST_PRIORITY = 4_294_901_760
 Free = dict[int, tuple[int, int]]
 """Processors and second resource by node."""
@@ -72,54 +70,47 @@ class Block:
 
 
 class SlurmReference:
-    """One simulation of Slurm's scheduling; `run` it, then read `jobs`. Arguments and results as those of SlurmSimulation."""
+    """One simulation of Slurm's scheduling; `run` it, then read `jobs`, or the columns of its outcome."""
 
-    def __init__(
-        self,
-        submit: Array,
-        runtime: Array,
-        believed: Array,
-        procs: Array,
-        wants: Wants,
-        machine: Nodes,
-        shares: Shares,
-        settings: Settings,
-        kill: bool = True,
-    ):
-        self.machine, self.settings, self.kill = machine, settings, kill
+    def __init__(self, problem: Problem):
+        machine, demands, settings = problem.machine, problem.demands, problem.settings
+        assert isinstance(machine, Nodes)
+        assert isinstance(demands, NodeDemands)
+        assert problem.shares is not None
+        self.machine, self.settings, self.kill = machine, settings, problem.kill
         self.capacity = list(zip(machine.procs.tolist(), machine.second.tolist(), strict=True))
         self.partitions = [own.tolist() for own in machine.partitions]
         self.jobs = []
-        for k in range(len(submit)):
-            least, part = int(wants.time_min[k]), int(wants.partition[k])
+        for k, (submit, runtime, believed, procs, after, think) in enumerate(problem.rows()):
+            least, part = int(demands.time_min[k]), int(demands.partition[k])
             self.jobs.append(
                 SlurmJob(
                     k,
-                    int(submit[k]),
-                    int(runtime[k]),
-                    int(believed[k]),
-                    int(procs[k]),
-                    int(wants.second[k]),
-                    int(wants.nodes[k]),
-                    bool(wants.whole[k]),
-                    int(wants.each[k]),
+                    submit,
+                    runtime,
+                    believed,
+                    procs,
+                    int(demands.second[k]),
+                    int(demands.nodes[k]),
+                    bool(demands.whole[k]),
+                    int(demands.each[k]),
                     part,
                     machine.tiers[part],
-                    least if least < believed[k] else 0,
-                    int(wants.user[k]),
-                    int(wants.association[k]),
-                    float(wants.merit[k]),
-                    int(wants.since[k]),
-                    set(wants.after[k]) | {int(wants.follows[k])} - {-1},
-                    list(wants.limits[k]),
-                    int(wants.follows[k]),
-                    int(wants.think[k]),
+                    least if least < believed else 0,
+                    int(demands.user[k]),
+                    int(demands.association[k]),
+                    float(demands.merit[k]),
+                    int(demands.since[k]),
+                    set(demands.after[k]) | {after} - {-1},
+                    list(demands.limits[k]),
+                    after,
+                    think,
                 )
             )
         self.now = 0
         self.waiting: list[SlurmJob] = []
         self.running: list[SlurmJob] = []
-        self.shares = FairShares(shares, settings) if settings.multifactor else None
+        self.shares = FairShares(problem.shares, settings) if settings.multifactor else None
         self.changes = sorted({t for _, begin, end, known in machine.outages for t in (min(known, begin), begin, end) if t < NEVER})
         self._arrived = self._started = 0
         self._news = self._news_for_all = False

@@ -10,8 +10,9 @@ import bisect
 import math
 from collections.abc import Iterable, Sequence
 
+from walltime.engine.problem import Problem
 from walltime.engine.reference import later
-from walltime.engine.reference.engine import Engine, Predictions
+from walltime.engine.reference.engine import Engine
 from walltime.engine.reference.plain import BACKFILLED, IMMEDIATE, RESERVED, Job, Profile, find_shadow
 from walltime.errors import EngineError, PolicyError
 from walltime.policy import (
@@ -32,7 +33,6 @@ from walltime.policy import (
     Wfp,
 )
 from walltime.policy.base import Heading, needs_nodes
-from walltime.policy.log_view import LogView
 from walltime.policy.plain import Sight, ask, why_stuck
 
 COINCIDENT = ("batch", "sequential", "arrivals-first", "one-by-one")
@@ -43,38 +43,17 @@ PATIENCE = 100_000
 class Reference(Engine):
     """One simulation; `run` it, then read `jobs`.
 
-    `submit, runtime, believed, procs` are sequences of whole numbers in order of arrival, times in seconds. With `dynamics`,
-    each job also tells what its start did to the others (`wild`, `suffered`, `delay`, `shortest`, `alone`). `known`: the columns and
-    the calendar that orders and policies may read. `expiry`: `silent` if no pass follows where nothing but predictions expires.
+    Where starts are logged, each job also tells what its start did to the others (`wild`, `suffered`, `delay`, `shortest`, `alone`).
     """
 
-    def __init__(
-        self,
-        submit: Sequence[int],
-        runtime: Sequence[int],
-        believed: Sequence[int],
-        procs: Sequence[int],
-        machine_procs: int,
-        policy: Policy,
-        coincident: str = "batch",
-        after: Sequence[int] | None = None,
-        think: Sequence[int] | None = None,
-        dynamics: bool = False,
-        predictions: Predictions | None = None,
-        known: LogView | None = None,
-        expiry: str = "pass",
-    ):
-        nobody, at_once = [-1] * len(submit), [0] * len(submit)
-        fields = zip(submit, runtime, believed, procs, after or nobody, think or at_once, strict=True)
-        if coincident not in COINCIDENT:
-            raise PolicyError(f"unknown way to handle simultaneous events {coincident!r}; known are {', '.join(COINCIDENT)}")
-        super().__init__(int(submit[0]) if len(submit) else 0, known, predictions)
-        self.jobs = [Job(index, *map(int, values)) for index, values in enumerate(fields)]
-        self.machine_procs = machine_procs
-        self.policy = policy
-        self.coincident = coincident
-        self.expiry = expiry
-        self.dynamics = dynamics
+    def __init__(self, problem: Problem):
+        if problem.coincident not in COINCIDENT:
+            raise PolicyError(f"unknown way to handle simultaneous events {problem.coincident!r}; known are {', '.join(COINCIDENT)}")
+        assert isinstance(problem.machine, int), "or another reference is for it"
+        super().__init__(problem)
+        self.jobs = [Job(index, *row) for index, row in enumerate(problem.rows())]
+        self.machine_procs, self.policy = problem.machine, problem.policy
+        self.coincident, self.expiry, self.dynamics = problem.coincident, problem.expiry, problem.logged
         self.done = False
         self.waiting: list[Job] = []  # in order of arrival
         self.running: list[Job] = []  # in the order in which they started

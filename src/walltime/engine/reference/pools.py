@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from walltime.engine.reference.engine import Engine, Predictions
+from walltime.engine.problem import NEVER, Demands, Pools, Problem
+from walltime.engine.reference.engine import Engine
 from walltime.engine.reference.plain import BACKFILLED, IMMEDIATE, RESERVED, Job
 from walltime.errors import EngineError, PolicyError, WorkloadError
-from walltime.policy import Backfilling, Conservative, Easy, Hybrid, NoBackfilling, Policy, Wfp
-from walltime.policy.log_view import LogView
+from walltime.policy import Backfilling, Conservative, Easy, Hybrid, NoBackfilling, Wfp
 
 Amount = tuple[int, int]
 """Processors, and the second resource."""
@@ -46,53 +46,32 @@ class Shortage:
 
 
 class ClusterReference(Engine):
-    """One simulation on a machine of several pools; `run` it, then read `jobs`. Arguments as those of ClusterSimulation, as lists."""
+    """One simulation on a machine of several pools; `run` it, then read `jobs`."""
 
-    def __init__(
-        self,
-        submit: Sequence[int],
-        runtime: Sequence[int],
-        believed: Sequence[int],
-        procs: Sequence[int],
-        second: Sequence[int],
-        partition: Sequence[int],
-        since: Sequence[int | None],
-        waits_for: Sequence[Sequence[int]],
-        limits_of: Sequence[Sequence[int]],
-        capacity: Sequence[Amount],
-        partitions: Sequence[Sequence[int]],
-        tiers: Sequence[int],
-        shortages: Sequence[Shortage],
-        limits: Sequence[tuple[int, int, int]],
-        policy: Policy,
-        known: LogView | None = None,
-        predictions: Predictions | None = None,
-        after: Sequence[int] | None = None,
-        think: Sequence[int] | None = None,
-        windows: Sequence[tuple[Sequence[tuple[int, int]], bool]] = (),
-        windows_of: Sequence[Sequence[int]] = (),
-    ):
-        super().__init__(submit[0] if len(submit) else 0, known, predictions)
-        links = list(zip(after or [-1] * len(submit), think or [0] * len(submit), strict=True))
-        self.windows, self.windows_of = windows, windows_of
-        self.jobs = [
-            ClusterJob(
+    def __init__(self, problem: Problem):
+        machine, demands = problem.machine, problem.demands
+        assert isinstance(machine, Pools)
+        assert isinstance(demands, Demands)
+        super().__init__(problem)
+        self.jobs = []
+        for k, row in enumerate(problem.rows()):
+            partition, since = int(demands.partition[k]), int(demands.since[k])
+            job = ClusterJob(
                 k,
-                submit[k],
-                runtime[k],
-                believed[k],
-                procs[k],
-                *links[k],
-                second=second[k],
-                pools=partitions[partition[k]],
-                tier=tiers[partition[k]],
-                limits=limits_of[k],
-                waits_for=set(waits_for[k]) | {links[k][0]} - {-1},
-                since=since[k],
+                *row,
+                second=int(demands.second[k]),
+                pools=machine.partitions[partition],
+                tier=machine.tiers[partition],
+                limits=demands.limits[k],
+                waits_for=set(demands.after[k]) | {row[4]} - {-1},
+                since=None if since == NEVER else since,
             )
-            for k in range(len(submit))
-        ]
-        self.capacity, self.shortages, self.limits, self.policy = capacity, shortages, limits, policy
+            self.jobs.append(job)
+        self.capacity = [(procs, second) for procs, second in machine.capacity.tolist()]
+        self.shortages, self.limits = [Shortage(*outage) for outage in machine.outages], machine.limits
+        self.windows = [(list(zip(begins.tolist(), ends.tolist(), strict=True)), crossing) for begins, ends, crossing in machine.windows]
+        self.windows_of = demands.windows
+        self.policy = policy = problem.policy
         self.waiting: list[ClusterJob] = []
         self._planned_now: list[ClusterJob] = []  # started in this pass
         self.running: list[ClusterJob] = []

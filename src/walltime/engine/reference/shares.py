@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from walltime.engine.inputs import Shares
+from walltime.engine.problem import Shares
 from walltime.policy.slurm import Settings
 
 

@@ -109,7 +109,7 @@ def initial_state_of(snapshot: Snapshot, history: Workload, scheduler: Scheduler
     )
     wants: object = None
     if isinstance(scheduler.policy, Slurm):
-        from walltime.simulation.on_slurm import place_on_nodes
+        from walltime.simulation.nodes import place_on_nodes
 
         placed, placement, wants = place_on_nodes(everybody, machine, scheduler.policy.settings(machine.slurm))
     else:

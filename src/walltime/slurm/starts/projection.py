@@ -9,10 +9,13 @@ from typing import Any
 import numpy as np
 
 from walltime.auditor.known import known_to
+from walltime.engine.interface.choice import new_engine
+from walltime.engine.problem import Demands, Problem, Shares
 from walltime.errors import EngineError, WorkloadError
 from walltime.machine.placing import NEVER
-from walltime.policy import Slurm
+from walltime.policy import PAPERS, Slurm
 from walltime.schedule import Schedule
+from walltime.simulation.problem import Run, pools_of
 from walltime.simulation.specification import Scheduler
 from walltime.slurm.starts.initial_state import InitialState
 from walltime.workload import Workload
@@ -36,10 +39,7 @@ class Projection:
         if self._slurm:
             self._prepare_slurm()
         else:
-            machine = state.placement.machine
-            self._capacity = np.array([(pool.nodes * pool.procs, pool.nodes * pool.second) for pool in machine.pools], np.int64)
-            self._partitions = [[machine.place_of(name) for name in one.pools] for one in machine.partitions]
-            self._tiers = [one.tier for one in machine.partitions]
+            self._pools = pools_of(state.placement)
 
     def run(
         self,
@@ -67,18 +67,18 @@ class Projection:
         chosen = chosen[order]
         of_coming = np.minimum(state.workload.runtime, state.workload.requested)[count + coming]
         all_runtimes = np.concatenate([runtime[there], of_coming])[order]
-        simulation = self._simulation(chosen, submit[order], all_runtimes, starts_only=True)
+        engine = new_engine(self.problem(chosen, submit[order], all_runtimes, starts_only=True), "kernel")
         mine = np.flatnonzero(chosen < count)
         awaited = mine if only is None else np.flatnonzero(chosen == only)
         try:
-            while not simulation.advance(PIECE):
+            while not engine.advance(PIECE):
                 if check is not None:
                     check(0)
-                if (simulation._memory.jobs.start[awaited] >= 0).all():
+                if (engine.start[awaited] >= 0).all():
                     break
         except EngineError:
             pass  # some jobs never start
-        started = simulation._memory.jobs.start[mine]
+        started = engine.start[mine]
         start = np.full(count, np.inf)
         start[chosen[mine]] = np.where(started < 0, np.inf, started)
         return start
@@ -91,59 +91,36 @@ class Projection:
         state = self.state
         chosen = np.argsort(state.submit, kind="stable")
         submit, runtime = state.submit[chosen], runtime[chosen]
-        simulation = self._simulation(chosen, submit, runtime)
-        simulation.run()
-        placement = state.placement
+        problem, placement = self.problem(chosen, submit, runtime), state.placement
+        engine = new_engine(problem, "kernel")
+        engine.run()
         jobs = replace(self._jobs(chosen, submit, runtime), job_id=FIRST_NUMBER + chosen)
-        slots = None
-        if self._slurm:
-            slots = simulation.slots
-            given = np.zeros((len(chosen), len(placement.machine.pools), 2), np.int64)
-            np.add.at(given, (slots[0], self._nodes.pool[slots[1]]), np.stack([slots[2], slots[3]], axis=1))
-        else:
-            given = simulation.given
-        return Schedule(
-            workload=jobs,
-            policy=self.scheduler.policy,
-            start=simulation.start,
-            end=simulation.start + simulation.runtime if self._slurm else simulation.start + runtime,
-            runtime=simulation.runtime if self._slurm else runtime,
-            kind=simulation.kind,
-            reserved_start=simulation.reserved_start,
-            overrun="kill",
-            placement=replace(
-                placement,
-                partition=placement.partition[chosen],
-                second=placement.second[chosen],
-                since=placement.since[chosen],
-                after=[[] for _ in chosen],
-                limits_of=[placement.limits_of[k] for k in chosen.tolist()],
-            ),
-            given=given,
-            slots=slots,
+        placement = replace(
+            placement,
+            partition=placement.partition[chosen],
+            second=placement.second[chosen],
+            since=placement.since[chosen],
+            after=[[] for _ in chosen],
+            limits_of=[placement.limits_of[k] for k in chosen.tolist()],
+            windows_of=[placement.windows_of[k] for k in chosen.tolist()] if placement.windows else placement.windows_of,
         )
+        return Run(jobs, self.scheduler, PAPERS, "kill", placement, problem).schedule(engine.outcome())
 
-    def _simulation(self, chosen: Array, submit: Array, runtime: Array, starts_only: bool = False) -> Any:
+    def problem(self, chosen: Array, submit: Array, runtime: Array, starts_only: bool = False) -> Problem:
+        """These jobs, by their places, with these submit times and runtimes (int64 s), on the machine of the snapshot."""
         placed, placement = self.state.workload, self.state.placement
-        after: list[list[int]] = [[]] * len(chosen)
-        limits = [placement.limits_of[k] for k in chosen.tolist()] if self._limited else after
-        requested, procs = placed.requested[chosen], placed.procs[chosen]
+        held: dict[str, Any] = {"after": [[]] * len(chosen)}
+        held["limits"] = [placement.limits_of[k] for k in chosen.tolist()] if self._limited else held["after"]
+        more: dict[str, Any] = {"submit": submit, "runtime": runtime, "policy": self.scheduler.policy, "starts_only": starts_only}
+        more |= {"believed": placed.requested[chosen], "procs": placed.procs[chosen]}
         if self._slurm:
-            from walltime.engine.interface.nodes import SlurmSimulation
-
-            wants = self._wants._replace(
-                **{name: getattr(self._wants, name)[chosen] for name in self._wants._fields if name not in ("after", "limits")},
-                after=after,
-                limits=limits,
-            )
-            return SlurmSimulation(submit, runtime, requested, procs, wants, self._nodes, self._shares, self._settings, True, starts_only)
-        from walltime.engine.interface.pools import ClusterSimulation, Demands, Hardware
-
-        known = known_to(self.scheduler.policy, self._jobs(chosen, submit, runtime), requested)
+            columns = [name for name in self._demands._fields if name not in held]
+            demands = self._demands._replace(**{name: getattr(self._demands, name)[chosen] for name in columns}, **held)
+            return Problem(machine=self._nodes, demands=demands, shares=self._shares, settings=self._settings, **more)
+        known = known_to(self.scheduler.policy, self._jobs(chosen, submit, runtime), placed.requested[chosen])
         windows = [placement.windows_of[k] for k in chosen.tolist()] if placement.windows else ()
-        demands = Demands(placement.second[chosen], placement.partition[chosen], placement.since[chosen], after, limits, windows)
-        hardware = Hardware(self._capacity, self._partitions, self._tiers, placement.outages, placement.limits, placement.windows)
-        return ClusterSimulation(submit, runtime, requested, procs, demands, hardware, self.scheduler.policy, known)
+        own = Demands(placement.second[chosen], placement.partition[chosen], placement.since[chosen], windows=windows, **held)
+        return Problem(machine=self._pools, demands=own, known=known, **more)
 
     def _jobs(self, chosen: Array, submit: Array, runtime: Array) -> Workload:
         placed = self.state.workload
@@ -161,25 +138,24 @@ class Projection:
 
     def _prepare_slurm(self) -> None:
         """Nodes, settings, and priorities: waiting jobs have Slurm's own, and shares stay as they are at the snapshot."""
-        from walltime.engine.inputs import Shares
         from walltime.policy.slurm import Settings
-        from walltime.simulation.on_slurm import nodes_of, with_priorities
+        from walltime.simulation.nodes import nodes_of, with_priorities
 
         state, policy = self.state, self.scheduler.policy
         assert isinstance(policy, Slurm)
         machine = state.placement.machine
         settings = policy.settings(machine.slurm)
         self._nodes = nodes_of(machine, state.placement)
-        wants: Any = state.wants
+        demands: Any = state.wants
         self._shares = Shares(np.zeros(1, np.int64), np.ones(1, np.int64), np.zeros(1, np.int64))
         self._settings = settings
         if settings.multifactor:
-            wants = with_priorities(state.workload, machine, settings, wants, self._nodes)[0]
-            wants = wants._replace(merit=self._merits(wants.merit, settings), association=np.zeros_like(wants.association))
+            demands = with_priorities(state.workload, machine, settings, demands, self._nodes)[0]
+            demands = demands._replace(merit=self._merits(demands.merit, settings), association=np.zeros_like(demands.association))
             self._settings = Settings({**settings.values, "priority_weight_fairshare": 0}, settings.notes)
             if not self._settings.multifactor:  # else all would have the same
                 self._settings = Settings({**self._settings.values, "priority_weight_qos": 1}, settings.notes)
-        self._wants = wants
+        self._demands = demands
 
     def _merits(self, static: Array, settings: Any) -> Array:
         """What does not change of each priority: of a waiting job what Slurm says; of others what can be known, and the user's share.
@@ -211,12 +187,10 @@ def misfit(projection: Projection) -> int | None:
     state = projection.state
     everybody = np.arange(len(state.jobs))
     try:
-        simulation = projection._simulation(
-            everybody, np.full(len(everybody), state.now), np.maximum(state.workload.requested[everybody], 1)
-        )
-        simulation.compile()
-        if projection._slurm:
-            simulation.advance(1)
+        now = np.full(len(everybody), state.now)
+        engine = new_engine(projection.problem(everybody, now, np.maximum(state.workload.requested[everybody], 1)), "kernel")
+        if engine.machine == "nodes":
+            engine.advance(1)
     except (WorkloadError, EngineError) as error:
         number = str(error).rpartition(" ")[2]
         if not number.isdecimal() or not 0 < int(number) <= len(everybody) or state.placement.since[int(number) - 1] == NEVER:

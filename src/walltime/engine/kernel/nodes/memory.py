@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from walltime.engine.inputs import Nodes, Shares
 from walltime.engine.kernel.memory import ITEM, NEVER, _dtype, record, records
 from walltime.engine.kernel.nodes.bits import WORD
 from walltime.engine.kernel.pools.memory import CHANGE, Lists, as_lists
+from walltime.engine.problem import Nodes, Shares
 
 Array = np.ndarray
 Records = Any
@@ -23,7 +23,7 @@ SLURM_JOB = _dtype(
     "pending follows think limit first count priority merit",
     {"merit": np.float64},
 )
-"""A job; the fields of memory.JOB and of `Wants`, and `pending`, how many jobs must end before it can wait, the one that it follows
+"""A job; the fields of memory.JOB and of `NodeDemands`, and `pending`, how many jobs must end before it can wait, the one that it follows
 included; `limit`, that under which it runs; `first`, `count`: its nodes in `Use.ranges`. `submit` becomes the time from which it waits,
 `runtime` that for which it runs."""
 

@@ -1,81 +1,43 @@
-"""A workload on a machine under Slurm's scheduling: nodes one by one, what jobs need of them, shares, and a simulation in either engine."""
+"""A workload on a machine under Slurm's scheduling: nodes one by one, what jobs need of them, priorities and shares."""
 
 from __future__ import annotations
 
 import functools
-import time
 import warnings
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from walltime.engine.inputs import Nodes, Shares, Wants
+from walltime.engine.problem import NodeDemands, Nodes, Shares
 from walltime.errors import WorkloadError
-from walltime.estimates import effective_times
 from walltime.machine import Machine, Placement, place
-from walltime.machine.placing import NEVER
 from walltime.policy.slurm import Settings, Slurm
 from walltime.workload import Workload
+
+__all__ = ["job_size", "nodes_of", "place_on_nodes", "placed_on_nodes", "with_priorities"]
 
 Array = np.ndarray
 
 
-def run_on_slurm(
-    workload: Workload, policy: Slurm, machine: Machine, overrun: str, engine: str, progress: Callable[[int], None] | None
-) -> dict[str, Any]:
-    """The fields of a schedule under Slurm on this machine; what its settings ask for and is not modelled is said in a warning."""
+def placed_on_nodes(workload: Workload, policy: Slurm, machine: Machine) -> tuple[Workload, Placement, dict[str, Any]]:
+    """The jobs that fit on the nodes, what they need, and what a problem has for Slurm.
+
+    What its settings ask for and is not modelled is said in a warning.
+    """
     settings = policy.settings(machine.slurm)
     if settings.notes:
-        _tell(settings.notes)
-    placed, placement, wants = place_on_nodes(workload, machine, settings)
-    machine = placement.machine
-    nodes = nodes_of(machine, placement)
-    runtime, believed = effective_times(placed, overrun)
-    wants, shares = with_priorities(placed, machine, settings, wants, nodes)
-    columns = (placed.submit, runtime, believed, placed.procs)
-    begin = time.perf_counter()
-    if engine == "reference":
-        from walltime.engine.reference.nodes import SlurmReference
-
-        simulation: Any = SlurmReference(*columns, wants, nodes, shares, settings, overrun == "kill")
-        loaded = begin
-        simulation.run()
-        seconds = {"compile": 0.0, "simulate": time.perf_counter() - begin}
-    else:
-        from walltime.engine.interface.nodes import SlurmSimulation
-
-        simulation = SlurmSimulation(*columns, wants, nodes, shares, settings, overrun == "kill")
-        simulation.compile()
-        loaded = time.perf_counter()
-        simulation.run(progress)
-        seconds = {"compile": loaded - begin, "simulate": simulation.seconds}
-    job, node, procs, second = slots = simulation.slots
-    given = np.zeros((len(placed), len(machine.pools), 2), np.int64)
-    np.add.at(given, (job, nodes.pool[node]), np.stack([procs, second], axis=1))
-    shortened = simulation.limit < believed
-    return {
-        "workload": placed,
-        "placement": placement,
-        "start": simulation.start,
-        "end": simulation.start + simulation.runtime,
-        "runtime": simulation.runtime,
-        "kind": simulation.kind,
-        "reserved_start": simulation.reserved_start,
-        "submitted": simulation.submit if any(placement.after) or placed.feedback else None,
-        "given": given,
-        "slots": slots,
-        "limit": np.where(shortened, np.minimum(simulation.limit, placed.requested), placed.requested) if shortened.any() else None,
-        "seconds": seconds,
-        "engine": engine,
-    }
+        _warn(settings.notes)
+    placed, placement, demands = place_on_nodes(workload, machine, settings)
+    nodes = nodes_of(placement.machine, placement)
+    demands, shares = with_priorities(placed, placement.machine, settings, demands, nodes)
+    return placed, placement, {"machine": nodes, "demands": demands, "settings": settings, "shares": shares}
 
 
 @functools.cache
-def _tell(notes: tuple[str, ...]) -> None:
+def _warn(notes: tuple[str, ...]) -> None:
     """Say once what is not modelled."""
-    warnings.warn(f"not modelled: {', '.join(notes)}; see the guide on Slurm's scheduling", stacklevel=3)
+    warnings.warn(f"not modelled: {', '.join(notes)}; see the guide on Slurm's scheduling", stacklevel=5)
 
 
 def nodes_of(machine: Machine, placement: Placement) -> Nodes:
@@ -99,7 +61,7 @@ def nodes_of(machine: Machine, placement: Placement) -> Nodes:
     )
 
 
-def place_on_nodes(workload: Workload, machine: Machine, settings: Settings) -> tuple[Workload, Placement, Wants]:
+def place_on_nodes(workload: Workload, machine: Machine, settings: Settings) -> tuple[Workload, Placement, NodeDemands]:
     """The jobs that fit on the nodes of their partitions, and what they need of them; those that do not are dropped and counted.
 
     Read are the columns `nodes` (the fewest nodes), `exclusive` (1 for whole nodes, where those of the partition have one size), `time_min`
@@ -143,18 +105,15 @@ def place_on_nodes(workload: Workload, machine: Machine, settings: Settings) -> 
     _, user = np.unique(placed.columns.get("user", np.zeros(count, np.int64)), return_inverse=True)
     numbers = {"nodes": needed, "whole": whole, "each": each, "time_min": np.maximum(placed.columns.get("time_min", np.zeros(count)), 0)}
     numbers |= {"user": user, "association": np.zeros(count), "second": second}
-    follows, think = placed.dependencies() if placed.feedback else (np.full(len(placed), -1), np.zeros(len(placed)))
-    wants = Wants(
+    demands = NodeDemands(
         **{name: np.asarray(values).astype(np.int64) for name, values in numbers.items()},
         partition=part,
         since=placement.since,
         merit=np.zeros(count),
         after=placement.after,
         limits=placement.limits_of,
-        follows=np.where(placement.since < NEVER, -1, follows).astype(np.int64),
-        think=think.astype(np.int64),
     )
-    return placed, placement, wants
+    return placed, placement, demands
 
 
 def _fit_when_empty(nodes: Nodes, procs: Array, second: Array, needed: Array, whole: Array, each: Array, part: Array) -> Array:
@@ -171,17 +130,19 @@ def _fit_when_empty(nodes: Nodes, procs: Array, second: Array, needed: Array, wh
     return fits
 
 
-def with_priorities(placed: Workload, machine: Machine, settings: Settings, wants: Wants, nodes: Nodes) -> tuple[Wants, Shares]:
+def with_priorities(
+    placed: Workload, machine: Machine, settings: Settings, demands: NodeDemands, nodes: Nodes
+) -> tuple[NodeDemands, Shares]:
     """The same needs with each job's association and the part of its priority that does not change, and the tree of shares."""
     if not settings.multifactor:
-        return wants, Shares(np.zeros(1, np.int64), np.ones(1, np.int64), np.zeros(1, np.int64))
+        return demands, Shares(np.zeros(1, np.int64), np.ones(1, np.int64), np.zeros(1, np.int64))
     association, shares = _tree(placed, machine)
-    size = job_size(wants.nodes, placed.procs, placed.believed, len(nodes.procs), int(nodes.procs.sum()), settings)
+    size = job_size(demands.nodes, placed.procs, placed.believed, len(nodes.procs), int(nodes.procs.sum()), settings)
     most = max([1, *(one.job_factor for one in machine.partitions)])
-    partition = np.array([one.job_factor / most for one in machine.partitions])[wants.partition]
+    partition = np.array([one.job_factor / most for one in machine.partitions])[demands.partition]
     merit = settings["priority_weight_job_size"] * size + settings["priority_weight_partition"] * partition
     merit = merit + settings["priority_weight_qos"] * _quality(placed, machine)
-    return wants._replace(association=association, merit=merit.astype(np.float64)), shares
+    return demands._replace(association=association, merit=merit.astype(np.float64)), shares
 
 
 def job_size(nodes: Array, procs: Array, limit: Array, all_nodes: int, all_procs: int, settings: Settings) -> Array:

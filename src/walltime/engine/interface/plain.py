@@ -1,0 +1,128 @@
+"""The reference engines behind the interface of the compiled ones: in plain Python, slow, and independent of the kernels."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from walltime.engine.problem import Nodes, Outcome, Pools, Problem, State
+from walltime.engine.reference.nodes import SlurmReference
+from walltime.engine.reference.number import Reference
+from walltime.engine.reference.pools import ClusterReference
+
+__all__ = ["ReferenceEngine"]
+
+Array = np.ndarray
+
+
+class ReferenceEngine:
+    """A simulation by the reference for the problem's machine; `reference` is another one to be used for a number of processors."""
+
+    name = "reference"
+
+    def __init__(self, problem: Problem, reference: type[Reference] = Reference):
+        self.problem, self.done, self.seconds = problem, False, 0.0
+        self.machine = "number"
+        kind: Any = reference
+        if isinstance(problem.machine, Pools):
+            self.machine, kind = "pools", ClusterReference
+        elif isinstance(problem.machine, Nodes):
+            self.machine, kind = "nodes", SlurmReference
+        self.reference = kind(problem)
+
+    def compile(self) -> None:
+        """There is nothing to compile."""
+
+    def run(self, progress: Callable[[int], None] | None = None) -> None:
+        """Run to the end; `progress` is not called. Raises EngineError if jobs are left that nothing will start."""
+        begin = time.perf_counter()
+        self.reference.run()
+        self.done = True
+        self.seconds += time.perf_counter() - begin
+
+    def step(self) -> bool:
+        """Handle the next event and make the pass after it; False if there was none. For a number of processors."""
+        went: bool = self.reference.step()
+        self.done = self.reference.done
+        return went
+
+    def run_until(self, time: int) -> bool:
+        """Handle all events up to this time, s; returns whether the simulation is done. For a number of processors."""
+        while self.reference.step(time):
+            pass
+        self.done = self.reference.done
+        return self.done
+
+    @property
+    def now(self) -> int:
+        """Time of the last event, s."""
+        return int(self.reference.now)
+
+    @property
+    def start(self) -> Array:
+        """Start of each job, s; -1 while it waits."""
+        return self._column("start")
+
+    def start_of(self, job: int) -> int:
+        """Start of a job, s; -1 while it waits."""
+        return int(self.reference.jobs[job].start)
+
+    def advance(self, _budget: int = 0) -> bool:
+        """Run to the end; True, as the simulation is done."""
+        self.run()
+        return True
+
+    def state(self) -> State:
+        """What the scheduler knows now. For a number of processors."""
+        engine = self.reference
+        running = sorted(engine.running, key=lambda job: job.expected_end)
+        columns = [[job.index for job in engine.waiting], [job.believed for job in engine.waiting]]
+        columns += [[job.index for job in running], [job.expected_end for job in running]]
+        return State(self.now, engine.free, *(np.array(column, np.int64) for column in columns))
+
+    log: Any = None
+    """There is none, as for compiled engines whose memory is of all jobs."""
+
+    def branch(self) -> ReferenceEngine:
+        """This simulation itself."""
+        return self
+
+    def following(self, _other: Any) -> None:
+        """None: the past is simulated again."""
+
+    def with_job(self, *_job: int) -> Any:
+        """There is no `log`."""
+        raise NotImplementedError
+
+    def copy(self) -> ReferenceEngine:
+        """Another simulation that goes on from here; what the orders and the workload are is shared."""
+        other, policy = copy.copy(self), self.problem.policy
+        shared = [self.reference.known, policy.order, getattr(policy, "backfill_order", None)]
+        other.reference = copy.deepcopy(self.reference, {id(one): one for one in shared if one is not None})
+        return other
+
+    def outcome(self) -> Outcome:
+        """What has become of the jobs, once the simulation is done."""
+        problem, runtime, more = self.problem, self.problem.runtime, dict[str, Any]()
+        if problem.prediction is not None:
+            more |= {name: self._column(name) for name in ("predicted", "corrections")} | {"basis": self._column("basis", np.uint8)}
+        if problem.logged:
+            kinds = {"wild": bool, "suffered": np.int64, "delay": np.int64, "shortest": bool, "alone": bool}
+            sequence = np.argsort(self._column("ticket"), kind="stable")
+            more["effects"] = (*(self._column(name, kind) for name, kind in kinds.items()), sequence)
+        if isinstance(problem.machine, Pools):
+            pools = range(len(problem.machine.capacity))
+            given = [[job.given.get(p, (0, 0)) for p in pools] for job in self.reference.jobs]
+            more["given"] = np.array(given, np.int64).reshape(len(problem), len(pools), 2)
+        if isinstance(problem.machine, Nodes):
+            runtime, more["limit"], more["slots"] = self._column("runtime"), self._column("limit"), self.reference.slots
+            more["given"] = problem.machine.given(more["slots"], len(problem))
+        more |= {name: self._column(name) for name in ("start", "submit", "reserved_start")} | {"kind": self._column("kind", np.uint8)}
+        return Outcome(engine=self.name, machine=self.machine, runtime=runtime, **more, seconds={"simulate": self.seconds})
+
+    def _column(self, name: str, kind: Any = np.int64) -> Array:
+        return np.array([getattr(job, name) for job in self.reference.jobs], kind)

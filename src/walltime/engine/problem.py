@@ -1,0 +1,275 @@
+"""What an engine is given, a `Problem`, and what it gives back, an `Outcome`: the same for all machines, compiled or in plain Python."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from walltime.policy import Policy
+from walltime.policy.log_view import LogView
+
+__all__ = [
+    "NEVER",
+    "Demands",
+    "NodeDemands",
+    "Nodes",
+    "Outcome",
+    "Pools",
+    "PredictionSource",
+    "Problem",
+    "Shares",
+    "State",
+    "as_number",
+]
+
+Array = np.ndarray
+NEVER = np.iinfo(np.int64).max
+"""A time that does not come, s; an amount that is not reached."""
+
+
+class Pools(NamedTuple):
+    """A machine of several pools.
+
+    `capacity`: processors and second resource of each pool, int64, shape (pools, 2); `partitions`: the pools of each, in the order in
+    which they are taken; `tiers`: of each partition, the higher comes first; `outages`: pool, processors, second resource, begin, end and
+    the time from which it is known; `limits`: the most jobs, processors and second resource that run; `windows`: begins and
+    ends of the hours in which jobs do not start, int64 s, and whether they are not planned across the begins either.
+    """
+
+    capacity: Array
+    partitions: Sequence[Sequence[int]]
+    tiers: Sequence[int]
+    outages: Sequence[tuple[int, int, int, int, int, int]] = ()
+    limits: Sequence[tuple[int, int, int]] = ()
+    windows: Sequence[tuple[Array, Array, bool]] = ()
+
+
+class Demands(NamedTuple):
+    """What jobs need of pools besides processors, and what holds them back; one entry per job, in order of arrival.
+
+    `second`: of the second resource; `partition`: its number; `since`: the start of a job that runs at the beginning, NEVER for others
+    (all int64). `after`: the jobs that must have ended; `limits`: the limits that the job counts towards; `windows`: those that hold
+    for it; by index.
+    """
+
+    second: Array
+    partition: Array
+    since: Array
+    after: Sequence[Sequence[int]]
+    limits: Sequence[Sequence[int]]
+    windows: Sequence[Sequence[int]] = ()
+
+
+class Shares(NamedTuple):
+    """The tree of accounts and users; a parent has a lower number than its children, and the root is number 0, its own parent.
+
+    int64: `parent`, `shares`, and `leaf`: 1 for a user.
+    """
+
+    parent: Array
+    shares: Array
+    leaf: Array
+
+
+class Nodes(NamedTuple):
+    """A machine of nodes.
+
+    `pool`, `procs`, `second`: of each node, int64; `partitions`: the nodes of each partition, in the order in which they are taken;
+    `tiers`: of each partition, the higher comes first; `outages`: the nodes, begin, end and the time from which it is known, s;
+    `limits`: the most jobs, processors and second resource that run.
+    """
+
+    pool: Array
+    procs: Array
+    second: Array
+    partitions: Sequence[Array]
+    tiers: Sequence[int]
+    outages: Sequence[tuple[Sequence[int], int, int, int]] = ()
+    limits: Sequence[tuple[int, int, int]] = ()
+
+    def given(self, slots: tuple[Array, Array, Array, Array], jobs: int) -> Array:
+        """What so many jobs had of each pool, int64, shape (jobs, pools, 2), by what they had of nodes: `Outcome.slots`."""
+        job, node, procs, second = slots
+        given = np.zeros((jobs, int(self.pool.max()) + 1, 2), np.int64)
+        np.add.at(given, (job, self.pool[node]), np.stack([procs, second], axis=1))
+        return given
+
+
+class NodeDemands(NamedTuple):
+    """What jobs need of nodes besides processors, and what holds them back; one entry per job, in order of arrival.
+
+    int64: `second`, units of the second resource; `nodes`, the fewest nodes; `whole`, 1 where it gets whole nodes, as many as `nodes`
+    says; `each`, what of the second resource each of its nodes must have; `partition`, its number; `since`, the start of a job that runs
+    at the beginning, NEVER for others; `time_min`, the least runtime (s) for which it may be started, 0 for none; `user`, a number from 0
+    on; `association`, its leaf of the tree of shares. float64: `merit`, the part of its priority that does not change. `after`: the
+    jobs that must have ended; `limits`: the limits that it counts towards; both by index.
+    """
+
+    second: Array
+    nodes: Array
+    whole: Array
+    each: Array
+    partition: Array
+    since: Array
+    time_min: Array
+    user: Array
+    association: Array
+    merit: Array
+    after: Sequence[Sequence[int]]
+    limits: Sequence[Sequence[int]]
+
+
+class PredictionSource(Protocol):
+    """Predicted runtimes, in the form that each engine takes."""
+
+    @property
+    def needs_reference(self) -> str:
+        """What only the reference engine can do, as the beginning of a sentence; empty if there is nothing."""
+
+    @property
+    def may_be_overdue(self) -> bool:
+        """Whether running jobs may outlive what is expected of them, even those that end within what is believed."""
+
+    def compiled(self) -> Any:
+        """A `kernel.prediction_memory.Prediction`."""
+
+    def plain(self) -> Any:
+        """A `reference.predictions.Predictions`, with nothing learned yet."""
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Jobs, a machine and a policy: all that an engine needs to know.
+
+    `submit, runtime, believed, procs`: int64, one entry per job, in order of arrival; times in s. `runtime` is the real runtime,
+    `believed` the one that the scheduler plans with. `machine`: a number of processors, pools or nodes, with the `demands` of the jobs on
+    them. `known`: the columns and the calendar that custom orders read; missing columns are -1 everywhere, and without it requests equal
+    the believed runtimes. With feedback, `after` and `think` (int64) give for each job the index of an earlier job (-1 for none) and the
+    seconds after its end at which this job is submitted. `coincident`, `expiry`: how simultaneous events and expired predictions are
+    handled (`walltime.policy.Dialect`).
+
+    On nodes, `settings` and `shares` are those of Slurm, and `kill`: whether a job is killed at a limit that backfill has shortened.
+    `logged`: whether starts are recorded, to tell the effects of backfilling. `starts_only`: whether first reservations may be left out,
+    where that is faster.
+    """
+
+    submit: Array
+    runtime: Array
+    believed: Array
+    procs: Array
+    machine: int | Pools | Nodes
+    policy: Policy
+    demands: Demands | NodeDemands | None = None
+    known: LogView | None = None
+    after: Array | None = None
+    think: Array | None = None
+    prediction: PredictionSource | None = None
+    coincident: str = "batch"
+    expiry: str = "pass"
+    settings: Any = None
+    shares: Shares | None = None
+    kill: bool = True
+    logged: bool = False
+    starts_only: bool = False
+
+    def __len__(self) -> int:
+        return len(self.submit)
+
+    def rows(self) -> list[tuple[int, int, int, int, int, int]]:
+        """Submit time, runtime, believed runtime, processors, `after` and `think` of each job, as Python's whole numbers."""
+        nobody = np.full(len(self), -1), np.zeros(len(self), np.int64)
+        links = nobody if self.after is None or self.think is None else (self.after, self.think)
+        columns = (self.submit, self.runtime, self.believed, self.procs, *links)
+        return list(zip(*(np.asarray(column).tolist() for column in columns), strict=True))
+
+    def known_as_lists(self) -> LogView:
+        """What orders read, with lists of Python's whole numbers."""
+        known = self.known or LogView({})
+        return known._replace(columns={name: np.asarray(values).tolist() for name, values in known.columns.items()})
+
+
+class State(NamedTuple):
+    """What a scheduler knows at one moment of a simulation; arrays are int64, times s.
+
+    `now`: the time; `free`: processors that no job runs on. `queue`: the indices of the waiting jobs in the workload, in order of arrival;
+    `planned`: for each of them the runtime that is planned with. `running`: the indices of the running jobs, by expected end, which is
+    `expected_end`. Jobs that have started, or that have arrived, keep their indices when others are submitted.
+    """
+
+    now: int
+    free: int
+    queue: Array
+    planned: Array
+    running: Array
+    expected_end: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What has become of the jobs of a problem; arrays have one entry per job.
+
+    `engine`: `kernel` or `reference`; `machine`: `number`, `pools` or `nodes`, by which the jobs were simulated. `start`, `reserved_start`
+    (the start of the first reservation; -1 without one), `submit` (from when each job waited) and `runtime`: int64 s. `kind`: uint8, 0
+    immediate, 1 reserved, 2 backfilled. With predictions, `predicted` (int64 s), `basis` (uint8) and `corrections` (int64). On pools and
+    nodes, `given`: processors and second resource of each pool, int64, shape (jobs, pools, 2). On nodes, `slots`: the job, the node,
+    processors and second resource, in order of job and node; and `limit`, under which each job ran, int64 s. `effects`: those of
+    backfilling, where starts were recorded, in the order of `walltime.metrics.Dynamics`. `seconds`: that each part took.
+    """
+
+    engine: str
+    machine: str
+    start: Array
+    submit: Array
+    runtime: Array
+    kind: Array
+    reserved_start: Array
+    predicted: Array | None = None
+    basis: Array | None = None
+    corrections: Array | None = None
+    given: Array | None = None
+    slots: tuple[Array, Array, Array, Array] | None = None
+    limit: Array | None = None
+    effects: tuple[Array, ...] | None = None
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+
+def as_number(problem: Problem) -> Problem | None:
+    """The same problem on a number of processors, where pools are no more than that for these jobs; None where they are.
+
+    That is so if all jobs use the same single pool, in one tier, and there are no outages and no windows; if none of them runs at first or
+    waits for others; and if neither the second resource nor a limit can hold anybody back. Under EASY, no job may outlive what is
+    expected of it: pools expect one that does to end in a second, EASY on a number of processors at its expected end, which has passed.
+    """
+    machine, demands = problem.machine, problem.demands
+    if not isinstance(machine, Pools) or not isinstance(demands, Demands) or not len(problem):
+        return None
+    used = np.unique(demands.partition).tolist()
+    pools = {pool for number in used for pool in machine.partitions[number]}
+    if len(pools) > 1 or len({machine.tiers[number] for number in used}) > 1:
+        return None
+    [pool] = pools
+    procs, second = machine.capacity[pool].tolist()
+    if machine.outages or machine.windows or (demands.since < NEVER).any() or any(demands.after):  # an outage anywhere brings passes
+        return None
+    passes = problem.policy.passes
+    if passes is None or (passes.kind == "head" and passes.backfills and _may_be_overdue(problem)):
+        return None
+    if int(demands.second.sum()) > second or _limited(problem, machine.limits, demands):
+        return None
+    return replace(problem, machine=procs, demands=None)
+
+
+def _may_be_overdue(problem: Problem) -> bool:
+    """Whether a running job may outlive what is expected of it."""
+    return bool((problem.runtime > problem.believed).any()) or (problem.prediction is not None and problem.prediction.may_be_overdue)
+
+
+def _limited(problem: Problem, limits: Sequence[tuple[int, int, int]], demands: Demands) -> bool:
+    """Whether some limit would be exceeded if all its jobs ran at once: a job over a limit is passed over, which is not to be blocked."""
+    used = np.zeros((len(limits), 3), np.int64)
+    for job, own in enumerate(demands.limits if limits else ()):
+        used[list(own)] += (1, problem.procs[job], demands.second[job])
+    return bool((used > np.array(limits, np.int64).reshape(-1, 3)).any())
