@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -155,7 +155,8 @@ def nothing_left(file: LogFile, counts: Counts, bad_lines: Sequence[BadLine]) ->
         worst = f"the first of {len(bad_lines)} bad lines is line {bad_lines[0].line}: {bad_lines[0].reason}"
         return f"{file.where}: no job record can be read, {worst}; give another log"
     said = ", ".join(f"{count:,} {rule}" for rule, count in counts.dropped.items())
-    return f"{file.where}: there is no job in it that has ended ({said or 'no records'}); give another log"
+    what = f"there is no job in it that has ended ({said})" if said else "there are no job records in it"
+    return f"{file.where}: {what}; give another log"
 
 
 def _wait_from(submit: Array, eligible: Array | None, start: Array, counts: Counts) -> tuple[Array, Array]:
@@ -194,6 +195,16 @@ def decoded(line: bytes) -> tuple[str, bool]:
         return line.decode(), True
     except UnicodeDecodeError:
         return line.decode("latin-1"), False
+
+
+def text_lines(file: LogFile, counts: Counts) -> Iterator[tuple[int, str]]:
+    """The lines that are not blank, with their numbers; those that are not UTF-8 are counted."""
+    for first, lines in file.line_blocks():
+        for number, line in enumerate(lines, first):
+            if line.strip():
+                text, is_utf8 = decoded(line)
+                counts.add(NOT_UTF8, int(not is_utf8))
+                yield number, text.rstrip("\r")
 
 
 def quoted(text: str) -> str:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import ClassVar
 
-from walltime.logs.accounting import FIRST_LINES, NOT_UTF8, OTHER_EVENT, BadLines, Counts, JobRows, Odd, decoded, whole
+from walltime.logs.accounting import FIRST_LINES, OTHER_EVENT, BadLines, Counts, JobRows, Odd, text_lines, whole
 from walltime.logs.input import LogFile
 from walltime.logs.joblog import JobLog, LogFormat, ReadOptions
 from walltime.logs.rules import Rule
@@ -195,31 +195,27 @@ def _gpus(items: Mapping[str, str]) -> int:
 def _read(file: LogFile, options: ReadOptions) -> PbsLog:
     counts, bad, rows = Counts(), BadLines(file, options), JobRows()
     deleted: set[str] = set()
-    for first, lines in file.line_blocks():
-        for number, raw in enumerate(lines, first):
-            if not raw.strip():
-                continue
-            text, is_utf8 = decoded(raw.strip())
-            counts.add(NOT_UTF8, int(not is_utf8))
-            match = _LINE.fullmatch(text)
-            if match is None:
-                bad.add(number, "it is no record such as 03/02/2026 10:00:00;E;12.server;user=...", text)
-                continue
-            event, identity = match[2].upper(), match[3]
-            if event != "E":
-                counts.add(OTHER_EVENT, 1)
-                deleted |= {identity} if event == "D" else set()
-                continue
-            if "[]" in identity:
-                counts.add(ARRAY_SUMMARY, 1)
-                continue
-            try:
-                numbers, texts, differs = _job(identity, _items(match[4]), identity in deleted)
-            except Odd as error:
-                bad.add(number, str(error), text)
-                continue
-            rows.add(numbers, texts)
-            counts.add(USED_DIFFERS, int(differs))
+    for number, line in text_lines(file, counts):
+        text = line.strip()
+        match = _LINE.fullmatch(text)
+        if match is None:
+            bad.add(number, "it is no record such as 03/02/2026 10:00:00;E;12.server;user=...", text)
+            continue
+        event, identity = match[2].upper(), match[3]
+        if event != "E":
+            counts.add(OTHER_EVENT, 1)
+            deleted |= {identity} if event == "D" else set()
+            continue
+        if "[]" in identity:
+            counts.add(ARRAY_SUMMARY, 1)
+            continue
+        try:
+            numbers, texts, differs = _job(identity, _items(match[4]), identity in deleted)
+        except Odd as error:
+            bad.add(number, str(error), text)
+            continue
+        rows.add(numbers, texts)
+        counts.add(USED_DIFFERS, int(differs))
     return rows.log(PbsLog, file, options, counts, bad)
 
 

@@ -142,7 +142,7 @@ def read_swf(path: str | os.PathLike[str], *, skip_bad_lines: bool = False) -> S
 
 
 def _read(file: LogFile, options: ReadOptions) -> SwfLog:
-    text = parse_swf(file, skip_bad_lines=options.skip_bad_lines)
+    text = parse_swf(file, options)
     header = [comment.text for comment in text.comments if comment.record == 0]
     further = further_fields(text.fields, header)
     numbered = {field_column(number).name: name for number, name in enumerate(further, FIELDS + 1)}

@@ -16,7 +16,7 @@ from walltime.files import whole_file, write_as_parquet
 from walltime.lazy import LaterModule
 from walltime.logs.accounting import Names
 from walltime.logs.header import Header
-from walltime.logs.input import LogFile, parquet_reader
+from walltime.logs.input import LogFile, reading_parquet
 from walltime.logs.joblog import JobLog, LogFormat, ReadOptions, is_further_name
 from walltime.workload import MISSING, SWF_BY_NAME
 
@@ -154,14 +154,10 @@ def _read(file: LogFile, options: ReadOptions) -> WalltimeLog:
 
 
 def _parquet(file: LogFile, content: bytes) -> tuple[pl.DataFrame, dict[str, Any]]:
-    try:
-        with parquet_reader():
-            known = pl.read_parquet_metadata(io.BytesIO(content)).get(KEY)
-            facts = None if known is None else json.loads(known)
-            table = pl.read_parquet(io.BytesIO(content)) if isinstance(facts, dict) else None
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, RuntimeError, RecursionError) as error:
-        reason = next((line for line in str(error).splitlines() if line), "no reason given")
-        raise LogError(f"{file.where}: cannot be read as Parquet ({reason[:100]}); give another file") from error
+    with reading_parquet(file.where):
+        known = pl.read_parquet_metadata(io.BytesIO(content)).get(KEY)
+        facts = None if known is None else json.loads(known)
+        table = pl.read_parquet(io.BytesIO(content)) if isinstance(facts, dict) else None
     if table is None or facts is None:
         raise LogError(f"{file.where}: a table of unknown columns; say what they mean with mapping=FILE")
     return table, facts
