@@ -15,6 +15,8 @@ from walltime.errors import OutputError, PolicyError, shown
 from walltime.metrics import Interval
 from walltime.simulation.windows import log_cost, percent
 
+__all__ = ["Standing", "leaderboard"]
+
 BEST, LOWEST, MAY_BE_BEST, BEHIND = "best", "lowest", "may be the best", "behind"
 
 

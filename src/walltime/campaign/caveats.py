@@ -14,6 +14,8 @@ from walltime.logs.cleaning import find_flurries
 if TYPE_CHECKING:
     import polars as pl
 
+__all__ = ["campaign_caveats", "cell_caveats", "count_flurries"]
+
 DRAIN = 0.05
 """A run is saturated if it continued after the last arrival for more than this share of its total length, ..."""
 WAIT = 0.1

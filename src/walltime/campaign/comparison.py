@@ -19,6 +19,8 @@ from walltime.simulation.replication import Replications
 if TYPE_CHECKING:
     import polars as pl
 
+__all__ = ["METRICS", "Line", "compare_cells", "replication_cells"]
+
 METRICS = ("mean_wait", "mean_response", "mean_bounded_slowdown", "utilization", "backfilled_percent")
 """Measures compared by default."""
 

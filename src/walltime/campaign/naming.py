@@ -15,6 +15,8 @@ from walltime.schedule.groups import DAYS, UNKNOWN
 if TYPE_CHECKING:
     import polars as pl
 
+__all__ = ["as_spelled", "group_rank", "orders"]
+
 CLASSES = ("short narrow", "short wide", "long narrow", "long wide")
 USE = ("heavy", "medium", "light")
 _NUMBER = re.compile(r"\d+")

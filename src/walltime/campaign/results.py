@@ -19,6 +19,8 @@ from walltime.files import printable
 if TYPE_CHECKING:
     import polars as pl
 
+__all__ = ["Results", "read_results"]
+
 
 @dataclass(frozen=True, eq=False)
 class Results:

@@ -18,6 +18,8 @@ from walltime.files import printable
 from walltime.logs.catalogue import find_log
 from walltime.machine import read_machine, write_machine
 
+__all__ = ["Progress", "Status", "find_logs", "find_machines", "plan_keys", "run_campaign", "status"]
+
 CELLS_PER_TASK = 200
 """Maximum number of cells in one task."""
 JOBS_PER_TASK = 5_000_000

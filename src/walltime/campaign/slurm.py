@@ -11,6 +11,8 @@ from typing import Any
 
 from walltime.errors import PolicyError
 
+__all__ = ["SlurmJobs", "is_slurm", "read_options"]
+
 KINDS: dict[str, Callable[[str], Any]] = {"jobs": int, "cores": int, "memory": str, "walltime": str, "partition": str, "account": str}
 """What `slurm:` may be followed by."""
 AGAIN = 10.0

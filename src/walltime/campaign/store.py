@@ -32,6 +32,8 @@ from walltime.provenance import version
 if TYPE_CHECKING:
     import polars as pl
 
+__all__ = ["MEASURES", "SCHEMA", "Store", "cell_schema", "group_schema"]
+
 SCHEMA = 1
 """Version of the columns; a store with another one is not read."""
 MEASURES = ("jobs", "mean_wait", "mean_response", "mean_bounded_slowdown", "median_wait", "p90_wait", "max_wait")

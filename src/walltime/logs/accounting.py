@@ -22,6 +22,29 @@ if TYPE_CHECKING:
 else:
     pl = LaterModule("polars")
 
+__all__ = [
+    "FIRST_LINES",
+    "NEWLINE_IN_TEXT",
+    "NOT_UTF8",
+    "NO_LIMIT",
+    "OTHER_EVENT",
+    "STILL_PENDING",
+    "STILL_RUNNING",
+    "BadLines",
+    "Counts",
+    "JobRows",
+    "Names",
+    "Odd",
+    "decoded",
+    "make_log",
+    "nothing_left",
+    "only_used",
+    "quoted",
+    "text_lines",
+    "unknown",
+    "whole",
+]
+
 Array = np.ndarray
 Log = TypeVar("Log", bound=JobLog)
 

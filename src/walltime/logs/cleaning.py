@@ -11,6 +11,8 @@ from walltime.errors import PolicyError, WorkloadError
 from walltime.logs.filters import select
 from walltime.workload import Workload
 
+__all__ = ["FACTS", "PUBLISHED", "CleaningReport", "Flurry", "clean", "find_flurries", "published_filters"]
+
 Array = np.ndarray
 WEEK = 7 * 86_400
 

@@ -14,6 +14,8 @@ from walltime.errors import LogError, OutputError
 from walltime.files import whole_file
 from walltime.logs.catalogue import ARCHIVE, CatalogueEntry, catalogue_entry, log_folder
 
+__all__ = ["RECORD", "Fetched", "archive_address", "fetch"]
+
 TIMEOUT = 30
 """Seconds without data after which a connection is considered dead."""
 BLOCK = 1 << 13

@@ -22,6 +22,8 @@ import numpy as np
 from walltime.errors import PolicyError, shown
 from walltime.workload import Workload
 
+__all__ = ["OWN", "UNITS", "parse_seconds", "parse_span", "select"]
+
 Array = np.ndarray
 
 MOST_DIGITS = 18

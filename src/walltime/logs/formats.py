@@ -23,6 +23,8 @@ from walltime.logs.swf import SWF
 from walltime.logs.table_file import TABLE
 from walltime.workload import Workload
 
+__all__ = ["FORMATS", "all_rules", "format_of", "read", "read_log"]
+
 FORMATS: list[LogFormat] = [
     SWF,
     SLURM,

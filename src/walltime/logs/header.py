@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
+__all__ = ["STANDARD_KEYS", "Header", "declared_fields"]
+
 STANDARD_KEYS = (
     "Version",
     "Computer",

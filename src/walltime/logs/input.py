@@ -15,6 +15,8 @@ from typing import Any, Protocol
 from walltime.errors import LogError, shown
 from walltime.files import printable
 
+__all__ = ["LogFile", "path_of", "reading_parquet", "without_panics"]
+
 _CHUNK = 2**19
 _LONGEST_LINE = 2**20
 _GZIP = b"\x1f\x8b"

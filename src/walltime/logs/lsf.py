@@ -13,6 +13,8 @@ from walltime.logs.input import LogFile
 from walltime.logs.joblog import JobLog, LogFormat, ReadOptions
 from walltime.workload import MISSING
 
+__all__ = ["LSF", "LsfLog"]
+
 _TOKEN = re.compile(r'\s*(?:"((?:[^"]|"")*)"(?=\s|$)|([^\s"]+)(?=\s|$))')
 _EVENT = re.compile(r'"[A-Z_]+" "\d+(?:\.\d+)*" \d{9,11} ')
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")

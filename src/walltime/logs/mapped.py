@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 else:
     pl = LaterModule("polars")
 
+__all__ = ["MappedLog", "Table", "heading_of", "read_mapped", "read_table"]
+
 Array = np.ndarray
 BLANK = ("", "NULL", "null", "NA", "N/A", "NaN", "nan", "None", "none", "Unknown", "\\N")
 ROWS_AT_ONCE = 50_000

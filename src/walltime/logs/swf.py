@@ -19,6 +19,8 @@ from walltime.logs.rules import Rule
 from walltime.logs.swf_text import FIELDS, HEAD, MOST_FIELDS, Comment, field_column, parse_swf
 from walltime.workload import MISSING, SWF_BY_NAME, Workload
 
+__all__ = ["SWF", "SwfLog", "further_fields", "read_swf", "write_swf"]
+
 Array = np.ndarray
 ENDINGS = (".swf",)
 _ROWS_AT_ONCE = 8192

@@ -13,6 +13,8 @@ from walltime.logs.input import LogFile
 from walltime.logs.joblog import BadLine, ReadOptions, faults, narrowed
 from walltime.workload import MISSING, SWF_COLUMNS, Column
 
+__all__ = ["FIELDS", "HEAD", "MOST_FIELDS", "Comment", "SwfText", "field_column", "parse_swf"]
+
 Array = np.ndarray
 
 FIELDS = len(SWF_COLUMNS)

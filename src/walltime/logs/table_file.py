@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 else:
     pl = LaterModule("polars")
 
+__all__ = ["PARQUET", "TABLE", "WalltimeLog", "table_of", "write_csv", "write_parquet"]
+
 Array = np.ndarray
 KEY = "walltime-log"
 """Where the metadata of a Parquet file has what a table cannot hold."""

@@ -12,6 +12,8 @@ from walltime.machine.machine import Limit, Machine, Outage
 from walltime.machine.windows import Hours, hours_of, seconds_of
 from walltime.workload import MISSING, Workload
 
+__all__ = ["NEVER", "PLACING_RULES", "Placement", "place"]
+
 Array = np.ndarray
 NEVER = np.iinfo(np.int64).max
 

@@ -33,6 +33,8 @@ from walltime.whatif.weekly_interval import FEWEST_WEEKS, LogWeeks, largest_of_p
 from walltime.wording import harmless, human_time
 from walltime.workload import Workload, check_workload
 
+__all__ = ["ALL", "Agreement", "Calibration", "Utilization", "calibrate", "left_out", "machine_digest", "read_calibration", "verdict"]
+
 Array = np.ndarray
 
 GROUPED_BY = ("class", "user", "size", "partition", "queue")

@@ -18,6 +18,8 @@ from walltime.simulation.specification import parse_scheduler
 from walltime.whatif.adjustment import parse_adjustment
 from walltime.whatif.setting import Setting
 
+__all__ = ["TARGETS", "Change", "ChangedTable", "parse_change"]
+
 SPELLING = re.compile(r"\s*(?P<target>.+?)\s*(?P<sign>\+=|-=|\*=|=)\s*(?P<value>.*?)\s*", re.DOTALL)
 LISTS = ("SchedulerParameters", "PriorityFlags")
 """Settings of Slurm that are lists, so that single items can be added and removed."""

@@ -9,6 +9,8 @@ import numpy as np
 from walltime import metrics
 from walltime.machine import Machine
 
+__all__ = ["Island", "islands"]
+
 Array = np.ndarray
 
 

@@ -25,6 +25,8 @@ from walltime.wording import harmless
 from walltime.workload import Workload
 from walltime.workload.resampling import resample_weeks, with_sessions
 
+__all__ = ["TODAY", "Simulated", "settings_of", "simulate_all"]
+
 Array = np.ndarray
 Named = tuple[str, Setting, list[str]]
 """The label of a setting, the setting, and what became of what."""

@@ -27,6 +27,8 @@ from walltime.wording import harmless, human_time
 from walltime.workload import Workload, check_workload
 from walltime.workload.draws import seed_fault
 
+__all__ = ["REPLICATIONS", "WhatIf", "runs", "what_if"]
+
 Array = np.ndarray
 
 REPLICATIONS = 5
