@@ -123,8 +123,8 @@ class Plan:
     @cached_property
     def cells(self) -> list[Cell]:
         """Every cell once, neighbours sharing their workload."""
-        found = dict.fromkeys(self._combinations())
-        return sorted(found, key=Cell.place)
+        distinct = dict.fromkeys(self._combinations())
+        return sorted(distinct, key=Cell.place)
 
     @property
     def varied(self) -> list[str]:

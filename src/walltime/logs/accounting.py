@@ -259,9 +259,9 @@ class Names:
         if rows is not None:
             series = series.set(~pl.Series(rows), None)
         series = series.fill_null("")
-        found = series.unique(maintain_order=True).to_list()
-        known = [MISSING if not text else self._numbers.setdefault(text, len(self._numbers) + 1) for text in found]
-        return series.replace_strict(found, known, return_dtype=pl.Int64).to_numpy().copy()
+        distinct = series.unique(maintain_order=True).to_list()
+        known = [MISSING if not text else self._numbers.setdefault(text, len(self._numbers) + 1) for text in distinct]
+        return series.replace_strict(distinct, known, return_dtype=pl.Int64).to_numpy().copy()
 
 
 def only_used(numbers: Array, texts: Sequence[str]) -> tuple[Array, tuple[str, ...]]:
@@ -270,8 +270,8 @@ def only_used(numbers: Array, texts: Sequence[str]) -> tuple[Array, tuple[str, .
     >>> only_used(np.array([3, -1, 1, 3]), ("a", "b", "c"))
     (array([ 1, -1,  2,  1]), ('c', 'a'))
     """
-    found, first = np.unique(numbers[numbers > 0], return_index=True)
-    order = found[np.argsort(first)]
+    numbers_in_use, first = np.unique(numbers[numbers > 0], return_index=True)
+    order = numbers_in_use[np.argsort(first)]
     table = np.full(len(texts) + 1, MISSING, np.int64)
     table[order] = np.arange(1, len(order) + 1)
     return np.where(numbers > 0, table[np.maximum(numbers, 0)], MISSING), tuple(texts[k - 1] for k in order.tolist())

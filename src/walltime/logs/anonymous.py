@@ -82,10 +82,10 @@ def number_for(column: str, text: str, key: bytes) -> int:
 
 
 def _numbers(column: str, values: Array, texts: tuple[str, ...] | None, key: bytes) -> Array:
-    found, place = np.unique(values, return_inverse=True)
-    new = np.full(len(found), MISSING, np.int64)
+    distinct, place = np.unique(values, return_inverse=True)
+    new = np.full(len(distinct), MISSING, np.int64)
     taken: dict[int, str] = {}
-    for k, number in enumerate(found.tolist()):
+    for k, number in enumerate(distinct.tolist()):
         if number < 0:
             continue
         text = texts[int(number) - 1] if texts and number > 0 else str(int(number))

@@ -195,10 +195,10 @@ class _Reader:
     def _read_status(self, status: Status) -> None:
         column = self.table.columns[status.column]
         texts = column if column.dtype == pl.String else column.cast(pl.String).fill_null("")
-        found = texts.unique(maintain_order=True).to_list()
+        words_in_table = texts.unique(maintain_order=True).to_list()
         words, other = status.kinds, -99 if status.other is None else STATUS[status.other]
-        kinds = [words.get(text, MISSING if text in BLANK else other) for text in found]
-        self.status = texts.replace_strict(found, kinds, return_dtype=pl.Int64).to_numpy().copy()
+        kinds = [words.get(text, MISSING if text in BLANK else other) for text in words_in_table]
+        self.status = texts.replace_strict(words_in_table, kinds, return_dtype=pl.Int64).to_numpy().copy()
         unnamed = "which the mapping does not name; name it, or the kind of all others with status.other"
         self._bad(Source(status.column), texts, self.status == -99, unnamed)
 

@@ -49,24 +49,24 @@ def _items(text: str) -> dict[str, str]:
             plain: dict[str, str] = dict(parts)
             if len(plain) == len(parts) and (plain.keys() <= _SEEN or _are_keys(plain)):
                 return plain  # by far most records: no value has a blank in it
-    found: dict[str, str] = {}
+    items: dict[str, str] = {}
     for match in _ITEM.finditer(text):
         key, value = match[1], match[2]
-        if key in found and key in _REPEATED:
+        if key in items and key in _REPEATED:
             raise Odd(f"{key} occurs twice")
-        found[key] = value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'" else value
-    return found
+        items[key] = value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'" else value
+    return items
 
 
 _SEEN: set[str] = set()
 """Keys that were seen to be ones, so that they need not be looked at again."""
 
 
-def _are_keys(found: Mapping[str, str]) -> bool:
-    if not all(map(_KEY.fullmatch, found)):
+def _are_keys(items: Mapping[str, str]) -> bool:
+    if not all(map(_KEY.fullmatch, items)):
         return False
     if len(_SEEN) < _MOST_KEYS:
-        _SEEN.update(found)
+        _SEEN.update(items)
     return True
 
 

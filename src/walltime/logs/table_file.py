@@ -96,8 +96,8 @@ def write_csv(path: str | os.PathLike[str], log: JobLog) -> None:
     texts = [name for name, kind in table.schema.items() if kind == pl.String]
     safe = {}
     for name in texts:
-        found = table[name].unique().drop_nulls().to_list()
-        safe[name] = table[name].replace_strict(found, [_escaped(text) for text in found], default=None, return_dtype=pl.String)
+        distinct = table[name].unique().drop_nulls().to_list()
+        safe[name] = table[name].replace_strict(distinct, [_escaped(text) for text in distinct], default=None, return_dtype=pl.String)
     with whole_file(path) as file:
         table.with_columns(**safe).write_csv(file, quote_style="non_numeric")  # so that a name such as 12 stays one
 
