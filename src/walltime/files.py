@@ -16,6 +16,8 @@ from walltime.errors import OutputError
 if TYPE_CHECKING:
     import polars as pl
 
+__all__ = ["printable", "whole_file", "write_as_parquet"]
+
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str], private: bool = False) -> Iterator[BinaryIO]:

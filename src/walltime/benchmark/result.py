@@ -25,6 +25,8 @@ from walltime.simulation.threads import in_threads
 from walltime.simulation.windows import Window, log_cost
 from walltime.workload import MAX_TIME
 
+__all__ = ["Result", "file_name", "measure", "metric_of", "read_result", "result_files", "run_suite", "totals", "verify_result"]
+
 Result = dict[str, Any]
 Numbered = tuple[str, int, Window]
 """A subject's name, the number of its window, and the window."""
@@ -74,9 +76,9 @@ def run_suite(
     before = len(done)
     in_threads(make_worker, len(missing), workers, None if progress is None else lambda count: progress(before + count))
     rows = [done[subject, place] for subject, place, _ in everything]
-    found = header | {"totals": totals(rows, suite.metrics), "windows": rows}
+    content = header | {"totals": totals(rows, suite.metrics), "windows": rows}
     with whole_file(path) as sink:
-        sink.write((json.dumps(found, indent=1, allow_nan=False) + "\n").encode())
+        sink.write((json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
     kept.unlink(missing_ok=True)
     return path
 
@@ -95,13 +97,13 @@ def totals(rows: Sequence[Mapping[str, Any]], metrics: Sequence[str]) -> dict[st
 
     Only how windows of one subject differ is chance: a suite's subjects are these, not drawn from others.
     """
-    found = {}
+    by_metric = {}
     for name in metrics:
         subjects = [row["subject"] for row in rows]
         interval = stratified_interval(log_cost(np.array([row[name] for row in rows]), name), subjects)
         back = 0.0 if "slowdown" in name else 1.0
-        found[name] = {key: math.exp(getattr(interval, key)) - back for key in ("mean", "low", "high")}
-    return found
+        by_metric[name] = {key: math.exp(getattr(interval, key)) - back for key in ("mean", "low", "high")}
+    return by_metric
 
 
 def file_name(suite: Suite, policy: str) -> str:
@@ -113,13 +115,13 @@ def file_name(suite: Suite, policy: str) -> str:
 def read_result(path: str | Path) -> Result:
     """A result's file; raises OutputError for one that is not."""
     try:
-        found: Any = json.loads(Path(path).read_bytes())
+        content: Any = json.loads(Path(path).read_bytes())
     except (OSError, ValueError, RecursionError) as error:
         raise OutputError(f"{path}: is no result of a benchmark ({type(error).__name__}); name a file that benchmark run wrote") from None
-    texts = isinstance(found, dict) and all(isinstance(found.get(name), str) for name in ("suite", "policy"))
-    if not texts or found.get("schema") != SCHEMA or not _are_rows(found.get("windows")):
+    texts = isinstance(content, dict) and all(isinstance(content.get(name), str) for name in ("suite", "policy"))
+    if not texts or content.get("schema") != SCHEMA or not _are_rows(content.get("windows")):
         raise OutputError(f"{path}: is no result of a benchmark; name a file that benchmark run wrote")
-    return found
+    return content
 
 
 def _are_rows(windows: Any) -> bool:
@@ -147,10 +149,10 @@ def verify_result(
     `sample` of windows (None for all) is simulated again, and the schedules must be equal, job for job. `own`: the Python files that a
     result's policy may run; no other file that a result names is run. Raises PolicyError where it names one, else as `run_suite` does.
     """
-    found = read_result(path)
-    suite, policy = read_suite(found["suite"]), found["policy"]
+    content = read_result(path)
+    suite, policy = read_suite(content["suite"]), content["policy"]
     theirs = {Path(file).name: hashlib.sha256(Path(file).read_bytes()).hexdigest() for file in own if Path(file).is_file()}
-    said_files = found.get("files")
+    said_files = content.get("files")
     if own and isinstance(said_files, dict) and any(theirs.get(name, text) != text for name, text in said_files.items()):
         return ["the files of the policy are not that of this program or machine"]  # so they are not run
     try:
@@ -160,14 +162,14 @@ def verify_result(
         raise PolicyError(f"{path}: {error}; read that file, and if you trust it, name it (--own FILE.py; in Python own=[...])") from None
     header = _header(suite, policy, scheduler)
     said = {"version": "the suite's version is", "definition": "the definition of the suite is", "files": "the files of the policy are"}
-    wrong = [f"{what} not that of this program or machine" for name, what in said.items() if found.get(name) != header[name]]
-    rows, everything = found["windows"], _windows(suite)
+    wrong = [f"{what} not that of this program or machine" for name, what in said.items() if content.get(name) != header[name]]
+    rows, everything = content["windows"], _windows(suite)
     names = [(row.get("subject"), row.get("window"), row.get("jobs")) for row in rows]
     if names != [(subject, place, window.checksum) for subject, place, window in everything]:
         return [*wrong, "the windows are not those of the suite"]
     if any(not math.isfinite(metric_of(row, name)) for row in rows for name in suite.metrics):
         return [*wrong, "a metric of a window is missing"]
-    if not _same(found.get("totals"), totals(rows, suite.metrics)):
+    if not _same(content.get("totals"), totals(rows, suite.metrics)):
         wrong.append("the totals are not those of the windows")
     count = len(everything) if sample is None else min(sample, len(everything))
     chosen = sorted(np.random.Generator(np.random.Philox(seed)).permutation(len(everything))[:count].tolist())
@@ -221,22 +223,22 @@ def _kept(part: Path, header: Result) -> dict[tuple[str, int], dict[str, Any]]:
             return {}
     except OSError as error:
         raise OutputError(f"{part.parent}: cannot be written ({(error.strerror or str(error)).lower()}); name another one") from error
-    found = {}
+    done = {}
     for line in lines[1:]:
         try:
             row = json.loads(line)
         except ValueError:
             continue  # the last line of a run that was interrupted
-        found[row["subject"], row["window"]] = row
-    return found
+        done[row["subject"], row["window"]] = row
+    return done
 
 
 def result_files(*paths: str | Path) -> list[Path]:
     """The files of results among these files and in these folders, by name; raises PolicyError for a folder that has none."""
-    found = []
+    results = []
     for path in map(Path, paths):
         inside = sorted(path.glob("*.json")) if path.is_dir() else [path]
         if not inside:
             raise PolicyError(f"{path} has no results; write some with walltime benchmark run")
-        found += inside
-    return list(dict.fromkeys(found))
+        results += inside
+    return list(dict.fromkeys(results))

@@ -15,6 +15,8 @@ from walltime.errors import OutputError, PolicyError, shown
 from walltime.metrics import Interval
 from walltime.simulation.windows import log_cost, percent
 
+__all__ = ["Standing", "leaderboard"]
+
 BEST, LOWEST, MAY_BE_BEST, BEHIND = "best", "lowest", "may be the best", "behind"
 
 
@@ -50,7 +52,7 @@ def leaderboard(results: Sequence[Result]) -> dict[str, list[Standing]]:
     90 %. Raises PolicyError for results of different versions or definitions of a suite, or two of the same scheduler, and OutputError for
     one that is not whole.
     """
-    found: dict[str, list[Standing]] = {}
+    boards: dict[str, list[Standing]] = {}
     for name in dict.fromkeys(result["suite"] for result in results):
         mine = [result for result in results if result["suite"] == name]
         suite = read_suite(name)
@@ -74,7 +76,7 @@ def leaderboard(results: Sequence[Result]) -> dict[str, list[Standing]]:
         order = np.argsort(logs.mean(axis=1), kind="stable")
         behind = _behind(logs, [row["subject"] for row in mine[0]["windows"]], order[0])
         may = sum(one is None or one.low <= 0 for one in behind)
-        rows = found[name] = []
+        rows = boards[name] = []
         for k in order:
             sums, one = totals(mine[k]["windows"], suite.metrics), behind[k]
             clear = one is not None and one.low > 0
@@ -92,7 +94,7 @@ def leaderboard(results: Sequence[Result]) -> dict[str, list[Standing]]:
                     windows=costs.shape[1],
                 )
             )
-    return found
+    return boards
 
 
 def _has_totals(result: Result, metrics: Sequence[str]) -> bool:

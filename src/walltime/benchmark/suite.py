@@ -67,10 +67,10 @@ class Subject:
 
         Raises WorkloadError if they are not those of the suite (not with `check=False`), LogError for a log that is not on this machine.
         """
-        found = self._of_model(self.model, self.procs) if self.model is not None and self.procs is not None else self._of_log()
-        if check and tuple(one.checksum for one in found) != self.checksums:
+        made = self._of_model(self.model, self.procs) if self.model is not None and self.procs is not None else self._of_log()
+        if check and tuple(one.checksum for one in made) != self.checksums:
             raise WorkloadError(f"the jobs of {self.name} are not those of the suite: another version of the log, or of numpy's generators")
-        return found
+        return made
 
     def _of_log(self) -> list[Window]:
         assert self.log is not None, "there is no model"
@@ -79,12 +79,12 @@ class Subject:
 
     def _of_model(self, name: str, procs: int) -> list[Window]:
         """A window for each seed: a generated workload, without its first and last jobs."""
-        found, model = [], parse_model(name)
+        made, model = [], parse_model(name)
         for seed in range(self.first_seed, self.first_seed + self.seeds):
             jobs = self._estimated(with_users(model.generate(self.jobs, procs, self.load, seed), self.users, seed), seed)
             inside = slice(self.warm_jobs, len(jobs) - self.warm_jobs)
-            found.append(Window(int(jobs.submit[inside][0]), int(jobs.submit[inside][-1]) + 1, jobs, jobs.job_id[inside]))
-        return found
+            made.append(Window(int(jobs.submit[inside][0]), int(jobs.submit[inside][-1]) + 1, jobs, jobs.job_id[inside]))
+        return made
 
     def _estimated(self, jobs: Workload, seed: int) -> Workload:
         return jobs.with_estimates(parse_estimates(self.estimates), seed)

@@ -14,6 +14,8 @@ from walltime.logs.cleaning import find_flurries
 if TYPE_CHECKING:
     import polars as pl
 
+__all__ = ["campaign_caveats", "cell_caveats", "count_flurries"]
+
 DRAIN = 0.05
 """A run is saturated if it continued after the last arrival for more than this share of its total length, ..."""
 WAIT = 0.1
@@ -36,49 +38,49 @@ def cell_caveats(cells: pl.DataFrame, varied: Sequence[str], trim: str, flurries
     """
     import polars as pl
 
-    found = []
+    caveats = []
     arrivals = pl.col("makespan") * pl.col("utilization") / pl.col("offered_load")  # both are the same work over another time
     drain = pl.col("makespan") - arrivals
     behind = (drain > DRAIN * pl.col("makespan")) & (pl.col("mean_wait") > WAIT * drain)
     full = cells.filter((pl.col("offered_load") >= 1) | behind)
     if len(full):
-        found.append(
+        caveats.append(
             f"Saturated: in {len(full):,} of {len(cells):,} runs the machine could not keep up with the arriving jobs. "
             "Their queues grow for as long as jobs arrive, so their waits depend more on the length of the log than on the policy."
         )
     near = cells.filter(~((pl.col("offered_load") >= 1) | behind) & (pl.col("offered_load") >= NEAR))
     if len(near):
-        found.append(
+        caveats.append(
             f"Near saturation: in {len(near):,} of {len(cells):,} runs the offered load is {100 * NEAR:.0f} % or more. Their queues may "
             "last for months, and then waits depend more on the length of the log than on the policy; a comparison of that load alone "
             "says for how long."
         )
     for trace, count in (flurries or {}).items():
-        found.append(
+        caveats.append(
             f"Uncleaned: {trace} has {count} {'flurry' if count == 1 else 'flurries'}, bursts of a single user that can distort averages; "
             "see walltime clean, and exclude them with remove."
         )
     if trim == "none":
-        found.append(
+        caveats.append(
             "No trimming: the empty machine at the start and the last jobs at the end are in the averages; tsafrir06 excludes them."
         )
     spelled = cells["estimates"].unique().drop_nulls().sort().to_list() if "estimates" in cells.columns else []
     models = [parse_estimates(text) for text in spelled]
     if any(isinstance(model, FModel) and model.random and model.truncated is None for model in models):
-        found.append(
+        caveats.append(
             "Vanilla f-model: estimates that are uniform multiples of the runtime, without limit, are better than user estimates "
             "in one respect: they keep short jobs short (tsafrir06, section VI); compare with tsafrir05 or a truncated model."
         )
     singles = cells.group_by([name for name in varied if name in cells.columns] or ["jobs"]).len()
     if len(singles) and (singles["len"] == 1).all():
-        found.append(
+        caveats.append(
             "Single runs: schedules are chaotic, and moving one job by seconds can change the averages by several percent. "
             "Shake the log with several seeds to see by how much."
         )
-        found.append(
+        caveats.append(
             "Means only: with one run per combination there is no band and no confidence interval; small differences are meaningless."
         )
-    return found
+    return caveats
 
 
 def count_flurries(plan: Plan) -> dict[str, int]:

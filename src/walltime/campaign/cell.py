@@ -18,6 +18,8 @@ from walltime.provenance import version
 from walltime.simulation.specification import PREDICTION_WORDS, Scheduler, parse_scheduler, split_scheduler
 from walltime.syntax import syntax_hash
 
+__all__ = ["NO_RESULTS", "RESULTS", "SPELLED", "Cell", "engine_version", "files_of_results", "scheduler_of"]
+
 SPELLED = ("policy", "order", "backfill_order")
 """The parameters whose values may name a user's own file."""
 RANDOM_SCALING = ("size", "thin", "users")

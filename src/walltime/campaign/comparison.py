@@ -19,6 +19,8 @@ from walltime.simulation.replication import Replications
 if TYPE_CHECKING:
     import polars as pl
 
+__all__ = ["METRICS", "Line", "compare_cells", "replication_cells"]
+
 METRICS = ("mean_wait", "mean_response", "mean_bounded_slowdown", "utilization", "backfilled_percent")
 """Measures compared by default."""
 
@@ -93,12 +95,12 @@ def compare_cells(
         other = tuple({**combination, **(baseline or {})}[name] for name in words)
         reference = runs.get((other, group)) if baseline and other != values else None
         for metric in metrics:
-            found = _defined(rows, metric)
-            if not found:
+            by_seed = _defined(rows, metric)
+            if not by_seed:
                 continue
-            of_runs = np.array(list(found.values()))
+            of_runs = np.array(list(by_seed.values()))
             spread = relative_spread(of_runs) if len(of_runs) > 1 else math.nan
-            difference = _difference(found, _defined(reference, metric)) if reference is not None else None
+            difference = _difference(by_seed, _defined(reference, metric)) if reference is not None else None
             interval = mean_interval(of_runs) if len(of_runs) > 1 else None
             lines.append(Line(combination, group, metric, len(of_runs), range_of_runs(of_runs), spread, difference, interval))
     return lines

@@ -21,6 +21,8 @@ from walltime.workload.columns import SWF_BY_NAME
 from walltime.workload.models import parse_model
 from walltime.workload.scaling import WAYS
 
+__all__ = ["DIMENSIONS", "WORKLOAD", "Dimension"]
+
 DEFAULT = "default"
 """The value that stands for a parameter's default in a list."""
 

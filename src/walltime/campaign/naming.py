@@ -15,6 +15,8 @@ from walltime.schedule.groups import DAYS, UNKNOWN
 if TYPE_CHECKING:
     import polars as pl
 
+__all__ = ["as_spelled", "group_rank", "orders"]
+
 CLASSES = ("short narrow", "short wide", "long narrow", "long wide")
 USE = ("heavy", "medium", "light")
 _NUMBER = re.compile(r"\d+")
@@ -87,9 +89,9 @@ def as_spelled(plan: Plan, keys: Sequence[str], cells: pl.DataFrame) -> pl.DataF
 
 def orders(plan: Plan) -> dict[str, list[Any]]:
     """The values of each text that the plan varies, in the order of the plan, as it spells them."""
-    found: dict[str, dict[Any, None]] = {}
+    values_of: dict[str, dict[Any, None]] = {}
     for choice in (choice for axis in plan.axes for choice in axis):
         for name, value in choice.items():
             if name in plan.varied and not isinstance(value, int | float):
-                found.setdefault(name, {})[plan.spelled.get(value, value)] = None
-    return {name: list(values) for name, values in found.items() if any(isinstance(value, str) for value in values)}
+                values_of.setdefault(name, {})[plan.spelled.get(value, value)] = None
+    return {name: list(values) for name, values in values_of.items() if any(isinstance(value, str) for value in values)}

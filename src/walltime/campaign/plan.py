@@ -59,21 +59,21 @@ class CampaignTable:
     """What holds for all cells."""
 
     name: str | None = None
-    """of the campaign; without it that of the file"""
+    """of the campaign; without it the name of the file"""
     store: str | None = None
-    """the folder of the results, relative to the plan's; without it NAME.results"""
+    """the folder of the results, beside the plan; without it PLAN.results"""
     seeds: Annotated[
         Annotated[int, Key(least=1, most=MOST_CELLS, said=SEEDS)]
         | Annotated[tuple[Annotated[int, Key(least=0, most=2**63 - 1)], ...], Key(least=1, said=SEEDS)],
         Key(said=SEEDS, read=_distinct("a seed")),
     ] = 1
-    """how many there are, or which"""
+    """how many (10 means 0 to 9), or which"""
     trim: Annotated[str, Key(known=TRIMS)] = "none"
-    """which jobs are measured"""
+    """which jobs are measured: with tsafrir06 without warm-up and cool-down"""
     dynamics: bool = False
-    """whether the effects of backfilling are recorded"""
+    """whether to record what backfilling did"""
     groups: Annotated[tuple[Annotated[str, Key(known=tuple(GROUPINGS))], ...], Key(read=_distinct("a grouping"))] = ()
-    """groupings of jobs whose averages are kept"""
+    """also report averages by groups of jobs"""
 
 
 Lists = Annotated[Mapping[str, Any], _lists(_not_empty)]
@@ -123,8 +123,8 @@ class Plan:
     @cached_property
     def cells(self) -> list[Cell]:
         """Every cell once, neighbours sharing their workload."""
-        found = dict.fromkeys(self._combinations())
-        return sorted(found, key=Cell.place)
+        distinct = dict.fromkeys(self._combinations())
+        return sorted(distinct, key=Cell.place)
 
     @property
     def varied(self) -> list[str]:

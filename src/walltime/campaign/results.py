@@ -19,6 +19,8 @@ from walltime.files import printable
 if TYPE_CHECKING:
     import polars as pl
 
+__all__ = ["Results", "read_results"]
+
 
 @dataclass(frozen=True, eq=False)
 class Results:
@@ -70,7 +72,7 @@ def read_results(plan: Plan, store: Store | None = None) -> Results:
     cells = store.table(keys)
     if not len(cells):
         others = len(store.done())
-        found = f" (its {others:,} are from another plan, log or version of walltime)" if others else ""
+        elsewhere = f" (its {others:,} are from another plan, log or version of walltime)" if others else ""
         cure = f"run it with: walltime campaign run {printable(plan.path)}"
-        raise OutputError(f"{printable(store.folder)}: has no cell of this plan{found}; {cure}")
+        raise OutputError(f"{printable(store.folder)}: has no cell of this plan{elsewhere}; {cure}")
     return Results(plan, store, keys, as_spelled(plan, keys, cells))

@@ -18,6 +18,8 @@ from walltime.files import printable
 from walltime.logs.catalogue import find_log
 from walltime.machine import read_machine, write_machine
 
+__all__ = ["Progress", "Status", "find_logs", "find_machines", "plan_keys", "run_campaign", "status"]
+
 CELLS_PER_TASK = 200
 """Maximum number of cells in one task."""
 JOBS_PER_TASK = 5_000_000
@@ -127,7 +129,7 @@ def plan_keys(plan: Plan) -> list[str]:
 
 def find_logs(plan: Plan) -> dict[str, tuple[str, str]]:
     """File and SHA-256 of each trace that the plan names; raises LogError for one that is missing."""
-    found = {}
+    logs = {}
     for trace in dict.fromkeys(cell.settings["trace"] for cell in plan.cells):
         if trace is None:
             continue
@@ -135,11 +137,11 @@ def find_logs(plan: Plan) -> dict[str, tuple[str, str]]:
         file = beside if beside.is_file() else find_log(trace)
         try:
             with Path(file).open("rb") as content:
-                found[trace] = (str(Path(file).resolve()), hashlib.file_digest(content, "sha256").hexdigest())
+                logs[trace] = (str(Path(file).resolve()), hashlib.file_digest(content, "sha256").hexdigest())
         except (OSError, ValueError) as error:  # a name with a NUL byte is a ValueError
             reason = (getattr(error, "strerror", None) or str(error)).lower()
             raise LogError(f"{printable(beside)}: cannot be read ({reason}); the plan {printable(plan.path)} names it") from error
-    return found
+    return logs
 
 
 def find_machines(plan: Plan) -> dict[str, str]:

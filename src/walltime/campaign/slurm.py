@@ -32,19 +32,19 @@ def read_options(text: str) -> dict[str, Any]:
     >>> read_options("slurm:jobs=10,cores=4,walltime=02:00:00")
     {'jobs': 10, 'cores': 4, 'memory': '8GB', 'walltime': '02:00:00'}
     """
-    found: dict[str, Any] = {"jobs": 1, "cores": 1, "memory": ""}
+    options: dict[str, Any] = {"jobs": 1, "cores": 1, "memory": ""}
     for part in filter(None, text.partition(":")[2].split(",")):
         name, equals, value = (word.strip() for word in part.partition("="))
         if name not in KINDS or not equals or not value:
             raise PolicyError(f"{part!r} of the workers {text!r} is not of the form NAME=VALUE; names are {', '.join(KINDS)}")
         try:
-            found[name] = KINDS[name](value)
+            options[name] = KINDS[name](value)
         except ValueError:
-            found[name] = 0
-        if found[name] in (0, "") or (KINDS[name] is int and found[name] < 1):
+            options[name] = 0
+        if options[name] in (0, "") or (KINDS[name] is int and options[name] < 1):
             raise PolicyError(f"{name} of the workers {text!r} is a whole number above 0, not {value!r}")
-    found["memory"] = found["memory"] or f"{2 * found['cores']}GB"
-    return found
+    options["memory"] = options["memory"] or f"{2 * options['cores']}GB"
+    return options
 
 
 class SlurmJobs:

@@ -32,6 +32,8 @@ from walltime.tables import Facts
 if TYPE_CHECKING:
     import polars as pl
 
+__all__ = ["MEASURES", "SCHEMA", "Store", "cell_schema", "group_schema"]
+
 SCHEMA = 1
 """Version of the columns; a store with another one is not read."""
 MEASURES = ("jobs", "mean_wait", "mean_response", "mean_bounded_slowdown", "median_wait", "p90_wait", "max_wait")
@@ -92,22 +94,22 @@ class Store:
         """The manifest's content; empty if there is none. Raises OutputError for another schema, or any other file."""
         file = self.folder / "manifest.toml"
         try:
-            found = tomllib.loads(file.read_text(encoding="utf-8"))
+            content = tomllib.loads(file.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return {}
         except (OSError, ValueError, RecursionError) as error:
             raise OutputError(f"{printable(file)}: cannot be read ({error}); name another store, or put the file back") from error
-        schema = found.get("schema")
+        schema = content.get("schema")
         if not isinstance(schema, int):
             raise OutputError(f"{printable(file)}: does not say its schema, so it is no manifest of a store; name another store")
-        if not isinstance(found.get("logs", {}), dict):
+        if not isinstance(content.get("logs", {}), dict):
             raise OutputError(f"{printable(file)}: its logs are no table, so it is no manifest of a store; name another store")
         if schema != SCHEMA:
             raise OutputError(
-                f"{printable(self.folder)}: was made by another walltime ({found.get('walltime', 'unknown')}, schema {schema}; this one "
+                f"{printable(self.folder)}: was made by another walltime ({content.get('walltime', 'unknown')}, schema {schema}; this one "
                 f"knows {SCHEMA}); take that version, or name another store"
             )
-        return found
+        return content
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -131,10 +133,10 @@ class Store:
 
     def done(self) -> set[str]:
         """Keys of the cells in the store. Raises OutputError for a file that cannot be read."""
-        found: set[str] = set()
+        keys: set[str] = set()
         for file in sorted(self.cells.glob("*.parquet")):
-            found.update(_read(file, {"cell": None})["cell"])
-        return found
+            keys.update(_read(file, {"cell": None})["cell"])
+        return keys
 
     def write(self, cells: Sequence[Mapping[str, Any]], groups: Sequence[Mapping[str, Any]]) -> None:
         """Write the rows of one task: the groups first, since cells in the store count as done. Raises OutputError."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,6 +21,29 @@ if TYPE_CHECKING:
     import polars as pl
 else:
     pl = LaterModule("polars")
+
+__all__ = [
+    "FIRST_LINES",
+    "NEWLINE_IN_TEXT",
+    "NOT_UTF8",
+    "NO_LIMIT",
+    "OTHER_EVENT",
+    "STILL_PENDING",
+    "STILL_RUNNING",
+    "BadLines",
+    "Counts",
+    "JobRows",
+    "Names",
+    "Odd",
+    "decoded",
+    "make_log",
+    "nothing_left",
+    "only_used",
+    "quoted",
+    "text_lines",
+    "unknown",
+    "whole",
+]
 
 Array = np.ndarray
 Log = TypeVar("Log", bound=JobLog)
@@ -155,7 +178,8 @@ def nothing_left(file: LogFile, counts: Counts, bad_lines: Sequence[BadLine]) ->
         worst = f"the first of {len(bad_lines)} bad lines is line {bad_lines[0].line}: {bad_lines[0].reason}"
         return f"{file.where}: no job record can be read, {worst}; give another log"
     said = ", ".join(f"{count:,} {rule}" for rule, count in counts.dropped.items())
-    return f"{file.where}: there is no job in it that has ended ({said or 'no records'}); give another log"
+    what = f"there is no job in it that has ended ({said})" if said else "there are no job records in it"
+    return f"{file.where}: {what}; give another log"
 
 
 def _wait_from(submit: Array, eligible: Array | None, start: Array, counts: Counts) -> tuple[Array, Array]:
@@ -196,6 +220,16 @@ def decoded(line: bytes) -> tuple[str, bool]:
         return line.decode("latin-1"), False
 
 
+def text_lines(file: LogFile, counts: Counts) -> Iterator[tuple[int, str]]:
+    """The lines that are not blank, with their numbers; those that are not UTF-8 are counted."""
+    for first, lines in file.line_blocks():
+        for number, line in enumerate(lines, first):
+            if line.strip():
+                text, is_utf8 = decoded(line)
+                counts.add(NOT_UTF8, int(not is_utf8))
+                yield number, text.rstrip("\r")
+
+
 def quoted(text: str) -> str:
     """A value as messages show it."""
     return repr(text if len(text) <= 30 else text[:27] + "...")
@@ -225,9 +259,9 @@ class Names:
         if rows is not None:
             series = series.set(~pl.Series(rows), None)
         series = series.fill_null("")
-        found = series.unique(maintain_order=True).to_list()
-        known = [MISSING if not text else self._numbers.setdefault(text, len(self._numbers) + 1) for text in found]
-        return series.replace_strict(found, known, return_dtype=pl.Int64).to_numpy().copy()
+        distinct = series.unique(maintain_order=True).to_list()
+        known = [MISSING if not text else self._numbers.setdefault(text, len(self._numbers) + 1) for text in distinct]
+        return series.replace_strict(distinct, known, return_dtype=pl.Int64).to_numpy().copy()
 
 
 def only_used(numbers: Array, texts: Sequence[str]) -> tuple[Array, tuple[str, ...]]:
@@ -236,8 +270,8 @@ def only_used(numbers: Array, texts: Sequence[str]) -> tuple[Array, tuple[str, .
     >>> only_used(np.array([3, -1, 1, 3]), ("a", "b", "c"))
     (array([ 1, -1,  2,  1]), ('c', 'a'))
     """
-    found, first = np.unique(numbers[numbers > 0], return_index=True)
-    order = found[np.argsort(first)]
+    numbers_in_use, first = np.unique(numbers[numbers > 0], return_index=True)
+    order = numbers_in_use[np.argsort(first)]
     table = np.full(len(texts) + 1, MISSING, np.int64)
     table[order] = np.arange(1, len(order) + 1)
     return np.where(numbers > 0, table[np.maximum(numbers, 0)], MISSING), tuple(texts[k - 1] for k in order.tolist())

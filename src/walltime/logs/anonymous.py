@@ -18,6 +18,8 @@ from walltime.logs.swf_text import Comment
 from walltime.logs.table_file import WalltimeLog
 from walltime.workload import MISSING
 
+__all__ = ["anonymise", "number_for", "read_key"]
+
 Array = np.ndarray
 PERSONAL = ("user", "group", "executable", "reservation")
 """The columns that are replaced: people, their accounts, what they call their jobs, and reservations."""
@@ -80,10 +82,10 @@ def number_for(column: str, text: str, key: bytes) -> int:
 
 
 def _numbers(column: str, values: Array, texts: tuple[str, ...] | None, key: bytes) -> Array:
-    found, place = np.unique(values, return_inverse=True)
-    new = np.full(len(found), MISSING, np.int64)
+    distinct, place = np.unique(values, return_inverse=True)
+    new = np.full(len(distinct), MISSING, np.int64)
     taken: dict[int, str] = {}
-    for k, number in enumerate(found.tolist()):
+    for k, number in enumerate(distinct.tolist()):
         if number < 0:
             continue
         text = texts[int(number) - 1] if texts and number > 0 else str(int(number))

@@ -9,6 +9,8 @@ from pathlib import Path
 from walltime.errors import LogError, PolicyError
 from walltime.logs.input import path_of
 
+__all__ = ["ACKNOWLEDGE", "ARCHIVE", "CATALOGUE", "CatalogueEntry", "catalogue_entry", "find_log", "log_folder", "log_folders"]
+
 ARCHIVE = "https://www.cs.huji.ac.il/labs/parallel/workload"
 """Address of the Parallel Workloads Archive."""
 

@@ -11,6 +11,8 @@ from walltime.errors import PolicyError, WorkloadError
 from walltime.logs.filters import select
 from walltime.workload import Workload
 
+__all__ = ["FACTS", "PUBLISHED", "CleaningReport", "Flurry", "clean", "find_flurries", "published_filters"]
+
 Array = np.ndarray
 WEEK = 7 * 86_400
 
@@ -116,10 +118,10 @@ def find_flurries(workload: Workload, *, times: float = 2.0, share: float = 0.5)
     usual = float(np.median(weekly[weekly > 0]))
     pairs, whose, count = np.unique(np.stack([user, week]), axis=1, return_inverse=True, return_counts=True)
     hot = (pairs[0] >= 0) & (count > times * usual) & (count > share * weekly[pairs[1]])
-    found = []
+    flurries = []
     for group in _runs(pairs, np.flatnonzero(hot)):
         mine = np.flatnonzero(np.isin(whose.ravel(), group))
-        found.append(
+        flurries.append(
             Flurry(
                 user=int(pairs[0][group[0]]),
                 first_job=int(workload.job_id[mine].min()),
@@ -130,7 +132,7 @@ def find_flurries(workload: Workload, *, times: float = 2.0, share: float = 0.5)
                 share=len(mine) / float(weekly[pairs[1][group]].sum()),
             )
         )
-    return sorted(found, key=lambda flurry: flurry.begin)
+    return sorted(flurries, key=lambda flurry: flurry.begin)
 
 
 def _runs(pairs: Array, hot: Array) -> list[Array]:

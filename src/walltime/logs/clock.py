@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 else:
     pl = LaterModule("polars")
 
+__all__ = ["AMBIGUOUS", "SKIPPED", "ZONE_UNKNOWN", "Local", "parse_zone", "settle", "to_unix"]
+
 Array = np.ndarray
 
 ZONE_UNKNOWN = Rule(
@@ -126,10 +128,10 @@ def settle(submit: Local, eligible: Local, start: Local, end: Local, elapsed: Ar
     ways = np.array([[(k >> bit) & 1 for bit in range(4)] for k in range(16)], bool)
     choices = [(local.first[rows], local.last[rows]) for local in (submit, eligible, start, end)]
     penalty = np.zeros((len(ways), len(rows)))
-    found = []
+    candidates = []
     for k, way in enumerate(ways):
         s, el, st, e = (pair[int(late)] for pair, late in zip(choices, way, strict=True))
-        found.append((s, el, st, e))
+        candidates.append((s, el, st, e))
         for before, after in ((s, el), (el, st), (s, st), (st, e), (s, e)):
             penalty[k] += 1e6 * ((before >= 0) & (after >= 0) & (before > after))
         known = (st >= 0) & (e >= 0) & (elapsed[rows] >= 0)
@@ -138,11 +140,11 @@ def settle(submit: Local, eligible: Local, start: Local, end: Local, elapsed: Ar
     chosen = np.argmin(penalty, axis=0)
     several = np.zeros(len(rows), bool)
     for k in range(len(ways)):
-        differs = np.logical_or.reduce([found[k][column] != np.choose(chosen, [f[column] for f in found]) for column in range(4)])
+        differs = np.logical_or.reduce([candidates[k][column] != np.choose(chosen, [f[column] for f in candidates]) for column in range(4)])
         several |= (penalty[k] == best) & differs
     for column, name in enumerate(times):
         times[name] = times[name].copy()
-        times[name][rows] = np.choose(chosen, [f[column] for f in found])
+        times[name][rows] = np.choose(chosen, [f[column] for f in candidates])
     is_open = np.zeros(len(ambiguous), bool)
     is_open[rows] = several
     return times, is_open

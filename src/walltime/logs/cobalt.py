@@ -14,6 +14,8 @@ from walltime.logs.joblog import JobLog, LogFormat, ReadOptions
 from walltime.logs.mapped import heading_of, read_table
 from walltime.logs.mapping import Source, Status, TableMapping
 
+__all__ = ["COBALT", "CobaltLog", "cobalt_mapping"]
+
 _COLUMNS = {
     "submit": "QUEUED_TIMESTAMP",
     "start": "START_TIMESTAMP",

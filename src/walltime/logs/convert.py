@@ -15,6 +15,8 @@ from walltime.logs.swf_text import FIELDS, MOST_FIELDS, Comment
 from walltime.logs.table_file import WalltimeLog, write_csv, write_parquet
 from walltime.workload import SWF_BY_NAME
 
+__all__ = ["ENDINGS", "as_swf", "with_procs", "write_log"]
+
 ENDINGS = (".swf", ".swf.gz", ".parquet", ".csv", ".csv.gz")
 """What a log can be written as."""
 

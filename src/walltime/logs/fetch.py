@@ -14,6 +14,8 @@ from walltime.errors import LogError, OutputError
 from walltime.files import whole_file
 from walltime.logs.catalogue import ARCHIVE, CatalogueEntry, catalogue_entry, log_folder
 
+__all__ = ["RECORD", "FetchedLog", "archive_address", "fetch"]
+
 TIMEOUT = 30
 """Seconds without data after which a connection is considered dead."""
 BLOCK = 1 << 13
@@ -23,7 +25,7 @@ Progress = Callable[[int, int | None], None]
 
 
 @dataclass(frozen=True)
-class Fetched:
+class FetchedLog:
     """A log on this machine, its checksum, and what it was verified against."""
 
     entry: CatalogueEntry
@@ -38,7 +40,7 @@ def archive_address() -> str:
     return os.environ.get("WALLTIME_ARCHIVE", ARCHIVE)
 
 
-def fetch(name: str, *, progress: Progress | None = None) -> Fetched:
+def fetch(name: str, *, progress: Progress | None = None) -> FetchedLog:
     """Download a log of the catalogue, unless it is already present, and verify it.
 
     The checksum is that of the catalogue if known, else that of the first download on this machine, which is recorded beside
@@ -73,7 +75,7 @@ def fetch(name: str, *, progress: Progress | None = None) -> Fetched:
     checksum = hashlib.sha256(Path(path).read_bytes()).hexdigest()
     if known is None:
         _record(entry, checksum, folder)
-    return Fetched(entry, Path(path), checksum, source)
+    return FetchedLog(entry, Path(path), checksum, source)
 
 
 def _known_checksum(entry: CatalogueEntry, folder: Path) -> tuple[str | None, str]:

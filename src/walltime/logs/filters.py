@@ -22,6 +22,8 @@ import numpy as np
 from walltime.errors import PolicyError, shown
 from walltime.workload import Workload
 
+__all__ = ["OWN", "UNITS", "parse_seconds", "parse_span", "select"]
+
 Array = np.ndarray
 
 MOST_DIGITS = 18
@@ -107,8 +109,8 @@ class _Parser:
     def _name(self) -> str:
         return f"the filter {self.text!r}" if len(self.text) <= SHOWN else f"the filter that begins with {self.text[:SHOWN]!r}"
 
-    def _error(self, wanted: str, found: _Token | None = None) -> PolicyError:
-        where = "at its end" if found is None else f"at {found.text[:SHOWN]!r} (character {found.place + 1})"
+    def _error(self, wanted: str, token: _Token | None = None) -> PolicyError:
+        where = "at its end" if token is None else f"at {token.text[:SHOWN]!r} (character {token.place + 1})"
         return PolicyError(f"{self._name()} needs {wanted} {where}")
 
     def _peek(self) -> _Token | None:

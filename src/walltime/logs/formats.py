@@ -23,6 +23,8 @@ from walltime.logs.swf import SWF
 from walltime.logs.table_file import TABLE
 from walltime.workload import Workload
 
+__all__ = ["FORMATS", "all_rules", "format_of", "read", "read_log"]
+
 FORMATS: list[LogFormat] = [
     SWF,
     SLURM,
@@ -93,9 +95,9 @@ def format_of(file: LogFile) -> LogFormat:
     by_name = [known for known in FORMATS if name.endswith(known.endings)]
     head = file.head.removeprefix(b"\xef\xbb\xbf")
     by_content = [known for known in FORMATS if known.head.search(head) and known.is_one(head)]
-    for found in ([known for known in by_content if known in by_name], by_content, by_name):
-        if found:
-            return found[0]
+    for fitting in ([known for known in by_content if known in by_name], by_content, by_name):
+        if fitting:
+            return fitting[0]
     first = next((line for line in file.head.split(b"\n") if line.strip()), b"").decode(errors="replace").strip()
     shown = first if len(first) <= _SHOWN else f"{first[: _SHOWN - 3]}..."
     known = ", ".join(known.name for known in FORMATS)

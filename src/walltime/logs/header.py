@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
+__all__ = ["STANDARD_KEYS", "Header", "declared_fields"]
+
 STANDARD_KEYS = (
     "Version",
     "Computer",
@@ -60,7 +62,7 @@ class Header(Mapping[str, tuple[str, ...]]):
     @classmethod
     def parse(cls, lines: Iterable[str]) -> Header:
         """Collect the keys of header lines (each starts with `;`); text that belongs to no standard key is ignored."""
-        found: dict[str, list[list[str]]] = {}
+        entries: dict[str, list[list[str]]] = {}
         value: list[str] | None = None
         indent = 0
         for line in lines:
@@ -72,12 +74,12 @@ class Header(Mapping[str, tuple[str, ...]]):
             elif match and match[1].casefold() in _SPELLING:
                 value = [match[2].strip()]
                 indent = column
-                found.setdefault(_SPELLING[match[1].casefold()], []).append(value)
+                entries.setdefault(_SPELLING[match[1].casefold()], []).append(value)
             elif match and column <= indent:
                 value = None  # a non-standard key; further to the right it would be prose with a colon
             elif value is not None:
                 value.append(text)
-        return cls({key: ["\n".join(parts).strip() for parts in values] for key, values in found.items()})
+        return cls({key: ["\n".join(parts).strip() for parts in values] for key, values in entries.items()})
 
     def __getitem__(self, key: str) -> tuple[str, ...]:
         return self._values[self._spelling[key.casefold()]]
@@ -136,10 +138,10 @@ def declared_fields(lines: Iterable[str]) -> dict[int, str]:
     >>> declared_fields(["; Fields: job, submit, wait"])
     {1: 'job', 2: 'submit', 3: 'wait'}
     """
-    found: dict[int, str] = {}
+    names: dict[int, str] = {}
     for line in lines:
         if one := _FIELD.fullmatch(line):
-            found[int(one[1])] = one[2].lower()
+            names[int(one[1])] = one[2].lower()
         elif several := _FIELDS.fullmatch(line):
-            found |= dict(enumerate((name.lower() for name in re.split(r"[\s,;|]+", several[1].strip()) if name), 1))
-    return found
+            names |= dict(enumerate((name.lower() for name in re.split(r"[\s,;|]+", several[1].strip()) if name), 1))
+    return names

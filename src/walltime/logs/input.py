@@ -15,6 +15,8 @@ from typing import Any, Protocol
 from walltime.errors import LogError, shown
 from walltime.files import printable
 
+__all__ = ["LogFile", "path_of", "reading_parquet", "without_panics"]
+
 _CHUNK = 2**19
 _LONGEST_LINE = 2**20
 _GZIP = b"\x1f\x8b"
@@ -78,11 +80,23 @@ class LogFile:
 
 
 @contextmanager
-def parquet_reader() -> Iterator[None]:
-    """Within this context polars does not print the panics that damaged Parquet files cause, which it raises as well.
+def reading_parquet(where: str) -> Iterator[None]:
+    """Within this context a Parquet file that polars cannot read is a LogError, in one line, and nothing is printed."""
+    import polars as pl
 
-    It prints them past Python, so standard error is closed to everybody meanwhile.
-    """
+    try:
+        with without_panics():
+            yield
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, RuntimeError, RecursionError) as error:
+        if isinstance(error, LogError):
+            raise
+        reason = next((line for line in str(error).splitlines() if line), "no reason given")
+        raise LogError(f"{where}: cannot be read as Parquet ({reason[:100]}); give another file") from error
+
+
+@contextmanager
+def without_panics() -> Iterator[None]:
+    """Polars prints the panics that damaged files cause past Python, so standard error is closed to everybody meanwhile."""
     try:
         kept = os.dup(2)
     except OSError:  # it is closed anyway

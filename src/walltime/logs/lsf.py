@@ -8,10 +8,12 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
-from walltime.logs.accounting import FIRST_LINES, NOT_UTF8, OTHER_EVENT, BadLines, Counts, JobRows, Odd, decoded, whole
+from walltime.logs.accounting import FIRST_LINES, OTHER_EVENT, BadLines, Counts, JobRows, Odd, text_lines, whole
 from walltime.logs.input import LogFile
 from walltime.logs.joblog import JobLog, LogFormat, ReadOptions
 from walltime.workload import MISSING
+
+__all__ = ["LSF", "LsfLog"]
 
 _TOKEN = re.compile(r'\s*(?:"((?:[^"]|"")*)"(?=\s|$)|([^\s"]+)(?=\s|$))')
 _EVENT = re.compile(r'"[A-Z_]+" "\d+(?:\.\d+)*" \d{9,11} ')
@@ -152,25 +154,20 @@ def _rest(f: _Fields) -> tuple[int, int, int]:
 
 def _read(file: LogFile, options: ReadOptions) -> LsfLog:
     counts, bad, rows = Counts(), BadLines(file, options), JobRows()
-    for first, lines in file.line_blocks():
-        for number, raw in enumerate(lines, first):
-            if not raw.strip():
+    for number, text in text_lines(file, counts):
+        try:
+            if _EVENT.match(text) is None:
+                raise Odd('it is no record such as "JOB_FINISH" "10.1" 1772445600 ...')
+            if not text.startswith('"JOB_FINISH"'):
+                counts.add(OTHER_EVENT, 1)
                 continue
-            text, is_utf8 = decoded(raw)
-            counts.add(NOT_UTF8, int(not is_utf8))
-            try:
-                if _EVENT.match(text) is None:
-                    raise Odd('it is no record such as "JOB_FINISH" "10.1" 1772445600 ...')
-                if not text.startswith('"JOB_FINISH"'):
-                    counts.add(OTHER_EVENT, 1)
-                    continue
-                fields = _Fields(text)
-                fields.next = 2
-                numbers, texts = _job(fields)
-            except Odd as error:
-                bad.add(number, str(error), text)
-                continue
-            rows.add(numbers, texts)
+            fields = _Fields(text)
+            fields.next = 2
+            numbers, texts = _job(fields)
+        except Odd as error:
+            bad.add(number, str(error), text)
+            continue
+        rows.add(numbers, texts)
     return rows.log(LsfLog, file, options, counts, bad)
 
 

@@ -14,20 +14,19 @@ from walltime.errors import LogError
 from walltime.lazy import LaterModule
 from walltime.logs.accounting import (
     NEWLINE_IN_TEXT,
-    NOT_UTF8,
     STILL_PENDING,
     STILL_RUNNING,
     BadLines,
     Counts,
     Names,
-    decoded,
     make_log,
     nothing_left,
     quoted,
+    text_lines,
     unknown,
 )
 from walltime.logs.clock import AMBIGUOUS, SKIPPED, ZONE_UNKNOWN, Local, settle, to_unix
-from walltime.logs.input import LogFile, parquet_reader
+from walltime.logs.input import LogFile, reading_parquet
 from walltime.logs.joblog import JobLog, ReadOptions
 from walltime.logs.mapping import MAPPING_FILE, SPANS, STATUS, TIMES, UNITS, Source, Status, TableMapping
 from walltime.logs.slurm.fields import durations
@@ -38,6 +37,8 @@ if TYPE_CHECKING:
     import polars as pl
 else:
     pl = LaterModule("polars")
+
+__all__ = ["MappedLog", "Table", "heading_of", "read_mapped", "read_table"]
 
 Array = np.ndarray
 BLANK = ("", "NULL", "null", "NA", "N/A", "NaN", "nan", "None", "none", "Unknown", "\\N")
@@ -194,10 +195,10 @@ class _Reader:
     def _read_status(self, status: Status) -> None:
         column = self.table.columns[status.column]
         texts = column if column.dtype == pl.String else column.cast(pl.String).fill_null("")
-        found = texts.unique(maintain_order=True).to_list()
+        words_in_table = texts.unique(maintain_order=True).to_list()
         words, other = status.kinds, -99 if status.other is None else STATUS[status.other]
-        kinds = [words.get(text, MISSING if text in BLANK else other) for text in found]
-        self.status = texts.replace_strict(found, kinds, return_dtype=pl.Int64).to_numpy().copy()
+        kinds = [words.get(text, MISSING if text in BLANK else other) for text in words_in_table]
+        self.status = texts.replace_strict(words_in_table, kinds, return_dtype=pl.Int64).to_numpy().copy()
         unnamed = "which the mapping does not name; name it, or the kind of all others with status.other"
         self._bad(Source(status.column), texts, self.status == -99, unnamed)
 
@@ -262,16 +263,6 @@ def heading_of(file: LogFile, delimiter: str = ",") -> list[str]:
         return []
 
 
-def _lines(file: LogFile, counts: Counts) -> Iterator[tuple[int, str]]:
-    """The lines that are not blank, with their numbers."""
-    for first, lines in file.line_blocks():
-        for number, line in enumerate(lines, first):
-            if line.strip():
-                text, is_utf8 = decoded(line)
-                counts.add(NOT_UTF8, int(not is_utf8))
-                yield number, text.rstrip("\r")
-
-
 def _places(file: LogFile, titles: Sequence[str], wanted: Sequence[str], name: str) -> list[int]:
     for column in wanted:
         if column not in titles:
@@ -293,7 +284,7 @@ def _csv(file: LogFile, wanted: Sequence[str], delimiter: str, name: str, bad: B
     first = ""
     fields = 0
     chosen: list[int] = []
-    for place, text, row in _records(_lines(file, counts), delimiter, counts):
+    for place, text, row in _records(text_lines(file, counts), delimiter, counts):
         if not fields:
             titles = [title.strip() for title in row or ()]
             chosen, first, fields = _places(file, titles, wanted, name), text, len(titles)
@@ -352,14 +343,10 @@ def _fields(text: str, delimiter: str) -> list[str] | None:
 
 def _parquet(file: LogFile, wanted: Sequence[str], name: str) -> Table:
     content = b"".join(file.chunks())
-    try:
-        with parquet_reader():
-            titles = list(pl.read_parquet_schema(io.BytesIO(content)))
-            _places(file, titles, wanted, name)
-            table = pl.read_parquet(io.BytesIO(content), columns=list(wanted))
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, RuntimeError) as error:
-        reason = next((line for line in str(error).splitlines() if line), "no reason given")
-        raise LogError(f"{file.where}: cannot be read as Parquet ({reason[:100]}); give another file") from error
+    with reading_parquet(file.where):
+        titles = list(pl.read_parquet_schema(io.BytesIO(content)))
+        _places(file, titles, wanted, name)
+        table = pl.read_parquet(io.BytesIO(content), columns=list(wanted))
     columns = {}
     for series in table:
         is_time = isinstance(series.dtype, pl.Datetime)

@@ -9,11 +9,13 @@ import re
 from collections.abc import Mapping
 from typing import ClassVar
 
-from walltime.logs.accounting import FIRST_LINES, NOT_UTF8, OTHER_EVENT, BadLines, Counts, JobRows, Odd, decoded, whole
+from walltime.logs.accounting import FIRST_LINES, OTHER_EVENT, BadLines, Counts, JobRows, Odd, text_lines, whole
 from walltime.logs.input import LogFile
 from walltime.logs.joblog import JobLog, LogFormat, ReadOptions
 from walltime.logs.rules import Rule
 from walltime.workload import MISSING
+
+__all__ = ["PBS", "PbsLog", "chunks"]
 
 ARRAY_SUMMARY = Rule("array_summary", "drop", "The record of a job array as a whole, such as 12[]; its jobs have their own.")
 USED_DIFFERS = Rule(
@@ -47,24 +49,24 @@ def _items(text: str) -> dict[str, str]:
             plain: dict[str, str] = dict(parts)
             if len(plain) == len(parts) and (plain.keys() <= _SEEN or _are_keys(plain)):
                 return plain  # by far most records: no value has a blank in it
-    found: dict[str, str] = {}
+    items: dict[str, str] = {}
     for match in _ITEM.finditer(text):
         key, value = match[1], match[2]
-        if key in found and key in _REPEATED:
+        if key in items and key in _REPEATED:
             raise Odd(f"{key} occurs twice")
-        found[key] = value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'" else value
-    return found
+        items[key] = value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'" else value
+    return items
 
 
 _SEEN: set[str] = set()
 """Keys that were seen to be ones, so that they need not be looked at again."""
 
 
-def _are_keys(found: Mapping[str, str]) -> bool:
-    if not all(map(_KEY.fullmatch, found)):
+def _are_keys(items: Mapping[str, str]) -> bool:
+    if not all(map(_KEY.fullmatch, items)):
         return False
     if len(_SEEN) < _MOST_KEYS:
-        _SEEN.update(found)
+        _SEEN.update(items)
     return True
 
 
@@ -195,31 +197,27 @@ def _gpus(items: Mapping[str, str]) -> int:
 def _read(file: LogFile, options: ReadOptions) -> PbsLog:
     counts, bad, rows = Counts(), BadLines(file, options), JobRows()
     deleted: set[str] = set()
-    for first, lines in file.line_blocks():
-        for number, raw in enumerate(lines, first):
-            if not raw.strip():
-                continue
-            text, is_utf8 = decoded(raw.strip())
-            counts.add(NOT_UTF8, int(not is_utf8))
-            match = _LINE.fullmatch(text)
-            if match is None:
-                bad.add(number, "it is no record such as 03/02/2026 10:00:00;E;12.server;user=...", text)
-                continue
-            event, identity = match[2].upper(), match[3]
-            if event != "E":
-                counts.add(OTHER_EVENT, 1)
-                deleted |= {identity} if event == "D" else set()
-                continue
-            if "[]" in identity:
-                counts.add(ARRAY_SUMMARY, 1)
-                continue
-            try:
-                numbers, texts, differs = _job(identity, _items(match[4]), identity in deleted)
-            except Odd as error:
-                bad.add(number, str(error), text)
-                continue
-            rows.add(numbers, texts)
-            counts.add(USED_DIFFERS, int(differs))
+    for number, line in text_lines(file, counts):
+        text = line.strip()
+        match = _LINE.fullmatch(text)
+        if match is None:
+            bad.add(number, "it is no record such as 03/02/2026 10:00:00;E;12.server;user=...", text)
+            continue
+        event, identity = match[2].upper(), match[3]
+        if event != "E":
+            counts.add(OTHER_EVENT, 1)
+            deleted |= {identity} if event == "D" else set()
+            continue
+        if "[]" in identity:
+            counts.add(ARRAY_SUMMARY, 1)
+            continue
+        try:
+            numbers, texts, differs = _job(identity, _items(match[4]), identity in deleted)
+        except Odd as error:
+            bad.add(number, str(error), text)
+            continue
+        rows.add(numbers, texts)
+        counts.add(USED_DIFFERS, int(differs))
     return rows.log(PbsLog, file, options, counts, bad)
 
 

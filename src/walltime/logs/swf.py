@@ -19,6 +19,8 @@ from walltime.logs.rules import Rule
 from walltime.logs.swf_text import FIELDS, HEAD, MOST_FIELDS, Comment, field_column, parse_swf
 from walltime.workload import MISSING, SWF_BY_NAME, Workload
 
+__all__ = ["SWF", "SwfLog", "further_fields", "read_swf", "write_swf"]
+
 Array = np.ndarray
 ENDINGS = (".swf",)
 _ROWS_AT_ONCE = 8192
@@ -142,7 +144,7 @@ def read_swf(path: str | os.PathLike[str], *, skip_bad_lines: bool = False) -> S
 
 
 def _read(file: LogFile, options: ReadOptions) -> SwfLog:
-    text = parse_swf(file, skip_bad_lines=options.skip_bad_lines)
+    text = parse_swf(file, options)
     header = [comment.text for comment in text.comments if comment.record == 0]
     further = further_fields(text.fields, header)
     numbered = {field_column(number).name: name for number, name in enumerate(further, FIELDS + 1)}

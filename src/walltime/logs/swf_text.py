@@ -8,9 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from walltime.errors import LogError
+from walltime.logs.accounting import BadLines, Counts, decoded, nothing_left, quoted
 from walltime.logs.input import LogFile
-from walltime.logs.joblog import BadLine, faults, narrowed
+from walltime.logs.joblog import BadLine, ReadOptions, faults, narrowed
 from walltime.workload import MISSING, SWF_COLUMNS, Column
+
+__all__ = ["FIELDS", "HEAD", "MOST_FIELDS", "Comment", "SwfText", "field_column", "parse_swf"]
 
 Array = np.ndarray
 
@@ -23,7 +26,6 @@ _NUMBER_AT_ONCE = rb"[+-]?(?:[0-9]++\.?+[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?+
 HEAD = re.compile(rb"\A\s*+;|^[ \t]*%(n)s(?:[ \t\r\x0b\x0c]++%(n)s){17,99}+\s*?$" % {b"n": _NUMBER_AT_ONCE}, re.MULTILINE)
 """The first line is a comment, or there is a line of 18 to 100 numbers."""
 _NOT_FINITE = re.compile(rb"[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
-_FORMAT = "give a job log in the Standard Workload Format"
 
 
 @dataclass(frozen=True)
@@ -48,12 +50,11 @@ class SwfText:
     bad_lines: list[BadLine]
 
 
-def parse_swf(file: LogFile, *, skip_bad_lines: bool = False) -> SwfText:
+def parse_swf(file: LogFile, options: ReadOptions) -> SwfText:
     """Parse a file; raises LogError, see `walltime.logs.read_swf`."""
-    where = file.where
     parts = _Parts()
     comments: list[Comment] = []
-    bad_lines: list[BadLine] = []
+    bad_lines = BadLines(file, options)
     for first, lines in file.line_blocks():
         numbers: list[int] = []
         records: list[bytes] = []
@@ -66,21 +67,16 @@ def parse_swf(file: LogFile, *, skip_bad_lines: bool = False) -> SwfText:
                 numbers.append(number)
                 records.append(text)
         values, bad = _values(records)
-        if bad and not skip_bad_lines:
-            row, reason = next(iter(bad.items()))
-            raise LogError(f"{where}:{numbers[row]}: {reason}; repair the line, or leave bad lines out with skip_bad_lines=True")
-        bad_lines.extend(BadLine(numbers[row], reason, _text(records[row])) for row, reason in bad.items())
+        for row, reason in bad.items():
+            bad_lines.add(numbers[row], reason, decoded(records[row])[0])
         kept = np.ones(len(records) + 1, np.int64)
         kept[list(bad)] = 0
         before = parts.records + np.cumsum(kept) - kept
-        comments.extend(Comment(int(before[row]), _text(line.rstrip(b"\r"))) for row, line in notes)
+        comments.extend(Comment(int(before[row]), decoded(line.rstrip(b"\r"))[0]) for row, line in notes)
         parts.add(values)
-    if parts.records == 0 and bad_lines:
-        worst = f"the first of {len(bad_lines)} bad lines is line {bad_lines[0].line}: {bad_lines[0].reason}"
-        raise LogError(f"{where}: no job record can be read, {worst}; {_FORMAT}")
     if parts.records == 0:
-        raise LogError(f"{where}: there are no job records in it; {_FORMAT}")
-    return SwfText(parts.records, parts.fields, parts.columns(), comments, bad_lines)
+        raise LogError(nothing_left(file, Counts(), bad_lines.lines))
+    return SwfText(parts.records, parts.fields, parts.columns(), comments, bad_lines.lines)
 
 
 def field_column(number: int) -> Column:
@@ -150,7 +146,7 @@ def _values_line_by_line(records: list[bytes]) -> tuple[Array, dict[int, str]]:
     for field, (column, block) in enumerate(_columns(values)):
         for mask, what in faults(column, block):
             for index in np.flatnonzero(mask & usable):
-                bad[rows[index]] = f"{_field(column)} is {_quoted(good[index][field])}, it {what}"
+                bad[rows[index]] = f"{_field(column)} is {quoted(decoded(good[index][field])[0])}, it {what}"
             usable &= ~mask
     widest = max((len(good[place]) for place in np.flatnonzero(usable)), default=FIELDS)
     return values[usable, :widest], dict(sorted(bad.items()))
@@ -173,25 +169,12 @@ def _bad_tokens(record: bytes, tokens: list[bytes]) -> str | None:
             continue
         column = field_column(number)
         if _NOT_FINITE.fullmatch(token):
-            return f"{_field(column)} is {_quoted(token)}, it must be finite, -1 if unknown"
+            return f"{_field(column)} is {quoted(decoded(token)[0])}, it must be finite, -1 if unknown"
         if b"_" in token:
-            return f"{_field(column)} is {_quoted(token)}, a number has no underscores"
-        return f"{_field(column)} is {_quoted(token)}, it must be a number"
+            return f"{_field(column)} is {quoted(decoded(token)[0])}, a number has no underscores"
+        return f"{_field(column)} is {quoted(decoded(token)[0])}, it must be a number"
     return None
 
 
 def _field(column: Column) -> str:
     return f"field {column.swf_field} ({column.name})" if column in SWF_COLUMNS else f"field {column.swf_field}"
-
-
-def _quoted(token: bytes) -> str:
-    text = _text(token)
-    return repr(text if len(text) <= 30 else text[:27] + "...")
-
-
-def _text(line: bytes) -> str:
-    """A line as text: UTF-8, or Latin-1 as in older logs."""
-    try:
-        return line.decode()
-    except UnicodeDecodeError:
-        return line.decode("latin-1")

@@ -16,7 +16,7 @@ from walltime.files import whole_file, write_as_parquet
 from walltime.lazy import LaterModule
 from walltime.logs.accounting import Names
 from walltime.logs.header import Header
-from walltime.logs.input import LogFile, parquet_reader
+from walltime.logs.input import LogFile, reading_parquet
 from walltime.logs.joblog import JobLog, LogFormat, ReadOptions, is_further_name
 from walltime.workload import MISSING, SWF_BY_NAME
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     import polars as pl
 else:
     pl = LaterModule("polars")
+
+__all__ = ["PARQUET", "TABLE", "WalltimeLog", "table_of", "write_csv", "write_parquet"]
 
 Array = np.ndarray
 KEY = "walltime-log"
@@ -94,8 +96,8 @@ def write_csv(path: str | os.PathLike[str], log: JobLog) -> None:
     texts = [name for name, kind in table.schema.items() if kind == pl.String]
     safe = {}
     for name in texts:
-        found = table[name].unique().drop_nulls().to_list()
-        safe[name] = table[name].replace_strict(found, [_escaped(text) for text in found], default=None, return_dtype=pl.String)
+        distinct = table[name].unique().drop_nulls().to_list()
+        safe[name] = table[name].replace_strict(distinct, [_escaped(text) for text in distinct], default=None, return_dtype=pl.String)
     with whole_file(path) as file:
         table.with_columns(**safe).write_csv(file, quote_style="non_numeric")  # so that a name such as 12 stays one
 
@@ -154,14 +156,10 @@ def _read(file: LogFile, options: ReadOptions) -> WalltimeLog:
 
 
 def _parquet(file: LogFile, content: bytes) -> tuple[pl.DataFrame, dict[str, Any]]:
-    try:
-        with parquet_reader():
-            known = pl.read_parquet_metadata(io.BytesIO(content)).get(KEY)
-            facts = None if known is None else json.loads(known)
-            table = pl.read_parquet(io.BytesIO(content)) if isinstance(facts, dict) else None
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, RuntimeError, RecursionError) as error:
-        reason = next((line for line in str(error).splitlines() if line), "no reason given")
-        raise LogError(f"{file.where}: cannot be read as Parquet ({reason[:100]}); give another file") from error
+    with reading_parquet(file.where):
+        known = pl.read_parquet_metadata(io.BytesIO(content)).get(KEY)
+        facts = None if known is None else json.loads(known)
+        table = pl.read_parquet(io.BytesIO(content)) if isinstance(facts, dict) else None
     if table is None or facts is None:
         raise LogError(f"{file.where}: a table of unknown columns; say what they mean with mapping=FILE")
     return table, facts

@@ -12,6 +12,8 @@ from walltime.machine.machine import Limit, Machine, Outage
 from walltime.machine.windows import Hours, hours_of, seconds_of
 from walltime.workload import MISSING, Workload
 
+__all__ = ["NEVER", "PLACING_RULES", "Placement", "place"]
+
 Array = np.ndarray
 NEVER = np.iinfo(np.int64).max
 
@@ -128,25 +130,25 @@ def _partitions(workload: Workload, machine: Machine) -> tuple[Array, Array]:
     numbers = workload.columns.get("partition", np.full(len(workload), MISSING, np.int64))
     names = getattr(workload.origin, "names", {}).get("partition", ())
     places = {one.name: k for k, one in enumerate(machine.partitions)}
-    found = _by_kind(workload, machine)
+    place = _by_kind(workload, machine)
     known = np.ones(len(workload), bool)
     for number in np.unique(numbers[numbers >= 0]).tolist():
         name = names[number - 1] if 0 < number <= len(names) else str(number)
         mine = numbers == number
         if name in places:
-            found[mine] = places[name]
+            place[mine] = places[name]
         if name not in places and len(machine.partitions) > 1:
             known[mine] = False
-    return found, known
+    return place, known
 
 
 def _by_kind(workload: Workload, machine: Machine) -> Array:
     """The first partition that takes jobs of its size and request, else the last one."""
-    found = np.full(len(workload), len(machine.partitions) - 1)
+    place = np.full(len(workload), len(machine.partitions) - 1)
     for k, one in reversed(list(enumerate(machine.partitions))):
         widest, longest = (NEVER if most is None else most for most in (one.widest, one.longest))
-        found[(workload.procs <= widest) & (workload.requested <= longest)] = k
-    return found
+        place[(workload.procs <= widest) & (workload.requested <= longest)] = k
+    return place
 
 
 def _added(counts: Mapping[str, int], masks: Mapping[str, Array], among: Array | None = None) -> dict[str, int]:

@@ -13,7 +13,7 @@ import polars as pl
 from walltime.errors import LogError, OutputError
 from walltime.files import whole_file, write_as_parquet
 from walltime.logs import read_swf, write_swf
-from walltime.logs.input import parquet_reader
+from walltime.logs.input import without_panics
 from walltime.provenance import provenance
 from walltime.workload import LIMIT, SCHEDULE_COLUMNS, Workload
 
@@ -86,7 +86,7 @@ def read_schedule(path: str | Path) -> dict[str, Array]:
         raise LogError(f"{path}: no such file")
     try:
         if name.endswith(".parquet"):
-            with parquet_reader():
+            with without_panics():
                 table = pl.read_parquet(path)
         elif name.endswith((".csv", ".csv.gz")):
             table = pl.read_csv(path, infer_schema=False)

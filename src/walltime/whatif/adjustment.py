@@ -15,6 +15,8 @@ from walltime.simulation.prediction import predict_beside
 from walltime.simulation.specification import Scheduler
 from walltime.workload import Workload
 
+__all__ = ["Adjustment", "TimeMin", "parse_adjustment", "planned_by_time_min"]
+
 Array = np.ndarray
 
 FLOOR = 10

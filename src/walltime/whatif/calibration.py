@@ -24,13 +24,15 @@ from walltime.provenance import jobs_sha256, plain, version
 from walltime.schedule.groups import UNKNOWN, Groups, group_jobs, recorded_groups, recorded_wait
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.specification import Scheduler
-from walltime.whatif.pool_groups import Island, islands
+from walltime.whatif.pool_groups import PoolGroup, pool_groups
 from walltime.whatif.setting import Setting, without_warnings
 from walltime.whatif.wait_causes import Evidence, WaitCause, find_evidence
 from walltime.whatif.warm_start import carried_over
 from walltime.whatif.weekly_interval import FEWEST_WEEKS, LogWeeks, largest_of_parts
 from walltime.wording import harmless, human_time
 from walltime.workload import Workload, check_workload
+
+__all__ = ["ALL", "Agreement", "Calibration", "Utilization", "calibrate", "left_out", "machine_digest", "read_calibration", "verdict"]
 
 Array = np.ndarray
 
@@ -185,8 +187,8 @@ def calibrate(
     >>> jobs = Workload.from_arrays(
     ...     submit=[0, 1, 2], runtime=[10, 10, 5], procs=[3, 4, 1], machine_procs=4, columns={"wait": np.array([0, 30, 4])}
     ... )
-    >>> found = calibrate(jobs, Machine((Pool("a", 1, 4),), (Partition("main", ("a",)),)), "easy", trim="none")
-    >>> found.overall.jobs, round(found.overall.bias, 1), found.overall.doubt
+    >>> groups = calibrate(jobs, Machine((Pool("a", 1, 4),), (Partition("main", ("a",)),)), "easy", trim="none")
+    >>> groups.overall.jobs, round(groups.overall.bias, 1), groups.overall.doubt
     (3, -8.3, 'only 3 jobs')
     """
     check_workload(workload)
@@ -209,9 +211,9 @@ def calibrate(
     start = np.where(recorded >= 0, jobs.submit + recorded, -1)
     since = jobs.columns.get("running_since")
     start = start if since is None else np.where(since >= 0, since, start)
-    found = islands(machine, schedule.placement.partition, jobs.procs, start, start + jobs.runtime)
+    groups = pool_groups(machine, schedule.placement.partition, jobs.procs, start, start + jobs.runtime)
     rows, months = _rows(schedule, recorded, mask)
-    evidence = find_evidence(schedule, schedule.placement, recorded, found, mask)
+    evidence = find_evidence(schedule, schedule.placement, recorded, groups, mask)
     return Calibration(
         log=jobs.origin.name,
         sha256=jobs.origin.sha256,
@@ -222,7 +224,7 @@ def calibrate(
         trim=trim,
         rows=rows,
         months=months,
-        utilization=_utilization(schedule, start, found),
+        utilization=_utilization(schedule, start, groups),
         evidence=replace(evidence, hints=[*evidence.hints, *_killed(schedule), *left_out(setting)]),
         version=version(),
     )
@@ -232,13 +234,13 @@ def read_calibration(path: str | os.PathLike[str]) -> Calibration:
     """The calibration in a file that `Calibration.write` wrote; raises LogError, in one line, for another one."""
     where = printable(path)
     try:
-        found = json.loads(Path(path).read_text(encoding="utf-8"))
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise LogError(f"{where}: cannot be read ({(error.strerror or str(error)).lower()}); name what walltime calibrate wrote") from error
     except (ValueError, RecursionError) as error:
         raise LogError(f"{where}: this is no JSON; name what walltime calibrate wrote") from error
     try:
-        return _of(found)
+        return _of(content)
     except (KeyError, TypeError, AttributeError, IndexError) as error:
         raise LogError(f"{where}: this is no calibration; name what walltime calibrate wrote") from error
 
@@ -341,10 +343,10 @@ def _doubt(row: Agreement, weeks: bool) -> str:
     return ""
 
 
-def _utilization(schedule: Schedule, start: Array, found: Sequence[Island]) -> list[Utilization]:
+def _utilization(schedule: Schedule, start: Array, groups: Sequence[PoolGroup]) -> list[Utilization]:
     """Recorded and simulated utilization while jobs arrive, and by calendar month where the log has one."""
     jobs = schedule.workload
-    procs = sum(island.procs for island in found)
+    procs = sum(group.procs for group in groups)
     known = start >= 0
     recorded = start[known], (start + jobs.runtime)[known], jobs.procs[known]
     simulated = schedule.start, schedule.end, jobs.procs
@@ -367,11 +369,11 @@ def _utilization(schedule: Schedule, start: Array, found: Sequence[Island]) -> l
     return rows
 
 
-def _of(found: Mapping[str, Any]) -> Calibration:
+def _of(content: Mapping[str, Any]) -> Calibration:
     def numbers(row: Mapping[str, Any]) -> dict[str, Any]:
         return {name: math.nan if value is None else tuple(value) if isinstance(value, list) else value for name, value in row.items()}
 
-    known = {f.name: found[f.name] for f in fields(Calibration)}
+    known = {f.name: content[f.name] for f in fields(Calibration)}
     said = dict(known["evidence"])
     known["rows"] = [Agreement(**numbers(row)) for row in known["rows"]]
     known["months"] = [Agreement(**numbers(row)) for row in known["months"]]

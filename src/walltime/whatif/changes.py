@@ -18,6 +18,8 @@ from walltime.simulation.specification import parse_scheduler
 from walltime.whatif.adjustment import parse_adjustment
 from walltime.whatif.setting import Setting
 
+__all__ = ["TARGETS", "Change", "ChangedTable", "parse_change"]
+
 SPELLING = re.compile(r"\s*(?P<target>.+?)\s*(?P<sign>\+=|-=|\*=|=)\s*(?P<value>.*?)\s*", re.DOTALL)
 LISTS = ("SchedulerParameters", "PriorityFlags")
 """Settings of Slurm that are lists, so that single items can be added and removed."""
@@ -126,11 +128,11 @@ def _estimates(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
 
 def _adjust(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
     _only(change, "=")
-    found = parse_adjustment(change.value)
-    changed = replace(setting, adjustment=found)
+    adjustment = parse_adjustment(change.value)
+    changed = replace(setting, adjustment=adjustment)
     return changed, [
-        f"waiting jobs are planned by their TimeMin, from {found.predictor.label}, at least {found.floor} min and at most {found.gain:g} "
-        f"of the limit; {_running(changed)}; no job ends before its user's limit"
+        f"waiting jobs are planned by their TimeMin, from {adjustment.predictor.label}, at least {adjustment.floor} min and at most "
+        f"{adjustment.gain:g} of the limit; {_running(changed)}; no job ends before its user's limit"
     ]
 
 

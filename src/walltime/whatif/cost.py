@@ -11,6 +11,8 @@ import numpy as np
 from walltime.metrics.averages import Averages
 from walltime.schedule.schedule import Schedule
 
+__all__ = ["Cost", "cost", "node_hours"]
+
 Array = np.ndarray
 MOST_NAMED = 5
 """So many users and jobs are named."""

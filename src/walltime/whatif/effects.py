@@ -19,6 +19,20 @@ from walltime.whatif.setting import Setting
 from walltime.whatif.weekly_interval import LogWeeks, share_that_agrees
 from walltime.wording import human_time
 
+__all__ = [
+    "MEASURES",
+    "Difference",
+    "Effect",
+    "GroupEffect",
+    "differences",
+    "doubts",
+    "gains_of",
+    "group_effects",
+    "measures_of",
+    "pairs",
+    "signed",
+]
+
 Array = np.ndarray
 Pairs = tuple[Array, Array]
 """The places of the same jobs in two schedules, int64."""
@@ -134,7 +148,7 @@ def differences(
     """The difference of each measure; `shaken`, `resampled`: the same in shaken copies and in logs of its weeks, a mapping for each."""
     before, after = measures_of(today, both[0]), measures_of(changed, both[1])
     weeks = LogWeeks.of(today.workload.submit, today, changed)
-    found = {}
+    by_measure = {}
     for name in MEASURES:
         values = [after[name] - before[name], *(copy[name] for copy in shaken)]
         scatter = float("nan")
@@ -149,16 +163,16 @@ def differences(
         ends = _ends(others)
         known = (name, before[name], after[name], values[0], scatter, len(shaken), low, high, *ends, len(others), agree)
         withheld = "" if np.isfinite(low) or not name.startswith("mean") else weeks.withheld or "a part of the log has no such jobs"
-        found[name] = Difference(*known, withheld=withheld)
-    return found
+        by_measure[name] = Difference(*known, withheld=withheld)
+    return by_measure
 
 
 def _ends(others: Sequence[float]) -> tuple[float, float]:
     """The range of one further log of the same weeks; nan without any."""
     if not others:
         return float("nan"), float("nan")
-    found = metrics.range_of_runs(np.array(others))
-    return found.low, found.high
+    span = metrics.range_of_runs(np.array(others))
+    return span.low, span.high
 
 
 def group_effects(today: Schedule, changed: Schedule, both: Pairs, calibration: Calibration | None) -> list[GroupEffect]:
@@ -187,7 +201,7 @@ def gains_of(today: Schedule, changed: Schedule, both: Pairs, most: int = 5) -> 
     mine, theirs = both
     jobs = today.workload
     user = jobs.columns.get("user")
-    found = metrics.gains(
+    gains = metrics.gains(
         before=today.wait[mine],
         after=changed.wait[theirs],
         procs=jobs.procs[mine],
@@ -196,26 +210,28 @@ def gains_of(today: Schedule, changed: Schedule, both: Pairs, most: int = 5) -> 
         user=None if user is None else user[mine],
         most=most,
     )
-    return found.with_names(partial(jobs.origin.name_of, "user")) if "user" in jobs.origin.names else found
+    return gains.with_names(partial(jobs.origin.name_of, "user")) if "user" in jobs.origin.names else gains
 
 
-def doubts(found: Difference, calibration: Calibration | None) -> list[str]:
+def doubts(difference: Difference, calibration: Calibration | None) -> list[str]:
     """Why a difference in mean wait may say nothing."""
     why = []
-    if found.copies and not found.clear:
-        why.append(f"it may be chance: in shaken copies of the log it scatters by ±{human_time(found.scatter)} ({SHOWN_LEVEL})")
-    if found.others and not (found.other_low > 0 or found.other_high < 0):
-        why.append(f"not every log of its weeks shows it: from {signed(found.other_low)} to {signed(found.other_high)} in {found.others}")
-    if np.isfinite(found.low) and not found.not_0_over_weeks:
-        share = f"; {100 * found.agree:.0f} % of the weeks have its sign" if np.isfinite(found.agree) else ""
-        why.append(f"the mean over such weeks may be 0: from {signed(found.low)} to {signed(found.high)} ({SHOWN_LEVEL}){share}")
-    elif "queue" in found.withheld:
-        why.append(f"what it is over such weeks is not known: {found.withheld}")
+    if difference.copies and not difference.clear:
+        why.append(f"it may be chance: in shaken copies of the log it scatters by ±{human_time(difference.scatter)} ({SHOWN_LEVEL})")
+    if difference.others and not (difference.other_low > 0 or difference.other_high < 0):
+        ends = f"from {signed(difference.other_low)} to {signed(difference.other_high)}"
+        why.append(f"not every log of its weeks shows it: {ends} in {difference.others}")
+    if np.isfinite(difference.low) and not difference.not_0_over_weeks:
+        share = f"; {100 * difference.agree:.0f} % of the weeks have its sign" if np.isfinite(difference.agree) else ""
+        ends = f"from {signed(difference.low)} to {signed(difference.high)}"
+        why.append(f"the mean over such weeks may be 0: {ends} ({SHOWN_LEVEL}){share}")
+    elif "queue" in difference.withheld:
+        why.append(f"what it is over such weeks is not known: {difference.withheld}")
     if calibration is None:
         why.append("nothing is known of how far the simulation resembles the machine")
     elif calibration.overall.doubt:
         why.append(f"the simulation does not resemble the machine: {calibration.overall.doubt}")
-    elif not calibration.trusts(ALL, ALL, found.difference):
+    elif not calibration.trusts(ALL, ALL, difference.difference):
         why.append(f"below {human_time(calibration.overall.threshold)}, up to which the simulation may be off")
     return why
 

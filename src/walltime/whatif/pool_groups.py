@@ -9,11 +9,13 @@ import numpy as np
 from walltime import metrics
 from walltime.machine import Machine
 
+__all__ = ["PoolGroup", "pool_groups"]
+
 Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
-class Island:
+class PoolGroup:
     """Pools that partitions share, directly or by way of others, and what the recorded schedule used of them together.
 
     `times, busy`: int64, a step function of busy processors; `jobs`: int64, the places of its jobs with a recorded start.
@@ -50,7 +52,7 @@ class Island:
         return self.procs - _highest(levels, first + 1, np.maximum(last, first) + 1)
 
 
-def islands(machine: Machine, partition: Array, procs: Array, start: Array, end: Array) -> list[Island]:
+def pool_groups(machine: Machine, partition: Array, procs: Array, start: Array, end: Array) -> list[PoolGroup]:
     """The machine's pools in groups that no partition crosses, with the recorded schedule of each.
 
     `partition`: each job's, `procs`: processors, `start, end`: recorded, s, -1 where unknown; int64, shape (jobs,). Which pools a job of
@@ -61,14 +63,14 @@ def islands(machine: Machine, partition: Array, procs: Array, start: Array, end:
         together = set().union(*(group[name] for name in one.pools))
         for name in together:
             group[name] = together
-    found: list[Island] = []
+    groups: list[PoolGroup] = []
     for names in dict.fromkeys(tuple(pool.name for pool in machine.pools if pool.name in members) for members in group.values()):
         mine = np.array([one.pools[0] in names for one in machine.partitions])[partition]
         jobs = np.flatnonzero(mine & (start >= 0))
         times, busy = metrics.busy_processors(start[jobs], end[jobs], procs[jobs])
         size = sum(pool.nodes * pool.procs for pool in machine.pools if pool.name in names)
-        found.append(Island(names, size, jobs, times, busy))
-    return found
+        groups.append(PoolGroup(names, size, jobs, times, busy))
+    return groups
 
 
 def _highest(levels: Array, first: Array, last: Array) -> Array:
@@ -78,8 +80,8 @@ def _highest(levels: Array, first: Array, last: Array) -> Array:
         half = 2 ** (len(table) - 1)
         table.append(np.maximum(table[-1][:-half], table[-1][half:]))
     power = np.log2(last - first + 1).astype(np.int64)
-    found = np.zeros(len(first), np.int64)
+    highest = np.zeros(len(first), np.int64)
     for k, own in enumerate(table):
         mine = power == k
-        found[mine] = np.maximum(own[first[mine]], own[last[mine] + 1 - 2**k])
-    return found
+        highest[mine] = np.maximum(own[first[mine]], own[last[mine] + 1 - 2**k])
+    return highest

@@ -25,6 +25,8 @@ from walltime.wording import harmless
 from walltime.workload import Workload
 from walltime.workload.resampling import resample_weeks, with_sessions
 
+__all__ = ["TODAY", "SettingSchedules", "settings_of", "simulate_all"]
+
 Array = np.ndarray
 Named = tuple[str, Setting, list[str]]
 """The label of a setting, the setting, and what became of what."""
@@ -37,7 +39,7 @@ LONGEST = 500
 
 
 @dataclass(frozen=True, eq=False)
-class Simulated:
+class SettingSchedules:
     """The schedules of all settings, which of today's jobs are measured (bool), and how measures differ from today's in each copy.
 
     `copies`: for each shaken copy of the log, and each setting but today's, the differences by measure; `resampled`: the same for logs of
@@ -60,7 +62,7 @@ def simulate_all(
     replications: int,
     trim: str,
     progress: Callable[[int], None] | None,
-) -> Simulated:
+) -> SettingSchedules:
     """Simulate every setting, on all cores; `progress` is called with the number of simulations done."""
 
     def single(k: int, check: Check) -> Schedule:
@@ -93,12 +95,12 @@ def simulate_all(
             progress(len(settings) * (1 + before + done))
 
     if not replications:
-        return Simulated(schedules, measured, [])
+        return SettingSchedules(schedules, measured, [])
     copies = in_threads(lambda: copy, replications, None, partial(report, 0))
     enough = int(weeks_of(workload.submit).max(initial=0)) + 1 >= FEWEST_WEEKS
     resampled = in_threads(lambda: other_weeks, replications, None, partial(report, replications)) if enough else []
     report(replications, replications)
-    return Simulated(schedules, measured, copies, resampled, feedback)
+    return SettingSchedules(schedules, measured, copies, resampled, feedback)
 
 
 def _with_sessions(workload: Workload) -> tuple[Workload, str]:
@@ -118,19 +120,19 @@ def settings_of(machine: Machine, changes: Sequence[Change], policy: str | Polic
     twice = next((text for text in texts if texts.count(text) > 1), None)
     if twice is not None:
         raise PolicyError(f"the change {shown(twice)} is given twice")
-    found: list[Named] = [(TODAY, today, [])]
+    settings: list[Named] = [(TODAY, today, [])]
     for change in changes:
         setting, became = change.apply(today)
-        found.append((harmless(change.text, LONGEST), setting, [harmless(line, LONGEST) for line in became]))
+        settings.append((harmless(change.text, LONGEST), setting, [harmless(line, LONGEST) for line in became]))
     if len(changes) > 1:
         setting, became = today, []
         for change in changes:
             setting, more = _explained(TOGETHER, partial(change.apply, setting))
             became += [harmless(line, LONGEST) for line in more]
-        found.append((TOGETHER, setting, became))
-    for label, setting, _ in found:
+        settings.append((TOGETHER, setting, became))
+    for label, setting, _ in settings:
         _explained(label, setting.scheduler)
-    return found
+    return settings
 
 
 def _run(

@@ -12,7 +12,9 @@ from walltime.machine import Placement
 from walltime.metrics.averages import Averages
 from walltime.policy import Kind
 from walltime.schedule.schedule import Schedule
-from walltime.whatif.pool_groups import Island
+from walltime.whatif.pool_groups import PoolGroup
+
+__all__ = ["Evidence", "WaitCause", "find_evidence"]
 
 Array = np.ndarray
 
@@ -60,7 +62,7 @@ class Evidence:
     backfilled_simulated: float | None = None
 
 
-def find_evidence(schedule: Schedule, placement: Placement, recorded: Array, found: Sequence[Island], mask: Array) -> Evidence:
+def find_evidence(schedule: Schedule, placement: Placement, recorded: Array, groups: Sequence[PoolGroup], mask: Array) -> Evidence:
     """What the log of this schedule says; `recorded`: waits, int64 s, -1 unknown; `mask`: bool, the measured jobs of known waits."""
     workload = schedule.workload
     start = np.where(recorded >= 0, workload.submit + recorded, -1)
@@ -73,9 +75,9 @@ def find_evidence(schedule: Schedule, placement: Placement, recorded: Array, fou
 
     rows = [row(f"waited last for {what}", chosen) for what, chosen in _by_reason(schedule)]
     free = np.zeros(len(workload), bool)
-    for island in found:
-        long = island.jobs[recorded[island.jobs] > AT_ONCE]
-        free[long] = island.least_free(workload.submit[long], start[long]) >= workload.procs[long]
+    for group in groups:
+        long = group.jobs[recorded[group.jobs] > AT_ONCE]
+        free[long] = group.least_free(workload.submit[long], start[long]) >= workload.procs[long]
     rows.append(row(f"waited over {AT_ONCE} s while enough processors were free all that time, perhaps reserved for others", free))
     rows.append(row("… and start at once in the simulation, so something else held them", free & (schedule.wait <= AT_ONCE)))
     for column, what in (("depends_on", "name a job that they depend on"), ("reservation", "ran in a reservation")):
@@ -85,7 +87,7 @@ def find_evidence(schedule: Schedule, placement: Placement, recorded: Array, fou
     held = workload.columns.get("held")
     if held is not None:
         rows.append(row("could not start at first (held, dependency, begin time); that time is not in either wait", held > 0))
-    hints = _hints(schedule, placement, start, found)
+    hints = _hints(schedule, placement, start, groups)
     labels = workload.columns.get("sched_backfill")
     known = mask & (labels >= 0) if labels is not None else np.zeros(len(workload), bool)
     if labels is None or not known.any():
@@ -106,23 +108,23 @@ def _by_reason(schedule: Schedule) -> list[tuple[str, Array]]:
     return [(what, np.isin(numbers, members)) for what, members in said.items() if what != CAPACITY]
 
 
-def _hints(schedule: Schedule, placement: Placement, start: Array, found: Sequence[Island]) -> list[str]:
+def _hints(schedule: Schedule, placement: Placement, start: Array, groups: Sequence[PoolGroup]) -> list[str]:
     """What the recorded schedule says of the machine's file."""
     hints = []
-    for island in found:
-        if not len(island.jobs):
+    for group in groups:
+        if not len(group.jobs):
             continue
-        where = f"the pool {island.pools[0]}" if len(island.pools) == 1 else f"the pools {', '.join(island.pools)}"
-        over = island.started_overfull(start)
+        where = f"the pool {group.pools[0]}" if len(group.pools) == 1 else f"the pools {', '.join(group.pools)}"
+        over = group.started_overfull(start)
         if len(over):
             hints.append(
-                f"{len(over):,} jobs are recorded to have started on {where} when that made more than its {island.procs:,} processors busy "
-                f"(up to {island.most:,}, {100 * island.overfull_share():.1f} % of the time): "
-                + (SHORT if island.overfull_share() < RARE else LITTLE)
+                f"{len(over):,} jobs are recorded to have started on {where} when that made more than its {group.procs:,} processors busy "
+                f"(up to {group.most:,}, {100 * group.overfull_share():.1f} % of the time): "
+                + (SHORT if group.overfull_share() < RARE else LITTLE)
             )
-        elif island.most < 0.9 * island.procs:
+        elif group.most < 0.9 * group.procs:
             hints.append(
-                f"Of the {island.procs:,} processors of {where} never more than {island.most:,} were busy at once: the machine's file may "
+                f"Of the {group.procs:,} processors of {where} never more than {group.most:,} were busy at once: the machine's file may "
                 "have too much there, or its jobs wait for something else."
             )
     unknown = int((start < 0).sum())

@@ -9,6 +9,8 @@ from walltime.machine import Machine, place
 from walltime.schedule.groups import recorded_wait
 from walltime.workload import MISSING, Workload
 
+__all__ = ["carried_over", "stretch"]
+
 Array = np.ndarray
 
 RUNNING = "running_since"

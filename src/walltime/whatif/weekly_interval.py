@@ -14,6 +14,19 @@ from walltime.metrics.intervals import LEVEL, SHOWN_LEVEL
 from walltime.metrics.series import BLOCKS, widening
 from walltime.schedule.schedule import Schedule
 
+__all__ = [
+    "FEWEST_WEEKS",
+    "WEEK",
+    "LogWeeks",
+    "largest_of_parts",
+    "over_weeks",
+    "parts_of",
+    "queued_share",
+    "share_that_agrees",
+    "weeks_of",
+    "why_no_interval",
+]
+
 Array = np.ndarray
 
 WEEK = 7 * 86_400
@@ -79,8 +92,8 @@ def over_weeks(values: Array, weeks: Array, parts: Array, queued: float = 0.0) -
     Source: Student's t of the ratio of sums over parts (Cochran, Sampling Techniques, 3rd ed., 1977, section 6.4). That the parts are few
     and long, and one side is longer, is ours; how often it holds is measured by `validation/coverage_weeks.py`.
 
-    >>> found = over_weeks(np.array([1.0, 3.0, 1.0, 3.0, 2.0]), np.arange(0, 20, 4), np.arange(5))
-    >>> found.mean, round(found.low, 2), round(found.high, 2), found.what
+    >>> interval = over_weeks(np.array([1.0, 3.0, 1.0, 3.0, 2.0]), np.arange(0, 20, 4), np.arange(5))
+    >>> interval.mean, round(interval.low, 2), round(interval.high, 2), interval.what
     (2.0, 0.93, 3.07, '90 % interval of the mean over such weeks, from 5 parts of the log')
     """
     count = np.bincount(parts, minlength=BLOCKS)

@@ -27,6 +27,8 @@ from walltime.wording import harmless, human_time
 from walltime.workload import Workload, check_workload
 from walltime.workload.draws import seed_fault
 
+__all__ = ["REPLICATIONS", "WhatIf", "runs", "what_if"]
+
 Array = np.ndarray
 
 REPLICATIONS = 5
@@ -65,11 +67,8 @@ class WhatIf:
             row: dict[str, Any] = {"change": effect.label, "jobs": effect.jobs}
             row |= {name: effect.differences[name].changed for name in MEASURES} | {"utilization": effect.utilization} | _costs(effect.cost)
             for name in MEASURES:
-                found = effect.differences[name]
-                row |= {f"{name}_difference": found.difference, f"{name}_scatter": found.scatter}
-                row |= (
-                    {f"{name}_low": found.low, f"{name}_high": found.high, f"{name}_agree": found.agree} if name.startswith("mean") else {}
-                )
+                known = ("difference", "scatter", *(("low", "high", "agree") if name.startswith("mean") else ()))
+                row |= {f"{name}_{one}": getattr(effect.differences[name], one) for one in known}
             rows.append(row | {"doubts": "; ".join(effect.doubts)})
         return [{name: plain(value) for name, value in row.items()} for row in rows]
 
@@ -90,11 +89,54 @@ class WhatIf:
     @property
     def caveats(self) -> list[str]:
         """What a reader should know besides the general caveats of simulations, in sentences."""
-        return _caveats(self)
+        said = []
+        if self.calibration is None:
+            said.append("The log records no waits, so nothing is known of how far the simulation resembles the machine.")
+        else:
+            said += self.calibration.verdict[1:]
+        said += self.not_modelled
+        nothing = [effect.label for effect in self.effects if effect.nothing]
+        if nothing:
+            said.append(f"No job starts earlier or later with {', '.join(nothing)}: it does not bear on these jobs, or not on this policy.")
+        lost = [effect for effect in self.effects if effect.cost.lost_jobs]
+        if lost:
+            told = "; ".join(f"{effect.cost.lost_jobs:,} with {effect.label} ({_rules(effect.cost)})" for effect in lost)
+            said.append(
+                f"Jobs no longer fit and are left out: {told}. The waits are compared over the others, which have the machine to "
+                "themselves."
+            )
+        cut = [effect for effect in self.effects if effect.cost.cut_jobs]
+        if cut:
+            told = ", ".join(f"{effect.cost.cut_jobs:,} with {effect.label}" for effect in cut)
+            said.append(
+                f"Jobs are killed earlier than today: {told}. Their users would split or shorten them; here the rest of their work is "
+                "simply gone, which makes the waits of the others shorter than they would be."
+            )
+        said.append(
+            "In today's log users submit as they did: shorter waits bring no more work, and longer ones keep nobody away. In logs of its "
+            "weeks "
+            + (
+                f"they do so, too: {self.feedback}."
+                if self.feedback
+                else "a job that followed another one of its user within 20 min waits for its end."
+            )
+        )
+        if self.replications < 2:
+            said.append("How far the differences scatter when the log is shaken is not known: that takes 2 replications or more.")
+        return said
 
     def answer(self) -> str:
         """The result in a few sentences."""
-        return _answer(self)
+        shown = self.effects if len(self.effects) <= MOST_TOLD else [*_largest(self.effects[:-1]), self.effects[-1]]
+        said = []
+        for effect in shown:
+            one = effect.differences["mean_wait"]
+            said.append(f"{human_time(one.changed)} with {effect.label} ({'no change' if effect.nothing else signed(one.difference)})")
+        told = said[0] if len(said) == 1 else f"{', '.join(said[:-1])}, and {said[-1]}"
+        log = self.today.workload.origin.name
+        return (
+            f"Today's mean wait on {log} is {human_time(self.measures['mean_wait'])} in the simulation; it comes to {told}. {_trust(shown)}"
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, ready for JSON."""
@@ -104,7 +146,7 @@ class WhatIf:
                 "became": list(effect.became),
                 "policy": effect.schedule.label,
                 "jobs": effect.jobs,
-                "measures": {name: found.as_dict() for name, found in effect.differences.items()},
+                "measures": {name: content.as_dict() for name, content in effect.differences.items()},
                 "utilization": effect.utilization,
                 "groups": [row.as_dict() for row in effect.groups],
                 "gains": effect.gains.as_dict(),
@@ -114,7 +156,7 @@ class WhatIf:
             for effect in self.effects
         ]
         origin = self.today.workload.origin
-        found = {
+        content = {
             "log": origin.name,
             "sha256": origin.sha256,
             "machine": harmless(self.machine.name),
@@ -135,7 +177,7 @@ class WhatIf:
             "caveats": self.caveats,
             "version": version(),
         }
-        value: dict[str, Any] = plain(found)
+        value: dict[str, Any] = plain(content)
         return value
 
 
@@ -173,14 +215,14 @@ def what_if(
         calibration.check(workload, machine, settings[0][1].scheduler().label)
 
     with without_warnings():
-        found = simulate_all(settings, workload, overrun=overrun, seed=seed, replications=replications, trim=trim, progress=progress)
-    today, measured = found.schedules[0], found.measured
+        simulated = simulate_all(settings, workload, overrun=overrun, seed=seed, replications=replications, trim=trim, progress=progress)
+    today, measured = simulated.schedules[0], simulated.measured
     if calibration is None and recorded_wait(workload) is not None:
         calibration = calibrate(workload, machine, policy, trim=trim, overrun=overrun, schedule=today)
     effects = []
     for k, (label, setting, became) in enumerate(settings[1:]):
-        own, others = ([copy[k] for copy in copies] for copies in (found.copies, found.resampled))
-        effects.append(_effect(label, setting, became, today, found.schedules[k + 1], measured, own, others, calibration))
+        own, others = ([copy[k] for copy in copies] for copies in (simulated.copies, simulated.resampled))
+        effects.append(_effect(label, setting, became, today, simulated.schedules[k + 1], measured, own, others, calibration))
     everyone = np.arange(len(today))
     return WhatIf(
         machine=machine,
@@ -195,7 +237,7 @@ def what_if(
         calibration=calibration,
         replications=replications,
         trim=trim,
-        feedback=found.feedback,
+        feedback=simulated.feedback,
     )
 
 
@@ -230,19 +272,19 @@ def _effect(
     both = pairs(today, changed, measured)
     if not len(both[0]):
         raise PolicyError(f"under the change {shown(label)} none of the measured jobs is left")
-    found = differences(today, changed, both, shaken, resampled)
+    by_measure = differences(today, changed, both, shaken, resampled)
     return Effect(
         label=label,
         setting=setting,
         became=became,
         schedule=changed,
         jobs=len(both[0]),
-        differences=found,
+        differences=by_measure,
         utilization=_utilization(changed),
         groups=group_effects(today, changed, both, calibration),
         gains=gains_of(today, changed, both),
         cost=cost(today, changed, pairs(today, changed, np.ones(len(today), bool))),
-        doubts=doubts(found["mean_wait"], calibration),
+        doubts=doubts(by_measure["mean_wait"], calibration),
     )
 
 
@@ -254,21 +296,10 @@ def _utilization(schedule: Schedule) -> float:
     )
 
 
-def _costs(found: Cost) -> dict[str, Any]:
-    return {f"node_hours_{name}": getattr(found, name) for name in ("capacity", "used", "idle")} | {
-        name: getattr(found, name) for name in ("nodes", "cut_jobs", "cut_hours", "lost_jobs", "lost_hours")
+def _costs(cost: Cost) -> dict[str, Any]:
+    return {f"node_hours_{name}": getattr(cost, name) for name in ("capacity", "used", "idle")} | {
+        name: getattr(cost, name) for name in ("nodes", "cut_jobs", "cut_hours", "lost_jobs", "lost_hours")
     }
-
-
-def _answer(found: WhatIf) -> str:
-    shown = found.effects if len(found.effects) <= MOST_TOLD else [*_largest(found.effects[:-1]), found.effects[-1]]
-    said = []
-    for effect in shown:
-        one = effect.differences["mean_wait"]
-        said.append(f"{human_time(one.changed)} with {effect.label} ({'no change' if effect.nothing else signed(one.difference)})")
-    told = said[0] if len(said) == 1 else f"{', '.join(said[:-1])}, and {said[-1]}"
-    log = found.today.workload.origin.name
-    return f"Today's mean wait on {log} is {human_time(found.measures['mean_wait'])} in the simulation; it comes to {told}. {_trust(shown)}"
 
 
 def _largest(effects: Sequence[Effect]) -> list[Effect]:
@@ -295,42 +326,5 @@ def _trust(effects: Sequence[Effect]) -> str:
     return f"Nothing that could be checked speaks against {names}; do not trust the others yet."
 
 
-def _caveats(found: WhatIf) -> list[str]:
-    said = []
-    if found.calibration is None:
-        said.append("The log records no waits, so nothing is known of how far the simulation resembles the machine.")
-    else:
-        said += found.calibration.verdict[1:]
-    said += found.not_modelled
-    nothing = [effect.label for effect in found.effects if effect.nothing]
-    if nothing:
-        said.append(f"No job starts earlier or later with {', '.join(nothing)}: it does not bear on these jobs, or not on this policy.")
-    lost = [effect for effect in found.effects if effect.cost.lost_jobs]
-    if lost:
-        told = "; ".join(f"{effect.cost.lost_jobs:,} with {effect.label} ({_rules(effect.cost)})" for effect in lost)
-        said.append(
-            f"Jobs no longer fit and are left out: {told}. The waits are compared over the others, which have the machine to themselves."
-        )
-    cut = [effect for effect in found.effects if effect.cost.cut_jobs]
-    if cut:
-        told = ", ".join(f"{effect.cost.cut_jobs:,} with {effect.label}" for effect in cut)
-        said.append(
-            f"Jobs are killed earlier than today: {told}. Their users would split or shorten them; here the rest of their work is simply "
-            "gone, which makes the waits of the others shorter than they would be."
-        )
-    said.append(
-        "In today's log users submit as they did: shorter waits bring no more work, and longer ones keep nobody away. In logs of its "
-        "weeks "
-        + (
-            f"they do so, too: {found.feedback}."
-            if found.feedback
-            else "a job that followed another one of its user within 20 min waits for its end."
-        )
-    )
-    if found.replications < 2:
-        said.append("How far the differences scatter when the log is shaken is not known: that takes 2 replications or more.")
-    return said
-
-
-def _rules(found: Cost) -> str:
-    return ", ".join(f"{count:,} {rule}" for rule, count in found.rules.items())
+def _rules(cost: Cost) -> str:
+    return ", ".join(f"{count:,} {rule}" for rule, count in cost.rules.items())

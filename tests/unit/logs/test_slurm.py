@@ -215,7 +215,7 @@ def test_bad_value__is_one_line_that_names_it(written, field, value, why):
     ("text", "why"),
     [
         ("JobID|Start|State\n7|x|COMPLETED\n", ":1: the columns do not suffice for a job log, which needs JobIDRaw (or JobID), Submit"),
-        (HEADING, "there is no job in it that has ended (no records)"),
+        (HEADING, "there are no job records in it"),
         (f"{HEADING}\n{ROWS[10]}\n", "there is no job in it that has ended (1 still_pending)"),
         (
             "JobID  JobName  State \n------ -------- ------\n7 a COMPLETED\n",

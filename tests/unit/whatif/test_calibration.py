@@ -13,7 +13,7 @@ from tests.sites import MACHINE, ONE_POOL, jobs_of, recorded_as
 from walltime.errors import LogError, PolicyError, WorkloadError
 from walltime.machine import Machine, Partition, Pool
 from walltime.whatif import calibrate, machine_digest, read_calibration, stretch
-from walltime.whatif.pool_groups import islands
+from walltime.whatif.pool_groups import pool_groups
 
 
 @pytest.fixture(scope="module")
@@ -173,7 +173,7 @@ def test_least_free__is_that_of_every_second(data):
     start, length, procs = (np.array(data.draw(draw)) for _ in range(3))
     procs, length = procs % 4 + 1, length % 9
     machine = Machine((Pool("a", 10, 1),), (Partition("m", ("a",)),))
-    (island,) = islands(machine, np.zeros(count, np.int64), procs, start, start + length)
+    (island,) = pool_groups(machine, np.zeros(count, np.int64), procs, start, start + length)
     begin = np.array(data.draw(draw))
     end = begin + np.array(data.draw(draw)) + 1
     busy = np.array([procs[(start <= t) & (t < start + length)].sum() for t in range(100)])
@@ -185,7 +185,7 @@ def test_islands__are_what_no_partition_crosses():
     pools = tuple(Pool(name, 1, 4) for name in "abcd")
     machine = Machine(pools, (Partition("x", ("a", "b")), Partition("y", ("b", "c")), Partition("z", ("d",))))
     one = np.array([0, 1, 2])
-    found = islands(machine, one, one + 1, one * 0, one * 0 + 5)
+    found = pool_groups(machine, one, one + 1, one * 0, one * 0 + 5)
     assert [(island.pools, island.procs, island.jobs.tolist()) for island in found] == [(("a", "b", "c"), 12, [0, 1]), (("d",), 4, [2])]
 
 
