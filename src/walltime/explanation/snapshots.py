@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from walltime.auditor.known import known_to
+from walltime.auditor.scores import known_to
 from walltime.engine.reference.number import Reference
 from walltime.errors import EngineError
 from walltime.policy import FCFS, Policy

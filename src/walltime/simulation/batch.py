@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from walltime import metrics
-from walltime.auditor.known import known_to
+from walltime.auditor.scores import known_to
 from walltime.errors import PolicyError, shown
 from walltime.estimates import EstimateModel, FModel, effective
 from walltime.estimates.fmodel import STREAM_F

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from walltime.auditor.known import known_to
+from walltime.auditor.scores import known_to
 from walltime.engine.kernel.prediction_memory import Prediction as LoweredPrediction
 from walltime.engine.reference.number import Reference
 from walltime.errors import PolicyError

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from walltime.auditor.known import known_to
+from walltime.auditor.scores import known_to
 from walltime.engine.reference.pools import ClusterReference, Shortage
 from walltime.errors import PolicyError
 from walltime.estimates import effective_times

@@ -12,6 +12,8 @@ from walltime.errors import EngineError, PolicyError, WorkloadError
 from walltime.policy import Backfilling, Conservative, Easy, Hybrid, NoBackfilling, Policy, Wfp
 from walltime.policy.log_view import LogView
 
+__all__ = ["ClusterReference", "Place", "Shortage"]
+
 Amount = tuple[int, int]
 """Processors, and the second resource."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from walltime.auditor.known import known_to
+from walltime.auditor.scores import known_to
 from walltime.errors import EngineError, WorkloadError
 from walltime.machine.placing import NEVER
 from walltime.policy import Slurm
