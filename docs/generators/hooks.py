@@ -32,7 +32,7 @@ import walltime as wt
 from walltime.auditor import CHECKS
 from walltime.auditor.machine_promises import NOT_DECIDED, WORDS
 from walltime.auditor.machine_promises import PROMISES as MACHINE_PROMISES
-from walltime.auditor.rules import ALWAYS
+from walltime.auditor.report import ALWAYS
 from walltime.campaign import DIMENSIONS, Line, compare_cells, replication_cells
 from walltime.cli.schema import FILES, toml_file
 from walltime.errors import WalltimeError

@@ -24,7 +24,7 @@ from tests.strategies import (
     shrunk,
     workloads,
 )
-from walltime.auditor.known import known_to
+from walltime.auditor.scores import known_to
 from walltime.engine.problem import Problem
 from walltime.engine.reference.number import Reference
 

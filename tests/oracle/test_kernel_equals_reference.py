@@ -24,7 +24,7 @@ from tests.strategies import (
     workloads,
 )
 from tests.traces import trace_path
-from walltime.auditor.known import known_to
+from walltime.auditor.scores import known_to
 from walltime.engine.interface.number import NumberEngine
 from walltime.engine.problem import Problem
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import walltime as wt
 from tests.strategies import COINCIDENT, OVERRUN, PERFECT, UPPER_BOUNDS, crowded, examples, orders, policies, real_and_believed, workloads
-from walltime.auditor.known import known_to
+from walltime.auditor.scores import known_to
 from walltime.engine.interface.number import NumberEngine
 from walltime.engine.problem import Problem
 

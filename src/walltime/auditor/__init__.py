@@ -1,7 +1,6 @@
 """The auditor: checks a schedule from any simulator against its log and what its policy promises. It uses no engine."""
 
 from walltime.auditor.audit import audit
-from walltime.auditor.report import AuditReport, Violation
-from walltime.auditor.rules import CHECKS
+from walltime.auditor.report import CHECKS, AuditReport, Violation
 
 __all__ = ["CHECKS", "AuditReport", "Violation", "audit"]

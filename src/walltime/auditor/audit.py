@@ -12,15 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from walltime.auditor.report import AuditReport, Violation
+from walltime.auditor.report import ALWAYS, OF_POLICIES, AuditReport, Violation
 from walltime.auditor.rows import Rows
-from walltime.auditor.rules import ALWAYS, OF_POLICIES
 from walltime.errors import PolicyError
 from walltime.estimates import effective_times
 from walltime.machine import Placement
 from walltime.policy import PAPERS, Dialect, Policy
 from walltime.predictors import Prediction
 from walltime.workload import Workload, check_workload
+
+__all__ = ["audit"]
 
 Array = np.ndarray
 

@@ -11,17 +11,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from walltime.auditor.known import known_to
 from walltime.auditor.lowering import lowered, orders_of
 from walltime.auditor.passes import state as s
 from walltime.auditor.passes.events import RUNS
 from walltime.auditor.report import Violation
+from walltime.auditor.scores import known_to
 from walltime.engine.compiler.cache import is_kept
 from walltime.engine.compiler.compilation import Compilation, tell
 from walltime.engine.compiler.folder import cache_folder
 from walltime.policy import FCFS, Dialect, Kind, MultiQueue, Order, Policy, Wfp
 from walltime.predictors import History, LogHistory, Prediction
 from walltime.workload import Workload
+
+__all__ = ["STEPS", "Recorded", "decisions_along"]
 
 Array = np.ndarray
 COMPILED = {"heads": (40, 6.0), "plans": (55, 9.0), "combinations": (45, 7.0)}

@@ -28,6 +28,8 @@ from walltime.policy.base import Heading
 from walltime.policy.orders import ScoredOrder
 from walltime.predictors import Prediction
 
+__all__ = ["COINCIDENT", "OTHER", "changes", "lowered", "orders_of"]
+
 COINCIDENT = {"batch": s.BATCH, "sequential": s.SEQUENTIAL, "arrivals-first": s.ARRIVALS_FIRST, "one-by-one": s.ONE_BY_ONE}
 COMPRESSION = {"once": 0, "fixpoint": 1, "always": 2}
 EXTRA = {"all": s.ALL, "literal": s.LITERAL, "none": s.NONE}

@@ -11,6 +11,8 @@ from walltime.machine import Placement
 from walltime.machine.placing import NEVER
 from walltime.workload import Workload
 
+__all__ = ["Broken", "broken_on_nodes"]
+
 Array = np.ndarray
 Broken = tuple[str, str, int, int]
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from walltime.auditor.pool_passes import NEVER, POOL_JOB, POOL_STATE, Lines, Plan, Site, decide_afresh, decide_kept
 from walltime.auditor.scores import Scores
-from walltime.auditor.walk import Walk
+from walltime.auditor.walk import Difference, Walk
 from walltime.estimates import effective_times
 from walltime.machine import Placement
 from walltime.machine.placing import NEVER as NO_TIME
@@ -23,9 +23,9 @@ from walltime.predictors import Prediction
 from walltime.predictors.history import History, LogHistory
 from walltime.workload import Workload
 
+__all__ = ["differences", "keeps_reservations"]
+
 Array = np.ndarray
-Difference = tuple[str, str, int, int]
-"""The rule that is broken, a message, the job's index and the time, s."""
 
 
 def keeps_reservations(policy: Policy) -> bool:
@@ -81,10 +81,10 @@ class _Run(Walk):
         if prediction is not None:
             make = LogHistory if prediction.history == "log" else History
             self.history = make(prediction.predictor, workload, workload.requested, np.minimum(workload.requested, believed), runtime)
-        self.is_waiting: set[int] = set()
         self.is_running: set[int] = set()
         self.running: list[tuple[int, int, int]] = []  # by expected end
         self.expiries: list[tuple[int, int]] = []
+        self.has_begun = False  # the jobs that run at first have been predicted
         self._out: set[tuple[int, ...]] = set()
         self._orders()
         self._memory(pools)
@@ -114,10 +114,8 @@ class _Run(Walk):
         of_partitions = np.array([one + [-1] * (width - len(one)) for one in places], np.int64)
         free = np.array([(pool.nodes * pool.procs, pool.nodes * pool.second) for pool in machine.pools], np.int64)
         outages = np.array(placement.outages, np.int64).reshape(-1, 6)
-        most = np.minimum(np.array(placement.limits, np.int64).reshape(-1, 3), NEVER)
-        first = np.concatenate([[0], np.cumsum([len(own) for own in placement.limits_of])]).astype(np.int64)
-        limits = np.array([one for own in placement.limits_of for one in own], np.int64)
-        self.site = Site(of_partitions, free, outages, most, np.zeros_like(most), first, limits, np.zeros((pools, 3), np.int64))
+        limits = (self.most, self.used, self.first_limit, self.limits)
+        self.site = Site(of_partitions, free, outages, *limits, np.zeros((pools, 3), np.int64))
         steps = 3 * count + 2 * len(outages) + 8
         self.plan = Plan(np.zeros(steps, np.int64), np.zeros((steps, pools, 2), np.int64), np.zeros((pools, 2), np.int64))
         self.lines = Lines(*(np.zeros(count, np.int64) for _ in range(4)))
@@ -130,41 +128,12 @@ class _Run(Walk):
 
     # ------------------------------------------------------------------ from event to event
 
-    def run(self) -> Iterator[Difference]:
-        """Go along the schedule."""
-        yield from self._begin()
-        self.announce()
-        begun = False
-        while True:
-            moment = self._next_event(begun)
-            record = self.next_recorded()
-            if record is not None and (moment is None or record < moment):
-                self.now = max(self.now, record) if begun else record
-                job = self.by_start[self.next_start]
-                if self.settled != record and job not in self.late:
-                    yield self._too_early(job)
-                self._adopt(record)
-                continue
-            if moment is None:
-                return
-            self.now = max(self.now, moment) if begun else moment
-            yield from self._instant(not begun)
-            begun = True
+    def _begin_job(self, job: int) -> Iterator[Difference]:
+        self._place_by_hand(job)
+        yield from self._check_given(job)
+        self._put_to_work(job)
 
-    def _begin(self) -> Iterator[Difference]:
-        """The jobs that run at first."""
-        since = self.placement.since
-        at_first = sorted(np.flatnonzero(since < NO_TIME).tolist(), key=lambda job: (int(since[job]), job))
-        for job in at_first:
-            if self.start[job] != since[job]:
-                message = f"job {self.w.job_id[job]} runs since {since[job]}, the schedule starts it at {self.start[job]}"
-                yield "out_of_turn", message, job, self.start[job]
-                self.start[job], self.end[job] = int(since[job]), int(since[job]) + self.end[job] - self.start[job]
-            self._place_by_hand(job)
-            yield from self._check_given(job)
-            self._put_to_work(job)
-
-    def _next_event(self, begun: bool) -> int | None:
+    def _next_event(self) -> int | None:
         times = []
         if self.ends:
             times.append(self.ends[0][0])
@@ -179,30 +148,28 @@ class _Run(Walk):
         if self.kept and self.waiting and self.state.due < NEVER:
             times.append(int(self.state.due))
         if times or self.waiting:
-            while begun and self.changes and self.changes[0] <= self.now:
+            while self.begun and self.changes and self.changes[0] <= self.now:
                 self.changes.pop(0)
             if self.changes:
                 times.append(self.changes[0])
         return min(times) if times else None
 
-    def _instant(self, first: bool) -> Iterator[Difference]:
+    def _instant(self) -> Iterator[Difference]:
         """What ends, changes and comes now, and then the policy's passes."""
         now = self.now
-        if first and self.history is not None:
+        if not self.has_begun and self.history is not None:
             for job in sorted(job for _, _, job in self.ends):
                 self._predict(job)
                 self.history.started(job, self.submit[job], max(self.start[job], 0))
             self._sort_running()
+        self.has_begun = True
         while self.ends and self.ends[0][0] <= now:
             self._end_job(heappop(self.ends)[2])
         self._correct_expired()
         self._change_capacity()
-        came = []
-        while self.arrivals and self.arrivals[0][0] <= now:
-            came.append(heappop(self.arrivals)[1])
-        for job in sorted(came):
-            if job in self.coming:
-                self._arrive(job)
+        for job in self._arrivals_now():
+            self.jobs[job].arrival = self.arrival[job]
+            self._predict(job)
         if self.history is not None and self.prediction is not None and self.prediction.predictor.again:
             for job in self.waiting:
                 planned = self.own[job]
@@ -223,7 +190,7 @@ class _Run(Walk):
                 return
             for job in started:
                 yield from self._check_given(job)
-                self._leave_queue(job)
+                self.waiting.remove(job)
                 self._put_to_work(job, counted=True)
             if not self.state.again:
                 return
@@ -240,7 +207,7 @@ class _Run(Walk):
         if self.history is not None:
             until = max(self.now, 0)
             self.history.observe(job, self.submit[job], until - self.runtime[job], until)
-        self.release_followers(job)
+        self._release_followers(job)
 
     def _change_capacity(self) -> None:
         """Outages that are not planned, or are only now known, break the reservations; what is free follows from who runs."""
@@ -253,14 +220,6 @@ class _Run(Walk):
                 sign = -1 if is_out else 1
                 self.site.free[pool] += (sign * procs, sign * second)
                 (self._out.add if is_out else self._out.remove)((pool, procs, second, begin, until, known))
-
-    def _arrive(self, job: int) -> None:
-        self.coming.remove(job)
-        self.arrival[job] = self.jobs[job].arrival = self.arrived
-        self.arrived += 1
-        self.waiting.append(job)
-        self.is_waiting.add(job)
-        self._predict(job)
 
     def _predict(self, job: int) -> None:
         if self.history is None or self.prediction is None:
@@ -339,14 +298,9 @@ class _Run(Walk):
 
     # ------------------------------------------------------------------ what the schedule does
 
-    def _leave_queue(self, job: int) -> None:
-        self.waiting.remove(job)
-        self.is_waiting.remove(job)
-
     def _put_to_work(self, job: int, counted: bool = False) -> None:
         """A job runs; `counted`: its place and its limits have been taken already."""
-        self.ticket[job] = self.started
-        self.started += 1
+        self._note_start(job)
         if not counted:
             self.site.free[:] -= self.given[job]
             self._count(job, 1)
@@ -354,7 +308,6 @@ class _Run(Walk):
             self.history.started(job, self.submit[job], self.start[job])
         self._note_running(job)
         self.is_running.add(job)
-        heappush(self.ends, (self.end[job], self.ticket[job], job))
 
     def _note_running(self, job: int) -> None:
         expected = self.start[job] + self.run_length[job]
@@ -371,11 +324,6 @@ class _Run(Walk):
         self.running.clear()
         for job in jobs:
             self._note_running(job)
-
-    def _count(self, job: int, sign: int) -> None:
-        amounts = (sign, sign * self.procs[job], sign * int(self.placement.second[job]))
-        for limit in self.placement.limits_of[job]:
-            self.site.used[limit] += amounts
 
     def _check_given(self, job: int) -> Iterator[Difference]:
         """Whether a job has of each pool what the rule says; from then on it has what the schedule says."""
@@ -401,24 +349,17 @@ class _Run(Walk):
             procs, second = procs - mine[0], second - mine[1]
         self.given[job, pools[0]] += (procs, second)
 
-    def _adopt(self, moment: int) -> None:
-        """Start what the schedule has started by now and the policy has not."""
-        self.settled = moment
-        while self.next_start < len(self.by_start) and self.start[self.by_start[self.next_start]] <= moment:
-            job = self.by_start[self.next_start]
-            self.next_start += 1
-            if self.ticket[job] >= 0:
-                continue
-            if job in self.is_waiting:
-                self._leave_queue(job)
-            self.coming.discard(job)
-            if self.recorded is not None:
-                self.given[job] = self.recorded[job]
-            else:
-                self._place_by_hand(job)
-            self.jobs[job].reservation = -1
-            self._put_to_work(job)
+    def _adopt_job(self, job: int) -> None:
+        if self.recorded is not None:
+            self.given[job] = self.recorded[job]
+        else:
+            self._place_by_hand(job)
+        self.jobs[job].reservation = -1
+        self._put_to_work(job)
+
+    def _adopt(self, moment: int) -> bool:
         self.state.void, self.state.due = 1, NEVER
+        return super()._adopt(moment)
 
     def _give_up(self, started: list[int], moment: int) -> None:
         """What the policy has started, the schedule may not have; what it has planned no longer holds."""
@@ -432,7 +373,7 @@ class _Run(Walk):
     def _too_late(self, job: int) -> Difference:
         """The policy starts a job that the schedule leaves waiting."""
         number, now = int(self.w.job_id[job]), self.now
-        rest = f"starts only at {self.start[job]}" if self.start[job] > now else f"has started at {self.start[job]}"
+        rest = self._what_it_does(job)
         queue = self._sorted(self.order, tiers=True)
         if self.kept and self.submit[job] < now:
             return "reserved_start_missed", f"job {number} has a reservation that is due at {now}, but {rest}", job, now
@@ -441,14 +382,13 @@ class _Run(Walk):
         return "left_waiting", f"job {number} could start at {now} without delaying a reservation, but {rest}", job, now
 
     def _too_early(self, job: int) -> Difference:
-        """The schedule starts a job that the policy leaves waiting."""
         number, now = int(self.w.job_id[job]), self.now
         pools = [p for p in self.site.pools[self.placement.partition[job]].tolist() if p >= 0]
         free = np.maximum(self.site.free[pools], 0).sum(axis=0)
         fits = free[0] >= self.procs[job] and free[1] >= self.placement.second[job]
-        if job in self.is_waiting and fits and _depth(self.policy)[1] and len(self.waiting) > 1:
+        if job in self.waiting and fits and _depth(self.policy)[1] and len(self.waiting) > 1:
             return "reservation_delayed", f"job {number} starts at {now}, when that would delay a reservation", job, now
-        why = "nothing has come or ended then" if job in self.is_waiting and fits else "there is no room for it, or others come first"
+        why = "nothing has come or ended then" if job in self.waiting and fits else "there is no room for it, or others come first"
         return "out_of_turn", f"job {number} starts at {now}, when {self.policy.label} does not start it: {why}", job, now
 
 

@@ -15,6 +15,8 @@ from walltime.machine import Placement
 from walltime.machine.placing import NEVER
 from walltime.workload import Workload
 
+__all__ = ["MOST_PARTITIONS", "broken_by_unions", "broken_in_outages", "used_at_starts"]
+
 Array = np.ndarray
 MOST_PARTITIONS = 10
 """Of more partitions, not all unions are tried."""

@@ -12,6 +12,8 @@ from walltime.machine import Placement
 from walltime.machine.placing import NEVER
 from walltime.workload import Workload
 
+__all__ = ["Rows"]
+
 Array = np.ndarray
 
 

@@ -1,4 +1,4 @@
-"""The scores by which queues are ordered, computed again from the orders themselves."""
+"""The scores by which queues are ordered, computed again from the orders themselves; and what of a log orders and policies may read."""
 
 from __future__ import annotations
 
@@ -6,9 +6,32 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from walltime.policy import Calendar, Order
+from walltime.policy import Calendar, LogView, Order, PlainPolicy, Policy
+from walltime.policy.log_view import COLUMNS
 from walltime.policy.orders import ScoredOrder, ShortestFirst
 from walltime.workload import Workload
+
+__all__ = ["Scores", "known_to"]
+
+Array = np.ndarray
+
+
+def known_to(policy: Policy, workload: Workload, requested: Array) -> LogView:
+    """The columns that this policy and its orders read, int64, one entry per job, and the site's calendar if known.
+
+    `requested`: the users' requests, int64 s. Columns that the log does not have are left out.
+    """
+    orders = (policy.order, getattr(policy, "backfill_order", None) or policy.order)
+    wanted = set(COLUMNS) if isinstance(policy, PlainPolicy) else {name for order in orders for name in order.columns}
+    return _log_view(wanted, workload, requested)
+
+
+def _log_view(wanted: set[str], workload: Workload, requested: Array) -> LogView:
+    own = {"requested": requested, "job_id": workload.job_id}
+    columns = {name: own[name] if name in own else workload.columns.get(name) for name in sorted(wanted)}
+    begin = workload.origin.unix_start_time
+    calendar = None if begin is None else Calendar(begin, workload.origin.tzinfo())
+    return LogView({name: np.asarray(values, np.int64) for name, values in columns.items() if values is not None}, calendar)
 
 
 class Scores:
@@ -17,14 +40,9 @@ class Scores:
     def __init__(self, workload: Workload, orders: Sequence[Order]):
         self._procs = workload.procs.tolist()
         self._first = int(workload.submit[0]) if len(workload) else 0
-        begin = workload.origin.unix_start_time
-        self._calendar = None if begin is None else Calendar(begin, workload.origin.tzinfo())
-        own = {"requested": workload.requested, "job_id": workload.job_id}
-        self._columns: dict[str, list[int]] = {}
-        for name in {name for order in orders for name in order.columns}:
-            values = own.get(name, workload.columns.get(name))
-            if values is not None:
-                self._columns[name] = np.asarray(values, np.int64).tolist()
+        view = _log_view({name for order in orders for name in order.columns}, workload, workload.requested)
+        self._calendar = view.calendar
+        self._columns: dict[str, list[int]] = {name: values.tolist() for name, values in view.columns.items()}
         self._known: dict[tuple[Order, int, int], float] = {}
 
     def of(self, job: int, order: Order, now: int, length: int, submit: int) -> float:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Callable, Generator, Iterator
-from heapq import heappop, heappush
+from heapq import heappop
 
 import numpy as np
 
@@ -24,17 +24,17 @@ from walltime.auditor.slurm_passes import (
     main_pass,
     place_job,
 )
-from walltime.auditor.walk import Walk
+from walltime.auditor.walk import Difference, Walk
 from walltime.estimates import effective_times
 from walltime.machine import Placement
 from walltime.machine.placing import NEVER as NO_TIME
 from walltime.policy import Slurm
 from walltime.workload import Workload
 
+__all__ = ["FIRST_PRIORITY", "slurm_differences"]
+
 Array = np.ndarray
 SlotColumns = tuple[Array, Array, Array, Array]
-Difference = tuple[str, str, int, int]
-"""The rule that is broken, a message, the job's index and the time, s."""
 FIRST_PRIORITY = 4_294_901_760
 
 
@@ -107,10 +107,7 @@ class _Run(Walk):
         own = np.full((parts, width), -1, np.int64)
         for part, members in enumerate(nodes.partitions):
             own[part, : len(members)] = members
-        most = np.minimum(np.array(placement.limits, np.int64).reshape(-1, 3), NEVER)
-        first = np.concatenate([[0], np.cumsum([len(one) for one in placement.limits_of])]).astype(np.int64)
-        limits = np.array([one for mine in placement.limits_of for one in mine], np.int64)
-        self.ground = Ground(nodes.capacity, nodes.capacity.copy(), own, most, np.zeros_like(most), first, limits)
+        self.ground = Ground(nodes.capacity, nodes.capacity.copy(), own, self.most, self.used, self.first_limit, self.limits)
         self.most_slots = int(nodes.capacity.sum())
         self.slots = Slots(np.zeros(2 * self.most_slots, np.int64), np.zeros((2 * self.most_slots, 2), np.int64))
         self.lists = Lists(
@@ -129,36 +126,10 @@ class _Run(Walk):
 
     # ------------------------------------------------------------------ from event to event
 
-    def run(self) -> Iterator[Difference]:
-        """Go along the schedule."""
-        yield from self._begin()
-        self.announce()
-        begun = False  # the jobs that run at first may end before 0
-        while True:
-            moment = self._next_event()
-            record = self.next_recorded()
-            if record is not None and (moment is None or record < moment):
-                self.now, begun = max(self.now, record) if begun else record, True
-                job = self.by_start[self.next_start]
-                if self.settled != record and job not in self.late:
-                    yield self._too_early(job)
-                self._adopt(record)
-                continue
-            if moment is None:
-                return
-            self.now, begun = max(self.now, moment) if begun else moment, True
-            yield from self._instant()
-
-    def _begin(self) -> Iterator[Difference]:
-        since = self.placement.since
-        for job in sorted(np.flatnonzero(since < NO_TIME).tolist(), key=lambda job: (int(since[job]), job)):
-            if self.start[job] != since[job]:
-                message = f"job {self.w.job_id[job]} runs since {since[job]}, the schedule starts it at {self.start[job]}"
-                yield "out_of_turn", message, job, self.start[job]
-                self.start[job], self.end[job] = int(since[job]), int(since[job]) + self.end[job] - self.start[job]
-            self._place_by_hand(job, keep=False)
-            self._put_to_work(job, self.believed[job])
-            yield from self._check(job, self.believed[job])
+    def _begin_job(self, job: int) -> Iterator[Difference]:
+        self._place_by_hand(job, keep=False)
+        self._put_to_work(job, self.believed[job])
+        yield from self._check(job, self.believed[job])
 
     def _next_event(self) -> int | None:
         s, now = self.settings, self.now
@@ -192,13 +163,10 @@ class _Run(Walk):
         while self.changes and self.changes[0] <= now:
             self.changes.pop(0)
             gone = True
-        arriving = []
-        while self.arrivals and self.arrivals[0][0] <= now:
-            arriving.append(heappop(self.arrivals)[1])
-        for job in sorted(arriving):
-            if job in self.coming:
-                self._arrive(job)
-                came = True
+        for job in self._arrivals_now():
+            self.jobs[job].submit = self.submit[job]
+            self.priority[job] = self.jobs[job].priority = self._priority(job, now)
+            came = True
         self._sort()
         if came or gone:
             self.news = self.news_for_all = True
@@ -309,15 +277,7 @@ class _Run(Walk):
         self._give_back(job)
         if self.tree is not None:
             self.gone.append(job)
-        self.release_followers(job)
-
-    def _arrive(self, job: int) -> None:
-        self.coming.remove(job)
-        self.arrival[job] = self.arrived
-        self.arrived += 1
-        self.jobs[job].submit = self.submit[job]
-        self.priority[job] = self.jobs[job].priority = self._priority(job, self.now)
-        self.waiting.append(job)
+        self._release_followers(job)
 
     def _priority(self, job: int, when: int) -> int:
         s = self.settings
@@ -364,20 +324,17 @@ class _Run(Walk):
 
     def _put_to_work(self, job: int, limit: int, counted: bool = False) -> None:
         """A job runs on the nodes that have been noted for it; `counted`: these and its limits are taken already."""
-        self.ticket[job] = self.started
-        self.started += 1
+        self._note_start(job)
         self.jobs[job].limit = limit
         if not counted:
             self._take(job, 1)
         self.planned_at[job] = self.start[job] + (self.time_min[job] if self._is_soft(job) else limit)
         insort(self.planned, (self.planned_at[job], job))
-        heappush(self.ends, (self.end[job], self.ticket[job], job))
 
     def _take(self, job: int, sign: int) -> None:
         first, count = int(self.jobs[job].first), int(self.jobs[job].count)
         np.add.at(self.ground.free, self.slots.node[first : first + count], -sign * self.slots.amount[first : first + count])
-        for limit in self.placement.limits_of[job]:
-            self.ground.used[limit] += (sign, sign * self.procs[job], sign * int(self.placement.second[job]))
+        self._count(job, sign)
 
     def _give_back(self, job: int) -> None:
         self._take(job, -1)
@@ -420,29 +377,20 @@ class _Run(Walk):
         self._note_slots(job, node, amount)
         self._take(job, 1)
 
-    def _adopt(self, moment: int) -> None:
-        """Start what the schedule has started by now and Slurm has not."""
-        self.settled, changed = moment, False
-        while self.next_start < len(self.by_start) and self.start[self.by_start[self.next_start]] <= moment:
-            job = self.by_start[self.next_start]
-            self.next_start += 1
-            if self.ticket[job] >= 0:
-                continue
-            if job in self.coming:
-                self.coming.remove(job)
-            elif job in self.waiting:
-                self.waiting.remove(job)
-            self._place_by_hand(job)
-            self._put_to_work(job, self.believed[job] if self.limit is None else min(int(self.limit[job]), self.believed[job]))
-            changed = True
-        # Where the schedule only leaves jobs waiting, there is nothing new to try before something happens.
-        self.news = self.news_for_all = changed
+    def _adopt_job(self, job: int) -> None:
+        self._place_by_hand(job)
+        self._put_to_work(job, self.believed[job] if self.limit is None else min(int(self.limit[job]), self.believed[job]))
+
+    def _adopt(self, moment: int) -> bool:
+        """Where the schedule only leaves jobs waiting, there is nothing new to try before something happens."""
+        self.news = self.news_for_all = super()._adopt(moment)
+        return self.news
 
     # ------------------------------------------------------------------ words
 
     def _too_late(self, job: int) -> Difference:
         number, now = int(self.w.job_id[job]), self.now
-        rest = f"starts only at {self.start[job]}" if self.start[job] > now else f"has started at {self.start[job]}"
+        rest = self._what_it_does(job)
         if self.waiting[0] == job:
             return "head_waits", f"job {number} has the highest priority and finds its nodes at {now}, but {rest}", job, now
         return "left_waiting", f"job {number} finds its nodes at {now} and delays nobody who is planned before it, but {rest}", job, now

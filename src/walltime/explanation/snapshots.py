@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from walltime.auditor.known import known_to
+from walltime.auditor.scores import known_to
 from walltime.engine.interface.choice import choose
 from walltime.engine.problem import Problem
 from walltime.engine.reference.number import Reference

@@ -134,6 +134,7 @@ class Batch:
         jobs = int(self._table.jobs.max())
         self._environments = kernel.new_environments(rows, jobs, size, rules.shown, rules.in_turns)
         self.state, self.start = self._environments.state, self._environments.start
+        self._over, self._now, self._number = (self.state[name][:environments] for name in ("over", "now", "episode"))  # fast to reach
         self.seen = np.zeros((rows, rules.shown, len(FEATURES[rules.observation])), np.float32)
         self.summary = np.zeros((rows, len(QUEUE)), np.float32)
         self.mask = np.ones((rows, rules.actions), np.int8)
@@ -151,12 +152,17 @@ class Batch:
     @property
     def over(self) -> Array:
         """Whether the episode of each environment has ended, bool."""
-        return np.asarray(self.state.over[: self.count] == 1)
+        return self._over == 1
 
     @property
     def now(self) -> Array:
         """The time of each environment, s, int64."""
-        return np.asarray(self.state.now[: self.count])
+        return self._now
+
+    @property
+    def number(self) -> Array:
+        """The episode of each environment, int64."""
+        return self._number
 
     @property
     def left(self) -> Array:

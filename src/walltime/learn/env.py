@@ -84,7 +84,7 @@ class BackfillingEnv(gymnasium.Env[Any, Any]):
 
     @property
     def _number(self) -> int:
-        return int(self._batch.state[0].episode)
+        return int(self._batch.number[0])
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin an episode."""
@@ -99,7 +99,7 @@ class BackfillingEnv(gymnasium.Env[Any, Any]):
         batch = self._batch
         self._action[0] = max(int(action), 0)
         batch.step(self._action)
-        return self._observed(), float(batch.rewards[0]), bool(batch.state[0].over), False, self._info()
+        return self._observed(), float(batch.rewards[0]), bool(batch.over[0]), False, self._info()
 
     def _observed(self) -> Any:
         batch = self._batch
@@ -108,8 +108,7 @@ class BackfillingEnv(gymnasium.Env[Any, Any]):
         return {"jobs": batch.seen[0].copy(), "queue": batch.summary[0].copy()}
 
     def _info(self) -> dict[str, Any]:
-        own = self._batch.state[0]
-        return {"action_mask": self._batch.mask[0].copy(), "time": int(own.now), "episode_number": int(own.episode)}
+        return {"action_mask": self._batch.mask[0].copy(), "time": int(self._batch.now[0]), "episode_number": self._number}
 
     def action_masks(self) -> Array:
         """Which actions are allowed, bool."""
@@ -180,7 +179,7 @@ class BackfillingVectorEnv(VectorEnv[Any, Any, Any]):
     def _info(self) -> dict[str, Any]:
         everywhere = np.ones(self.num_envs, np.bool_)
         found: dict[str, Any] = {"action_mask": self._batch.mask[: self.num_envs].copy(), "time": self._batch.now.copy()}
-        found["episode_number"] = np.array(self._batch.state.episode[: self.num_envs])
+        found["episode_number"] = self._batch.number.copy()
         return found | {f"_{name}": everywhere for name in list(found)}
 
     def action_masks(self) -> Array:

@@ -12,7 +12,7 @@ import numpy as np
 
 from walltime import metrics
 from walltime.auditor import AuditReport, audit
-from walltime.auditor.known import known_to
+from walltime.auditor.scores import known_to
 from walltime.errors import PolicyError
 from walltime.machine import Placement
 from walltime.policy import PAPERS, Dialect, Kind, Policy

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from walltime.auditor.known import known_to
+from walltime.auditor.scores import known_to
 from walltime.engine.interface.choice import new_engine
 from walltime.engine.problem import NEVER, Demands, Outcome, Pools, Problem
 from walltime.errors import PolicyError

@@ -179,21 +179,21 @@ def _several(mode: int) -> Callable[[bool], Arguments]:
 
 _POOLS = "machines of several pools"
 _TABLE = (
-    *_loops("easy", "FCFS and EASY", loop.run, _one(HEAD, False), (31, 5), (37, 6)),
-    *_loops("easy-ordered", "FCFS and EASY with an ordered queue", loop.run, _one(HEAD, True), (47, 8), (55, 9)),
-    *_loops("scratch", "reservations made afresh", loop.run, _one(FRESH, True), (35, 6), (41, 7)),
-    *_loops("lookahead", "backfilling that looks ahead", loop.run, _one(HEAD, True, ahead=1), (54, 9), (62, 10)),
-    *_loops("selective", "reservations for selected jobs", loop.run, _one(FRESH, True, selects=BY_FACTOR), (40, 7), (48, 8)),
-    *_loops("slack", "slack-like backfilling", loop.run, _one(FRESH, False, recent=1), (41, 6), (49, 7)),
-    *_loops("conservative", "conservative backfilling", loop.run, _one(KEEP, True), (50, 6), (57, 7)),
-    *_loops("cluster", _POOLS, cluster.run_cluster, _several(HEAD), (32, 5), (39, 6)),
-    *_loops("cluster-kept", f"kept reservations on {_POOLS}", cluster.run_cluster, _several(KEEP), (39, 6), (46, 7)),
+    *_loops("easy", "FCFS and EASY", loop.run, _one(HEAD, False), (45, 6), (54, 7)),
+    *_loops("easy-ordered", "FCFS and EASY with an ordered queue", loop.run, _one(HEAD, True), (61, 9), (70, 10)),
+    *_loops("scratch", "reservations made afresh", loop.run, _one(FRESH, True), (48, 6), (56, 7)),
+    *_loops("lookahead", "backfilling that looks ahead", loop.run, _one(HEAD, True, ahead=1), (68, 9), (77, 10)),
+    *_loops("selective", "reservations for selected jobs", loop.run, _one(FRESH, True, selects=BY_FACTOR), (53, 7), (62, 8)),
+    *_loops("slack", "slack-like backfilling", loop.run, _one(FRESH, False, recent=1), (55, 6), (64, 7)),
+    *_loops("conservative", "conservative backfilling", loop.run, _one(KEEP, True), (63, 6), (70, 7)),
+    *_loops("cluster", _POOLS, cluster.run_cluster, _several(HEAD), (67, 9), (76, 10)),
+    *_loops("cluster-kept", f"kept reservations on {_POOLS}", cluster.run_cluster, _several(KEEP), (62, 8), (71, 9)),
     Entry("slurm", "Slurm's scheduling", jit.entry(slurm.run_slurm), _example_slurm, 101, 13),
     Entry("dynamics", "what backfilling did", dynamics.replay_starts, _example_dynamics, 5, 1),
     Entry("draw", "random estimates", draw.draw_f_estimates, _example_draw, 2, 1),
     Entry("averages", "averages", averages.measure, _example_averages, 6, 1),
-    Entry("decisions", "learning environments", decisions.decide, _example_decisions, 28, 5),
-    Entry("replay", "predictions beside a log", prediction_replay.replay, _example_prediction_replay, 5, 1),
+    Entry("decisions", "learning environments", decisions.decide, _example_decisions, 31, 5),
+    Entry("replay", "predictions beside a log", prediction_replay.replay, _example_prediction_replay, 6, 1),
 )
 
 

@@ -14,6 +14,18 @@ from numba.extending import intrinsic
 from walltime.engine.kernel.jit import callback
 from walltime.engine.kernel.prediction_memory import nothing_learned
 
+__all__ = [
+    "COLUMNS",
+    "FIRST_OFFSET",
+    "call_notice",
+    "call_predict",
+    "call_score",
+    "compile_notice",
+    "compile_predict",
+    "compile_score",
+    "local_time",
+]
+
 SCORE = types.float64(types.int64, types.int64, types.int64, types.int64, types.int64, types.int64)
 """Signature of a compiled user order: (facts, job, now, believed, procs, submit) -> score, `job` being the job's index.
 

@@ -18,8 +18,7 @@ import numpy as np
 
 from walltime.engine.kernel.jit import entry, kernel
 from walltime.engine.kernel.memory import NEVER, RUN, records
-from walltime.engine.kernel.running import enter_running
-from walltime.engine.kernel.shadow import find_shadow
+from walltime.engine.kernel.running import enter_running, find_shadow
 from walltime.engine.kernel.slots import sort_waiting, take_turns
 
 __all__ = ["EPISODE", "JOB", "RULES", "STATE", "Environments", "Log", "Observed", "decide", "new_environments"]

@@ -15,8 +15,7 @@ import numpy as np
 from walltime.engine.kernel.heap import drop_first, push
 from walltime.engine.kernel.jit import entry
 from walltime.engine.kernel.memory import ITEM, NEVER, RUN, records
-from walltime.engine.kernel.running import enter_running
-from walltime.engine.kernel.shadow import find_shadow
+from walltime.engine.kernel.running import enter_running, find_shadow
 
 __all__ = ["Effects", "Scratch", "new_effects", "new_scratch", "replay_starts"]
 

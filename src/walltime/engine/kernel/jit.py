@@ -12,6 +12,8 @@ from numba.core.registry import cpu_target
 
 from walltime.engine.compiler.cache import keep_on_disk
 
+__all__ = ["callback", "called_kernel", "entry", "kernel"]
+
 F = TypeVar("F", bound=Callable[..., Any])
 _numba: Any = numba  # what is used below is not all declared in Numba's types
 

@@ -14,6 +14,19 @@ from walltime.engine.kernel.jit import kernel
 from walltime.engine.kernel.memory import HOLE, NEVER
 from walltime.engine.kernel.prediction_memory import DOUBLED_FREELY, FROM_ELAPSED, FROM_PREDICTION, HALF_OF_REST, NOTHING, TO_ESTIMATE
 
+__all__ = [
+    "correct_expired",
+    "correct_running",
+    "next_expiry",
+    "note_end",
+    "note_start",
+    "observe",
+    "predict",
+    "predict_arrival",
+    "predict_arrivals",
+    "predict_waiting",
+]
+
 
 @kernel
 def predict(address, predicting, job, now):

@@ -1,10 +1,14 @@
-"""The running jobs, sorted by expected end; those that are expected to end at once are in the order in which they started."""
+"""The running jobs, sorted by expected end, those that end at once in the order in which they started; and EASY's reservation.
+
+The shadow time has another form where a loop needs one: number/easy.py draws that of the same head nearer instead of walking anew, and in
+pools/ the head's place is by pool, so it is looked for in the plan.
+"""
 
 from __future__ import annotations
 
 from walltime.engine.kernel.jit import kernel
 
-__all__ = ["enter_running", "leave_running", "overdue"]
+__all__ = ["enter_running", "find_shadow", "leave_running", "overdue"]
 
 
 @kernel
@@ -38,3 +42,18 @@ def leave_running(running, count, expected, job):
 def overdue(state, running):
     """Whether a running job has passed its expected end."""
     return state.running > 0 and running[0].expected <= state.now
+
+
+@kernel
+def find_shadow(running, count, now, free, wanted):
+    """When so many processors are free if nothing starts, how many more are free then, and how many jobs have ended by then.
+
+    All of the `count` jobs whose expected end is the shadow time count, not only the first sufficient ones, and an overdue job is expected
+    to end now; both are interpretations of mualem01, section 2.2.
+    """
+    shadow, i = now, 0
+    while free < wanted or (i < count and running[i].expected <= shadow):
+        free += running[i].procs
+        shadow = max(shadow, running[i].expected)
+        i += 1
+    return shadow, free - wanted, i

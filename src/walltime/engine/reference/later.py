@@ -13,6 +13,8 @@ from typing import Any
 from walltime.engine.reference.plain import Job
 from walltime.policy import Hybrid, Lookahead, MultiQueue, Policy, Relaxed, Selective, Slack
 
+__all__ = ["make_pass", "relaxed", "selective", "within_slack"]
+
 
 def make_pass(engine: Any, policy: Policy) -> None:
     """The pass of a policy of the later literature."""

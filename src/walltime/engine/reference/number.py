@@ -35,6 +35,8 @@ from walltime.policy import (
 from walltime.policy.base import Heading, needs_nodes
 from walltime.policy.plain import Sight, ask, why_stuck
 
+__all__ = ["COINCIDENT", "PATIENCE", "Reference"]
+
 COINCIDENT = ("batch", "sequential", "arrivals-first", "one-by-one")
 PATIENCE = 100_000
 """How often in a row a policy in plain Python may be woken, nothing else happening and nothing ahead, before it is taken to loop."""

@@ -12,6 +12,8 @@ from walltime.engine.reference.plain import BACKFILLED, IMMEDIATE, RESERVED, Job
 from walltime.errors import EngineError, PolicyError, WorkloadError
 from walltime.policy import Backfilling, Conservative, Easy, Hybrid, NoBackfilling, Wfp
 
+__all__ = ["ClusterReference", "Place", "Shortage"]
+
 Amount = tuple[int, int]
 """Processors, and the second resource."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from walltime.auditor.known import known_to
+from walltime.auditor.scores import known_to
 from walltime.engine.interface.choice import new_engine
 from walltime.engine.problem import Demands, Problem, Shares
 from walltime.errors import EngineError, WorkloadError

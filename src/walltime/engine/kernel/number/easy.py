@@ -24,7 +24,9 @@ from walltime.engine.kernel.queue import (
     order_rank,
     place_of,
 )
-from walltime.engine.kernel.shadow import find_shadow
+from walltime.engine.kernel.running import find_shadow
+
+__all__ = ["pass_with_head_reservation"]
 
 
 @kernel

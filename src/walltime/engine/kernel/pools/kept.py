@@ -11,6 +11,8 @@ other amounts of the pools, needs something that has been given back since they 
 
 from __future__ import annotations
 
+import numpy as np
+
 from walltime.engine.kernel.jit import called_kernel, kernel
 from walltime.engine.kernel.memory import NEVER
 from walltime.engine.kernel.pools.passes import (
@@ -22,8 +24,11 @@ from walltime.engine.kernel.pools.passes import (
     sort_waiting_jobs,
     start_in_place,
 )
-from walltime.engine.kernel.pools.plan import first_hole, forget_past, occupy, occupy_until, plan_of_running, take
+from walltime.engine.kernel.pools.plan import first_hole, forget_past, occupy, occupy_until, plan_of_running, step_before, take
+from walltime.engine.kernel.profile import size_class
 from walltime.engine.kernel.running import overdue
+
+__all__ = ["give_back_rest", "pass_with_kept_places"]
 
 
 @kernel
@@ -34,12 +39,12 @@ def pass_with_kept_places(state, rules, jobs, machine, line, plan, kept):
     is_overdue = overdue(state, machine.running)
     afresh = is_overdue or state.broken > 0
     if afresh or state.steps == 0:
-        plan_of_running(state, machine, plan)
+        plan_of_running(state, jobs, machine, plan, line.deferred)
     if not afresh:
         forget_past(state, plan)
         _keep_within_limits(state, jobs, machine, line.queue, plan, kept)
     if (afresh or state.early) and not is_steady(rules):
-        sort_waiting_jobs(state, rules, jobs, line.queue)
+        sort_waiting_jobs(state, rules, jobs, line)
     if afresh:
         _reserve_anew(state, jobs, machine, line.queue, plan, kept)
     else:
@@ -65,27 +70,38 @@ def give_back_rest(state, jobs, machine, plan, kept, index, expected):
     if state.steps == 0 or state.broken:
         return  # the plan will be made anew
     occupy_until(state, machine.given, plan, index, state.now, expected, -1)
-    _note_opening(state, machine, plan, state.now, expected)
+    _note_opening(state, machine.pools_of, plan, kept, state.now, expected)
 
 
-@kernel
-def _note_opening(state, machine, plan, begin, end):
-    """Something has been given back in [begin, end): note how much is free together for each partition, and until when."""
+@called_kernel
+def _note_opening(state, pools_of, plan, kept, begin, end):
+    """Something has been given back in [begin, end): note for how long so much is free together there.
+
+    What is free of several pools together may not be free of one after the other, so this lets too many jobs pass, but never too few.
+    """
     state.opened_until = max(state.opened_until, end)
-    low, high = 0, state.steps
-    while low < high:
-        middle = (low + high) // 2
-        if plan.time[middle] < begin:
-            low = middle + 1
-        else:
-            high = middle
-    while low < state.steps and plan.time[low] < end:
-        for part in range(len(machine.partitions)):
-            procs = 0
-            for k in range(machine.pools_of.first[part], machine.pools_of.first[part + 1]):
-                procs += max(plan.free[low, machine.pools_of.items[k], 0], 0)
-            machine.partitions[part].opened = max(machine.partitions[part].opened, procs)
-        low += 1
+    time, height, steps = plan.time, kept.height, state.steps
+    for part in range(kept.openings.shape[0]):
+        for step in range(steps):
+            height[step] = 0
+            for k in range(pools_of.first[part], pools_of.first[part + 1]):
+                height[step] += max(plan.free[step, pools_of.items[k], 0], 0)
+        for size in range(kept.openings.shape[1]):
+            least, opening, step = 1 << size, kept.openings[part, size], 0
+            found = False
+            while step < steps and time[step] < end:
+                if height[step] < least:
+                    step += 1
+                    continue
+                first = step
+                while step < steps and height[step] >= least:
+                    step += 1
+                until = time[step] if step < steps else NEVER
+                if until > begin:
+                    found = True
+                    opening.longest = max(opening.longest, until - time[first])
+            if not found:
+                break  # so there is nothing for larger jobs
 
 
 @kernel
@@ -95,10 +111,10 @@ def _keep_within_limits(state, jobs, machine, queue, plan, kept):
         return
     for i in range(state.waiting):
         index = queue[i].job
-        if kept[index] >= 0 and not may_start(state, jobs, machine, index):
-            occupy(state, machine.given, plan, jobs[index], index, kept[index], -1)
-            _note_opening(state, machine, plan, kept[index], kept[index] + jobs[index].own_length)
-            kept[index] = -1
+        if kept.start[index] >= 0 and not may_start(state, jobs, machine, index):
+            occupy(state, machine.given, plan, jobs[index], index, kept.start[index], -1)
+            _note_opening(state, machine.pools_of, plan, kept, kept.start[index], kept.start[index] + jobs[index].own_length)
+            kept.start[index] = -1
             state.early = 1
 
 
@@ -107,40 +123,73 @@ def _reserve_anew(state, jobs, machine, queue, plan, kept):
     """All reservations are made anew, in queue order."""
     for i in range(state.waiting):
         index = queue[i].job
-        kept[index] = -1
+        kept.start[index] = -1
         if may_start(state, jobs, machine, index):
             _reserve(state, jobs, machine, plan, kept, index)
-    _begin_trying(state, machine)
+    _begin_trying(state, kept.openings)
 
 
 @kernel
-def _begin_trying(state, machine):
+def _begin_trying(state, openings):
     """Everybody is tried with what has been given back so far; what comes back meanwhile is for those behind, and for the next time."""
     until, state.opened_until = state.opened_until, state.now
-    for part in range(len(machine.partitions)):
-        machine.partitions[part].tried = machine.partitions[part].opened
-        machine.partitions[part].opened = 0
+    for part in range(openings.shape[0]):
+        for size in range(openings.shape[1]):
+            openings[part, size].tried, openings[part, size].longest = openings[part, size].longest, 0
     return until
+
+
+@kernel
+def _is_free_before(state, pools_of, plan, job, begin):
+    """Whether as much as a job needs is free just before its place begins, so that an earlier place may overlap with this one."""
+    step = step_before(state, plan, begin)
+    if step < 0:
+        return False
+    procs = np.int64(0)
+    for k in range(pools_of.first[job.partition], pools_of.first[job.partition + 1]):
+        procs += max(plan.free[step, pools_of.items[k], 0], 0)
+    return procs >= job.procs
 
 
 @kernel
 def _compress(state, jobs, machine, queue, plan, kept):
     """Move reservations to the earliest places that they can have now, in queue order."""
-    until = _begin_trying(state, machine)
+    until = _begin_trying(state, kept.openings)
     for i in range(state.waiting):
         index, part = queue[i].job, queue[i].partition
-        begin, job = kept[index], jobs[queue[i].job]
+        begin, job = kept.start[index], jobs[queue[i].job]
         if begin < 0:
             continue
-        several = machine.pools_of.first[part + 1] - machine.pools_of.first[part] > 1
-        opened = max(machine.partitions[part].opened, machine.partitions[part].tried)
-        if job.procs > opened and not (several and begin < max(until, state.opened_until)):
+        opening = kept.openings[part, size_class(queue[i].procs)]
+        may_move = job.own_length <= max(opening.longest, opening.tried) or _is_free_before(state, machine.pools_of, plan, job, begin)
+        if not may_move and not (begin < max(until, state.opened_until) and _may_shift(state, machine, plan, job, index, begin)):
             continue
         occupy(state, machine.given, plan, job, index, begin, -1)
-        kept[index] = first_hole(state, machine.pools, machine.pools_of, plan, job, NEVER - 1)
-        take(state, machine, plan, job, index, kept[index])
-        if kept[index] != begin or several:
-            _note_opening(state, machine, plan, begin, begin + job.own_length)
+        kept.start[index] = first_hole(state, machine.pools, machine.pools_of, plan, job, NEVER - 1)
+        take(state, machine, plan, job, index, kept.start[index])
+        if kept.start[index] != begin or machine.pools_of.first[part + 1] - machine.pools_of.first[part] > 1:
+            _note_opening(state, machine.pools_of, plan, kept, begin, begin + job.own_length)
+
+
+@kernel
+def _may_shift(state, machine, plan, job, index, begin):
+    """Whether a job would have more of a pool than it has, and less of one behind, if it got the same place again."""
+    procs, second = job.procs, job.second
+    first = step_before(state, plan, begin + 1)
+    for k in range(machine.pools_of.first[job.partition], machine.pools_of.first[job.partition + 1]):
+        p = machine.pools_of.items[k]
+        procs -= machine.given[index, p, 0]
+        second -= machine.given[index, p, 1]
+        if procs == 0 and second == 0:
+            return False
+        step, more_procs, more_second = first, procs > 0, second > 0
+        while step < state.steps and plan.time[step] < begin + job.own_length and (more_procs or more_second):
+            more_procs = more_procs and plan.free[step, p, 0] > 0
+            more_second = more_second and plan.free[step, p, 1] > 0
+            step += 1
+        if more_procs or more_second:
+            return True
+    return False
 
 
 @kernel
@@ -151,7 +200,7 @@ def _reserve_newcomers(state, jobs, machine, line, plan, kept):
     state.candidates = 0
     for i in range(state.waiting):
         index = line.queue[i].job
-        if kept[index] < 0 and may_start(state, jobs, machine, index):
+        if kept.start[index] < 0 and may_start(state, jobs, machine, index):
             push_candidate(state, line.candidates, 0.0, jobs[index].arrival, index)
     while state.candidates > 0:
         _reserve(state, jobs, machine, plan, kept, next_candidate(state, line.candidates))
@@ -163,7 +212,7 @@ def _reserve(state, jobs, machine, plan, kept, index):
     begin = first_hole(state, machine.pools, machine.pools_of, plan, jobs[index], NEVER - 1)
     if begin < NEVER:
         take(state, machine, plan, jobs[index], index, begin)
-        kept[index] = begin
+        kept.start[index] = begin
         if jobs[index].reserved_start < 0:
             jobs[index].reserved_start = begin
 
@@ -175,10 +224,10 @@ def _start_due(state, rules, jobs, machine, line, plan, kept):
     state.candidates, state.freed, state.next_due = 0, 0, NEVER
     for i in range(state.waiting):
         index = queue[i].job
-        if kept[index] == state.now:
+        if kept.start[index] == state.now:
             push_candidate(state, candidates, 0.0, jobs[index].arrival, index)
-        elif kept[index] >= 0:
-            state.next_due = min(state.next_due, kept[index])
+        elif kept.start[index] >= 0:
+            state.next_due = min(state.next_due, kept.start[index])
         else:
             state.freed = 1
     if state.candidates == 0:
@@ -187,20 +236,20 @@ def _start_due(state, rules, jobs, machine, line, plan, kept):
         index = next_candidate(state, candidates)
         if may_start(state, jobs, machine, index):
             start_in_place(state, rules, jobs, machine, index, _waits_ahead(state, jobs, machine.pools_of, queue, kept, index))
-            _hold(state, jobs, machine, plan, index)
+            _hold(state, jobs, machine, plan, kept, index)
         else:
             state.again = 1
             state.next_due = state.now
-    drop_started(state, jobs, queue)
+    drop_started(state, jobs, line)
 
 
 @kernel
-def _hold(state, jobs, machine, plan, index):
+def _hold(state, jobs, machine, plan, kept, index):
     """Give back the end of the place of a job that is expected to run for less than it was planned."""
     expected, planned = state.now + jobs[index].run_length, state.now + jobs[index].own_length
     if expected < planned:
         occupy_until(state, machine.given, plan, index, expected, planned, -1)
-        _note_opening(state, machine, plan, expected, planned)
+        _note_opening(state, machine.pools_of, plan, kept, expected, planned)
 
 
 @kernel
@@ -208,7 +257,7 @@ def _waits_ahead(state, jobs, pools_of, queue, kept, index):
     """Whether a job that arrived before this one waits with a reservation, and shares a pool with it."""
     for i in range(state.waiting):
         other = queue[i].job
-        if kept[other] >= 0 and jobs[other].start < 0 and jobs[other].arrival < jobs[index].arrival:
+        if kept.start[other] >= 0 and jobs[other].start < 0 and jobs[other].arrival < jobs[index].arrival:
             if _share_a_pool(pools_of, jobs[other].partition, jobs[index].partition):
                 return True
     return False

@@ -30,6 +30,8 @@ from walltime.engine.kernel.pools.passes import count_towards_limits, enter_queu
 from walltime.engine.kernel.predictions import correct_running, next_expiry, note_end, note_start, predict_arrival, predict_waiting
 from walltime.engine.kernel.running import enter_running, leave_running
 
+__all__ = ["run_cluster"]
+
 
 def run_cluster(state, rules, jobs, machine, line, plan, kept, budget):
     """Simulate until all jobs have started and ended, or until about `budget` steps have been taken; returns as `run` of loop.py does."""
@@ -126,10 +128,10 @@ def _change_capacity(state, machine):
     change = machine.changes[state.next_change]
     outage = machine.outages[change.outage]
     pool = machine.pools[outage.pool]
-    if change.phase == 1:
-        state.announced += 1
-    elif outage.phase == 1:
-        state.announced -= 1
+    if change.phase == 3:
+        state.outages -= 1
+    elif outage.phase == 0:
+        state.outages += 1
     outage.phase = change.phase
     if change.phase == 2:
         pool.free_procs -= outage.procs
@@ -170,7 +172,7 @@ def _arrive(state, rules, jobs, machine, line):
     jobs[index].arrival = state.arrivals
     state.arrivals += 1
     predict_arrival(rules, jobs, machine.predicting, index, state.now)
-    enter_queue(state, rules, jobs, line.queue, index)
+    enter_queue(state, rules, jobs, line, index)
 
 
 @kernel
@@ -189,6 +191,8 @@ def _predict_again(state, rules, jobs, queue, predicting):
         return
     if rules.predict_again:
         for i in range(state.waiting):
+            if jobs[queue[i].job].start >= 0:
+                continue
             planned = jobs[queue[i].job].own_length
             predict_waiting(rules, jobs, predicting, queue[i].job, state.now)
             if jobs[queue[i].job].own_length != planned:

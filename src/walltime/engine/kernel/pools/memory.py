@@ -32,27 +32,35 @@ CLUSTER_RULES = _dtype(
 """A policy, as in memory.RULES; `backfill`: whether jobs behind a blocked one may use its pools."""
 
 CLUSTER_STATE = _dtype(
-    "now arrivals next_coming later started running events waiting looked_at freed open announced next_change steps planned deferred "
-    "candidates again begun early broken next_due opened_until windowed"
+    "now arrivals next_coming later started running events waiting holes looked_at freed most_free settled outages next_change "
+    "steps planned deferred candidates again begun early broken next_due opened_until windowed"
 )
 """`arrivals`: jobs that have arrived so far; `next_coming`: the next of `coming`; `later`: jobs in the heap of arrivals that waited for
-another's end; `started`, `running`, `events`, `waiting`: jobs; `next_change`: the next change of capacity; `announced`: outages that are
-known and to come; `steps`: of the plan; `candidates`: jobs to be tried for backfilling, or those that get a reservation or start;
-`again`: 1 if the pass must be made again; `begun`: 1 once the first event has come; `windowed`: 1 if there are windows.
+another's end; `started`, `running`, `events`: jobs; `waiting`: places of the queue, of which `holes` are of jobs that have started;
+`next_change`: the next change of capacity; `outages`: those that are known or have begun, and are not over; `steps`: of the plan;
+`candidates`: jobs to be tried for backfilling, or those that get a reservation or start; `again`: 1 if the pass must be made again;
+`begun`: 1 once the first event has come; `windowed`: 1 if there are windows.
 
 Places of the queue below `looked_at` were considered in an earlier pass; `freed`: 1 if anything has happened since then but arrivals at the
-end of the queue; for kept reservations, if a job has none. Reservations made anew: `open`: 1 if a pass may do anything for the jobs behind;
-`planned`: 1 once the plan has been made, `deferred`: jobs whose reservations are made with it. Kept reservations: `early`: 1 if a job ended
-before its expected end since the last pass; `broken`: 1 if the reservations are invalid; `next_due`: the earliest one; `opened_until`:
-until when something has been given back."""
+end of the queue; for kept reservations, if a job has none. Reservations made anew: `most_free`: free processors of the partition with the
+most; `settled`: a bit for each of the partitions that are; `planned`: 1 once the plan has been made, `deferred`: jobs whose reservations
+are made with it. Kept reservations: `early`: 1 if a job ended before its expected end since the last pass; `broken`: 1 if the reservations
+are invalid; `next_due`: the earliest one; `opened_until`: until when something has been given back."""
 
 PLACE = _dtype("rank tie job partition procs second", {"rank": np.float64})
 """A place in the queue: as an item of a heap, and what decides whether the job may fit."""
 
-PARTITION = _dtype("free_procs free_second settled opened tried")
+BLOCK = _dtype("least partitions")
+"""A block of PLACES_IN_BLOCK places of the queue: the fewest processors that a job there needs, and a bit for each of their partitions."""
+PLACES_IN_BLOCK = 64
+
+PARTITION = _dtype("free_procs free_second settled")
 """A partition in a pass: what is free now in its open pools, and whether what the jobs behind do changes nothing for its pools: all are
-blocked, and one has its reservations. Kept reservations: `opened`, the most processors that are free together where some were given back,
-and `tried`, before the compression that is going on."""
+blocked, and one has its reservations."""
+
+OPENING = _dtype("longest tried")
+"""For a partition and a class of sizes: how long the longest stretch of the plan is, s, in which something has been given back and as many
+processors as the smallest job of the class needs are free; and that of those before the compression that is going on."""
 
 POOL = _dtype("free_procs free_second reservations blocked closed")
 """A pool: what is free, below 0 where capacity has gone that is still in use; in a pass, how many jobs have a reservation on it,
@@ -127,18 +135,33 @@ class Machine(NamedTuple):
 
 
 class Line(NamedTuple):
-    """The waiting jobs in order; the candidates of a pass; and the jobs whose reservations are made with the plan (int64)."""
+    """The waiting jobs in order, and their blocks; the candidates of a pass.
+
+    `deferred`: the jobs whose reservations are made with the plan, and `begins`, when these begin, s (int64).
+    """
 
     queue: Records
+    blocks: Records
     candidates: Records
     deferred: Array
+    begins: Array
+
+
+class Kept(NamedTuple):
+    """Kept reservations: the reserved `start` of each waiting job, -1 for none, int64; and what has been given back since all were tried.
+
+    `openings`: by partition and class of sizes; `height`: scratch, what is free together in each step of the plan (int64).
+    """
+
+    start: Array
+    openings: Records
+    height: Array
 
 
 class ClusterMemory(NamedTuple):
     """All data of one simulation.
 
-    `kept`: the reserved start of each waiting job, -1 for none, int64, if reservations are kept. As there, the loop is compiled without the
-    code for parts that are None.
+    `kept`: if reservations are kept. As there, the loop is compiled without the code for parts that are None.
     """
 
     state: Records
@@ -147,7 +170,7 @@ class ClusterMemory(NamedTuple):
     machine: Machine
     line: Line
     plan: ClusterPlan
-    kept: Array | None
+    kept: Kept | None
 
 
 def as_lists(groups: Sequence[Sequence[int]]) -> Lists:
@@ -209,10 +232,23 @@ def new_cluster_memory(
         rules=rules,
         jobs=jobs,
         machine=machine,
-        line=Line(records(PLACE, count), records(RANKED, count), np.zeros(0 if rules.mode == KEEP else count, np.int64)),
+        line=Line(
+            records(PLACE, count),
+            records(BLOCK, count // PLACES_IN_BLOCK + 1),
+            records(RANKED, count),
+            np.zeros(0 if rules.mode == KEEP else count, np.int64),
+            np.zeros(0 if rules.mode == KEEP else count, np.int64),
+        ),
         plan=ClusterPlan(np.zeros(steps, np.int64), np.zeros((steps, len(capacity), 2), np.int64), np.zeros((len(capacity), 2), np.int64)),
-        kept=np.full(count, -1, np.int64) if rules.mode == KEEP else None,
+        kept=_new_kept(count, steps, capacity, len(pools_of.first) - 1) if rules.mode == KEEP else None,
     )
+
+
+def _new_kept(count: int, steps: int, capacity: Array, partitions: int) -> Kept:
+    """No reservations."""
+    classes = int(capacity[:, 0].sum()).bit_length() + 1
+    openings = records(OPENING, partitions * classes).reshape(partitions, classes)
+    return Kept(np.full(count, -1, np.int64), openings, np.zeros(steps, np.int64))
 
 
 def _changes(outages: Records, limits: Records, windows: Sequence[tuple[Array, Array, bool]]) -> Records:

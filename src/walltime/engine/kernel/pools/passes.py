@@ -5,6 +5,7 @@ Most passes start nobody, so a pass does only what may change something:
 * Where nothing but arrivals has happened, and these are last in the queue, only they are considered.
 * A job that needs more than is free now, where all pools of its partition are blocked and have their reservations, is passed over with one
   look at its place in the queue.
+* Blocks of such jobs are passed over with one look, too; a job that starts leaves a hole in the queue.
 * The plan is made when a job that fits now could delay a reservation, or when a reservation is to be noted; until then reservations are
   deferred, as those of jobs ahead do not depend on the jobs behind them.
 """
@@ -15,11 +16,26 @@ import numpy as np
 
 from walltime.engine.kernel.heap import push
 from walltime.engine.kernel.jit import called_kernel, kernel
-from walltime.engine.kernel.memory import BACKFILLED, HEAD, IMMEDIATE, KEEP, NEVER, RESERVED
-from walltime.engine.kernel.pools.plan import first_hole, plan_of_running, share, take
+from walltime.engine.kernel.memory import BACKFILLED, HEAD, HOLE, IMMEDIATE, KEEP, NEVER, RESERVED
+from walltime.engine.kernel.pools.memory import PLACES_IN_BLOCK
+from walltime.engine.kernel.pools.plan import end_of_hole, first_hole, plan_of_running, share, step_before, take
 from walltime.engine.kernel.predictions import note_start
 from walltime.engine.kernel.queue import backfill_rank, backfills_in_order, order_rank
 from walltime.engine.kernel.running import enter_running, overdue
+
+__all__ = [
+    "count_towards_limits",
+    "drop_started",
+    "enter_queue",
+    "is_steady",
+    "may_start",
+    "next_candidate",
+    "pass_with_fresh_places",
+    "push_candidate",
+    "sort_waiting_jobs",
+    "start_in_place",
+    "within_limits",
+]
 
 
 @kernel
@@ -29,9 +45,9 @@ def is_steady(rules):
 
 
 @kernel
-def enter_queue(state, rules, jobs, queue, index):
+def enter_queue(state, rules, jobs, line, index):
     """Put an arriving job into the queue: where it belongs, or at the end of one that is sorted at every pass."""
-    own, job = 0.0, jobs[index]
+    own, job, queue = 0.0, jobs[index], line.queue
     k = state.waiting
     if is_steady(rules):
         own = order_rank(rules, state.now, jobs, index)
@@ -44,11 +60,27 @@ def enter_queue(state, rules, jobs, queue, index):
     state.waiting += 1
     if k < state.looked_at:
         state.freed = 1
+    note_blocks(state, line, k)
+
+
+@kernel
+def note_blocks(state, line, first):
+    """Note what the jobs from a place on mean for their blocks; where others have moved, for all jobs of the block."""
+    if first < state.waiting - 1:
+        first -= first % PLACES_IN_BLOCK
+    for i in range(first, state.waiting):
+        place, block = line.queue[i], line.blocks[i // PLACES_IN_BLOCK]
+        if i % PLACES_IN_BLOCK == 0:
+            block.least, block.partitions = HOLE, 0
+        block.least = min(block.least, place.procs)
+        if place.procs != HOLE:
+            block.partitions |= 1 << min(place.partition, np.int64(62))
 
 
 @called_kernel
-def sort_waiting_jobs(state, rules, jobs, queue):
+def sort_waiting_jobs(state, rules, jobs, line):
     """Sort the waiting jobs by tier, rank and arrival; they are nearly sorted since the last time."""
+    queue = line.queue
     for i in range(state.waiting):
         queue[i].rank = order_rank(rules, state.now, jobs, queue[i].job)
         rank, tie, job, partition = queue[i].rank, queue[i].tie, queue[i].job, queue[i].partition
@@ -59,6 +91,7 @@ def sort_waiting_jobs(state, rules, jobs, queue):
             k -= 1
         place = queue[k]
         place.rank, place.tie, place.job, place.partition, place.procs, place.second = rank, tie, job, partition, procs, second
+    note_blocks(state, line, 0)
 
 
 @kernel
@@ -81,49 +114,72 @@ def pass_with_fresh_places(state, rules, jobs, machine, line, plan, kept):
     if kept is not None:
         return
     _begin_pass(state, rules, jobs, machine, line, plan)
-    in_order, queue, started = backfills_in_order(rules), line.queue, state.started
+    in_order, queue = backfills_in_order(rules), line.queue
     i = state.looked_at
     state.looked_at = state.waiting
-    while i < state.waiting and not state.again and state.open:
+    while not state.again:
+        i = _skip_too_large(state, line, i)
+        if i == state.waiting:
+            break
         place = queue[i]
-        fits = _may_fit(machine, place)
+        fits = _may_fit(machine.partitions, place)
         i += 1
-        if machine.partitions[place.partition].settled and not fits:
+        if (machine.partitions[place.partition].settled and not fits) or place.procs == HOLE:
             continue
         index, job = place.job, jobs[place.job]
         if not may_start(state, jobs, machine, index):
             continue
-        reserves = _reservations(machine, job) < rules.depth
-        if fits and (reserves or not rules.backfill or in_order or not _is_blocked(machine, job)):
-            if _start_if_it_fits(state, rules, jobs, machine, line, plan, index):
+        reserves = _reservations(machine.pools, machine.pools_of, job) < rules.depth
+        if fits and (reserves or not rules.backfill or in_order or not _is_blocked(machine.pools, machine.pools_of, job)):
+            if _fits_now(state, rules, jobs, machine, line, plan, job):
+                _start_now(state, rules, jobs, machine, line, plan, i - 1)
                 continue
         elif fits:
-            push_candidate(state, line.candidates, backfill_rank(rules, state.now, jobs, index), job.arrival, index)
-        if reserves:
-            if state.planned:
-                _reserve(state, rules, machine, plan, job, index)
-            else:
-                line.deferred[state.deferred] = index
-                state.deferred += 1
-        _block(state, rules, machine, job, reserves)
+            push_candidate(state, line.candidates, backfill_rank(rules, state.now, jobs, index), job.arrival, i - 1)
+        if reserves and state.planned and not _is_short(rules):
+            _reserve(state, rules, machine, plan, job, index)
+        elif reserves:
+            line.deferred[state.deferred] = index
+            state.deferred += 1
+            state.planned = 0
+        if not machine.partitions[place.partition].settled:
+            _block(state, rules, machine, job, reserves)
     while state.candidates > 0 and not state.again:
-        index = next_candidate(state, line.candidates)
-        if _may_fit(machine, jobs[index]) and may_start(state, jobs, machine, index):
-            _start_if_it_fits(state, rules, jobs, machine, line, plan, index)
+        i = next_candidate(state, line.candidates)
+        if _may_fit(machine.partitions, queue[i]) and may_start(state, jobs, machine, queue[i].job):
+            if _fits_now(state, rules, jobs, machine, line, plan, jobs[queue[i].job]):
+                _start_now(state, rules, jobs, machine, line, plan, i)
     if state.again:
         state.freed = 1
     elif not state.planned and _wants_reservation(state, jobs, line.deferred):
         _make_plan(state, rules, jobs, machine, line, plan)
-    if state.started > started:
-        drop_started(state, jobs, queue)
+    if state.holes == state.waiting or 4 * state.holes > state.waiting + 16:
+        drop_started(state, jobs, line)
         state.looked_at = state.waiting
+
+
+@kernel
+def _skip_too_large(state, line, i):
+    """The first place from this one on that is not passed over: `waiting` if there is none."""
+    while i < state.waiting:
+        block, last = line.blocks[i // PLACES_IN_BLOCK], min((i // PLACES_IN_BLOCK + 1) * PLACES_IN_BLOCK, state.waiting)
+        if block.partitions & ~state.settled != 0:
+            return i
+        if block.least > state.most_free:
+            i = last
+        while i < last and line.queue[i].procs > state.most_free:
+            i += 1
+        if i < last:
+            return i
+    return i
 
 
 @kernel
 def _begin_pass(state, rules, jobs, machine, line, plan):
     """Go on where the last pass ended, or begin anew if anything but arrivals has happened since."""
     if not is_steady(rules):
-        sort_waiting_jobs(state, rules, jobs, line.queue)
+        drop_started(state, jobs, line)
+        sort_waiting_jobs(state, rules, jobs, line)
         state.freed = 1
     state.candidates = 0
     state.freed |= state.windowed  # as time goes by, jobs are shut out without an event
@@ -135,22 +191,23 @@ def _begin_pass(state, rules, jobs, machine, line, plan):
         machine.pools[p].reservations = machine.pools[p].blocked = machine.pools[p].closed = 0
     for k in range(len(machine.partitions)):
         machine.partitions[k].settled = 0
-    _count_free(state, machine)
+    state.settled = 0
+    _count_free(state, machine.pools, machine.pools_of, machine.partitions)
 
 
 @kernel
-def _count_free(state, machine):
+def _count_free(state, pools, pools_of, partitions):
     """What is free now for each partition."""
-    state.open = 0
-    for part in range(len(machine.partitions)):
+    state.most_free = 0
+    for part in range(len(partitions)):
         procs = second = 0
-        for k in range(machine.pools_of.first[part], machine.pools_of.first[part + 1]):
-            pool = machine.pools[machine.pools_of.items[k]]
+        for k in range(pools_of.first[part], pools_of.first[part + 1]):
+            pool = pools[pools_of.items[k]]
             if not pool.closed:
                 procs += max(pool.free_procs, 0)
                 second += max(pool.free_second, 0)
-        machine.partitions[part].free_procs, machine.partitions[part].free_second = procs, second
-        state.open |= procs > 0 or machine.partitions[part].settled == 0
+        partitions[part].free_procs, partitions[part].free_second = procs, second
+        state.most_free = max(state.most_free, procs)
 
 
 @kernel
@@ -168,39 +225,84 @@ def _block(state, rules, machine, job, reserves):
             blocked &= pool.blocked > 0
             most = max(most, pool.reservations)
         machine.partitions[part].settled = 1 if blocked and most >= rules.depth else 0
-    _count_free(state, machine)
+    _note_settled(state, machine.partitions)
+    if not rules.backfill:
+        _count_free(state, machine.pools, machine.pools_of, machine.partitions)
 
 
 @kernel
-def _may_fit(machine, job):
+def _note_settled(state, partitions):
+    """The bits of the partitions that are settled; all from the 63rd on have one bit together."""
+    state.settled = -1
+    for part in range(len(partitions)):
+        if partitions[part].settled == 0:
+            state.settled &= ~(1 << min(part, 62))
+
+
+@kernel
+def _may_fit(partitions, job):
     """Whether enough is free now for a job of this partition and these needs."""
-    part = machine.partitions[job.partition]
+    part = partitions[job.partition]
     return job.procs <= part.free_procs and job.second <= part.free_second
 
 
-@called_kernel
-def _start_if_it_fits(state, rules, jobs, machine, line, plan, index):
-    """Start a job for which enough is free now, if it fits for its own length; returns whether it does.
+@kernel
+def _fits_now(state, rules, jobs, machine, line, plan, job):
+    """Whether a job for which enough is free now fits for its own length.
 
     Without reservations and outages to come, nothing that is free now will be taken, unless jobs run for longer than they are planned for.
     """
-    job, least = jobs[index], plan.least
-    is_needed = state.deferred > 0 or state.announced > 0 or rules.believe_own != rules.believe_running
+    is_needed = state.deferred > 0 or state.outages > 0 or rules.believe_own != rules.believe_running
     if is_needed and not state.planned:
         _make_plan(state, rules, jobs, machine, line, plan)
+    if not state.planned:
+        return True
+    if state.outages > 0 or not _is_short(rules):
+        return end_of_hole(state, machine.pools, machine.pools_of, plan, job, 0) < 0
+    return _fits_beside(state, machine.pools, machine.pools_of, plan, line.begins, job)
+
+
+@called_kernel
+def _fits_beside(state, pools, pools_of, plan, begins, job):
+    """Whether a job that fits now delays none of the reservations: less is free only where one begins, so only there it is looked.
+
+    Afterwards `plan.least` has what is free of each pool all along.
+    """
+    procs, second, first = job.procs, job.second, pools_of.first
+    for k in range(first[job.partition], first[job.partition + 1]):
+        p = pools_of.items[k]
+        plan.least[p, 0], plan.least[p, 1] = max(plan.free[0, p, 0], 0), max(plan.free[0, p, 1], 0)
+    for i in range(state.deferred):
+        if begins[i] < state.now + job.own_length:
+            step = step_before(state, plan, begins[i] + 1)
+            for k in range(first[job.partition], first[job.partition + 1]):
+                p = pools_of.items[k]
+                plan.least[p, 0] = min(plan.least[p, 0], max(plan.free[step, p, 0], 0))
+                plan.least[p, 1] = min(plan.least[p, 1], max(plan.free[step, p, 1], 0))
+    for k in range(first[job.partition], first[job.partition + 1]):
+        if not pools[pools_of.items[k]].closed:
+            procs -= plan.least[pools_of.items[k], 0]
+            second -= plan.least[pools_of.items[k], 1]
+    return procs <= 0 and second <= 0
+
+
+@called_kernel
+def _start_now(state, rules, jobs, machine, line, plan, place):
+    """Start a job, by its place in the queue, that has just been found to fit now."""
+    index, least = line.queue[place].job, plan.least
+    job = jobs[index]
     if state.planned:
-        if first_hole(state, machine.pools, machine.pools_of, plan, job, state.now) > state.now:
-            return False
         take(state, machine, plan, job, index, state.now)
     else:
         for k in range(machine.pools_of.first[job.partition], machine.pools_of.first[job.partition + 1]):
             p = machine.pools_of.items[k]
             least[p, 0], least[p, 1] = max(machine.pools[p].free_procs, 0), max(machine.pools[p].free_second, 0)
-        share(machine, job, index, least)
-    if job.reserved_start < 0 and rules.depth > 1 and _reservations(machine, job) < rules.depth:
+        share(machine.pools, machine.pools_of, machine.given, job, index, least)
+    if job.reserved_start < 0 and rules.depth > 1 and _reservations(machine.pools, machine.pools_of, job) < rules.depth:
         job.reserved_start = state.now
-    start_in_place(state, rules, jobs, machine, index, _is_blocked(machine, job))
-    return True
+    start_in_place(state, rules, jobs, machine, index, _is_blocked(machine.pools, machine.pools_of, job))
+    line.queue[place].procs = HOLE
+    state.holes += 1
 
 
 @kernel
@@ -213,35 +315,46 @@ def _wants_reservation(state, jobs, deferred):
 
 
 @kernel
+def _is_short(rules):
+    """Whether the plan goes no further than to the reservations, of which no two have a pool in common; a further one makes it anew."""
+    return rules.depth == 1 and rules.believe_own == rules.believe_running
+
+
+@called_kernel
 def _make_plan(state, rules, jobs, machine, line, plan):
     """Make the plan, with the reservations that have been deferred."""
-    plan_of_running(state, machine, plan)
+    plan_of_running(state, jobs, machine, plan, line.deferred[: state.deferred if _is_short(rules) else 0])
     for k in range(state.deferred):
-        _reserve(state, rules, machine, plan, jobs[line.deferred[k]], line.deferred[k])
-    state.planned, state.deferred = 1, 0
+        line.begins[k] = _reserve(state, rules, machine, plan, jobs[line.deferred[k]], line.deferred[k])
+    state.planned = 1
+    if not _is_short(rules):
+        state.deferred = 0
 
 
 @kernel
 def _reserve(state, rules, machine, plan, job, index):
-    """Give a blocked job the earliest place that the plan has, if there is one."""
+    """Give a blocked job the earliest place that the plan has, if there is one; returns when it begins."""
     begin = first_hole(state, machine.pools, machine.pools_of, plan, job, NEVER - 1)
     if begin < NEVER:
         if job.reserved_start < 0 and (rules.depth > 1 or begin > state.now):
             job.reserved_start = begin
         take(state, machine, plan, job, index, begin)
+    return begin
 
 
 @kernel
-def drop_started(state, jobs, queue):
+def drop_started(state, jobs, line):
     """Take the jobs that have started out of the queue."""
-    left = 0
+    queue, left = line.queue, 0
     while left < state.waiting and jobs[queue[left].job].start < 0:
         left += 1
     for i in range(left + 1, state.waiting):
         if jobs[queue[i].job].start < 0:
             queue[left] = queue[i]
             left += 1
-    state.waiting = left
+    if left < state.waiting:
+        state.waiting, state.holes = left, 0
+        note_blocks(state, line, 0)
 
 
 @kernel
@@ -278,7 +391,7 @@ def start_in_place(state, rules, jobs, machine, index, behind):
         p = machine.pools_of.items[k]
         machine.pools[p].free_procs -= machine.given[index, p, 0]
         machine.pools[p].free_second -= machine.given[index, p, 1]
-    _count_free(state, machine)
+    _count_free(state, machine.pools, machine.pools_of, machine.partitions)
     count_towards_limits(jobs, machine.limits, machine.limits_of, index, 1)
     note_start(rules, machine.predicting, index, state.now)
     push(machine.events, state.events, state.now + job.runtime, state.started, index)
@@ -297,20 +410,20 @@ def start_in_place(state, rules, jobs, machine, index, behind):
 
 
 @kernel
-def _reservations(machine, job):
+def _reservations(pools, pools_of, job):
     """The most reservations that any pool of a job's partition has."""
     most = np.int64(0)
-    for k in range(machine.pools_of.first[job.partition], machine.pools_of.first[job.partition + 1]):
-        most = max(most, machine.pools[machine.pools_of.items[k]].reservations)
+    for k in range(pools_of.first[job.partition], pools_of.first[job.partition + 1]):
+        most = max(most, pools[pools_of.items[k]].reservations)
     return most
 
 
 @kernel
-def _is_blocked(machine, job):
+def _is_blocked(pools, pools_of, job):
     """Whether a job ahead of this one waits for a pool of its partition."""
     blocked = False
-    for k in range(machine.pools_of.first[job.partition], machine.pools_of.first[job.partition + 1]):
-        blocked |= machine.pools[machine.pools_of.items[k]].blocked > 0
+    for k in range(pools_of.first[job.partition], pools_of.first[job.partition + 1]):
+        blocked |= pools[pools_of.items[k]].blocked > 0
     return blocked
 
 

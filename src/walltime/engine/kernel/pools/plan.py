@@ -9,17 +9,28 @@ from __future__ import annotations
 from walltime.engine.kernel.jit import called_kernel, kernel
 from walltime.engine.kernel.profile import NEVER
 
+__all__ = ["end_of_hole", "first_hole", "forget_past", "occupy", "occupy_until", "plan_of_running", "share", "step_before", "take"]
+
 
 @kernel
-def plan_of_running(state, machine, plan):
-    """Make the plan anew: what is free now, the expected ends of the running jobs, and the outages that are known."""
+def plan_of_running(state, jobs, machine, plan, heads):
+    """Make the plan anew: what is free now, the expected ends of the running jobs, and the outages that are known.
+
+    `heads`: jobs (int64) without a common pool, whose reservations are all that there will be. With outages out of the way, the plan then
+    need not go on beyond them, as nobody will have less there.
+    """
     time, free, running, given = plan.time, plan.free, machine.running, machine.given
     count = len(machine.pools)
     time[0] = state.now
     for p in range(count):
         free[0, p, 0], free[0, p, 1] = machine.pools[p].free_procs, machine.pools[p].free_second
-    last = 0
+    last = served = 0
     for i in range(state.running):
+        if len(heads) > 0 and state.outages == 0 and max(running[i].expected, state.now + 1) > time[last]:
+            while served < len(heads) and _enough_at(machine.pools, machine.pools_of, jobs[heads[served]], free, last):
+                served += 1
+            if served == len(heads):
+                break
         end = max(running[i].expected, state.now + 1)
         if end > time[last]:
             last += 1
@@ -59,9 +70,9 @@ def forget_past(state, plan):
     state.steps = kept
 
 
-@called_kernel
-def _step_at(state, plan, time):
-    """The step that begins at a time, made if need be; the number of steps if the time is NEVER."""
+@kernel
+def step_before(state, plan, time):
+    """The last step that begins before a time; -1 for none."""
     low, high = 0, state.steps
     while low < high:
         middle = (low + high) // 2
@@ -69,6 +80,13 @@ def _step_at(state, plan, time):
             low = middle + 1
         else:
             high = middle
+    return low - 1
+
+
+@called_kernel
+def _step_at(state, plan, time):
+    """The step that begins at a time, made if need be; the number of steps if the time is NEVER."""
+    low = step_before(state, plan, time) + 1
     if time == NEVER or (low < state.steps and plan.time[low] == time):
         return low
     for i in range(state.steps, low, -1):
@@ -100,31 +118,40 @@ def first_hole(state, pools, pools_of, plan, job, latest):
 
     Afterwards `plan.least` has what is free there of each pool all along.
     """
-    time, free, least = plan.time, plan.free, plan.least
     begin = 0
-    while begin < state.steps and time[begin] <= latest:
-        for k in range(pools_of.first[job.partition], pools_of.first[job.partition + 1]):
-            least[pools_of.items[k], 0] = least[pools_of.items[k], 1] = NEVER
-        start = time[begin]
-        end = start + job.own_length if start < NEVER - job.own_length else NEVER
-        step = begin
-        fits = True
-        while fits and step < state.steps and time[step] < end:
-            procs, second = job.procs, job.second
-            for k in range(pools_of.first[job.partition], pools_of.first[job.partition + 1]):
-                p = pools_of.items[k]
-                least[p, 0] = min(least[p, 0], max(free[step, p, 0], 0))  # below 0 while an outage takes what is in use
-                least[p, 1] = min(least[p, 1], max(free[step, p, 1], 0))
-                if not pools[p].closed:
-                    procs -= least[p, 0]
-                    second -= least[p, 1]
-            fits = procs <= 0 and second <= 0
-            if fits:
-                step += 1
-        if fits:
-            return start
-        begin = begin + 1 if _enough_at(pools, pools_of, job, free, step) else step + 1
+    while begin < state.steps and plan.time[begin] <= latest:
+        step = end_of_hole(state, pools, pools_of, plan, job, begin)
+        if step < 0:
+            return plan.time[begin]
+        begin = begin + 1 if _enough_at(pools, pools_of, job, plan.free, step) else step + 1
     return NEVER
+
+
+@called_kernel
+def end_of_hole(state, pools, pools_of, plan, job, begin):
+    """The first step in which not enough is left for a job that begins with this step; -1 if there is enough for its own length.
+
+    Afterwards `plan.least` has what is free of each pool all along.
+    """
+    time, free, least = plan.time, plan.free, plan.least
+    first, last = pools_of.first[job.partition], pools_of.first[job.partition + 1]
+    for k in range(first, last):
+        least[pools_of.items[k], 0] = least[pools_of.items[k], 1] = NEVER
+    end = time[begin] + job.own_length if time[begin] < NEVER - job.own_length else NEVER
+    step = begin
+    while step < state.steps and time[step] < end:
+        procs, second = job.procs, job.second
+        for k in range(first, last):
+            p = pools_of.items[k]
+            least[p, 0] = min(least[p, 0], max(free[step, p, 0], 0))  # below 0 while an outage takes what is in use
+            least[p, 1] = min(least[p, 1], max(free[step, p, 1], 0))
+            if not pools[p].closed:
+                procs -= least[p, 0]
+                second -= least[p, 1]
+        if procs > 0 or second > 0:
+            return step
+        step += 1
+    return -1
 
 
 @kernel
@@ -140,13 +167,13 @@ def _enough_at(pools, pools_of, job, free, step):
 
 
 @kernel
-def share(machine, job, index, amounts):
+def share(pools, pools_of, given, job, index, amounts):
     """Give a job what it needs out of the amounts of the pools of its partition, in their order."""
-    procs, second, given = job.procs, job.second, machine.given
-    for k in range(machine.pools_of.first[job.partition], machine.pools_of.first[job.partition + 1]):
-        p = machine.pools_of.items[k]
+    procs, second = job.procs, job.second
+    for k in range(pools_of.first[job.partition], pools_of.first[job.partition + 1]):
+        p = pools_of.items[k]
         given[index, p, 0] = given[index, p, 1] = 0
-        if not machine.pools[p].closed:
+        if not pools[p].closed:
             given[index, p, 0], given[index, p, 1] = min(procs, amounts[p, 0]), min(second, amounts[p, 1])
             procs -= given[index, p, 0]
             second -= given[index, p, 1]
@@ -155,7 +182,7 @@ def share(machine, job, index, amounts):
 @kernel
 def take(state, machine, plan, job, index, begin):
     """Give a job its place from `begin` on, out of what `first_hole` has just found."""
-    share(machine, job, index, plan.least)
+    share(machine.pools, machine.pools_of, machine.given, job, index, plan.least)
     occupy(state, machine.given, plan, job, index, begin, 1)
 
 
