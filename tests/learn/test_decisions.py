@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import walltime as wt
 from tests.strategies import OVERRUN, crowded, examples, workloads
 from tests.traces import trace_path
+from walltime.estimates import effective_times
 from walltime.learn.batch import DECISIONS, FORMULAS, Batch, Rules
 from walltime.learn.sources import Episode, as_episodes, windows
 
@@ -42,7 +43,7 @@ def by(order: str, overrun: str = "kill"):
 
     def choose(batch: Batch) -> int:
         jobs = batch.episodes[0].workload
-        _, planned = wt.simulation.run.effective_times(jobs, overrun)
+        _, planned = effective_times(jobs, overrun)
         place = batch.waiting(0)
         length, procs = planned[place], jobs.procs[place]
         scores = {"fcfs": place, "sjf": length, "saf": length * procs}[order]

@@ -257,7 +257,7 @@ def test_evaluation__of_one_agent_on_another_machine(agents):
 
 def test_command_line__trains_and_compares(tmp_path, capsys):
     made = ("lublin99", "--procs", 32, "--load", 0.8, "--jobs", 600)
-    status, out, err = call(capsys, "learn", "train", *made, "--window", 32, "--episodes", 100, "--out", tmp_path / "a")
+    status, out, err = call(capsys, "learn", "train", *made, "--episode-jobs", 32, "--episodes", 100, "--out", tmp_path / "a")
     assert (status, err) == (0, "")
     assert "trained; 1 of 1 iterations" in out
     status, out, _ = call(capsys, "learn", "evaluate", tmp_path / "a", "--out", tmp_path / "costs.csv", "--json")
@@ -286,7 +286,7 @@ def test_command_line__a_log_that_has_changed_is_told(tmp_path, capsys):
     log = tmp_path / "log.swf"
     made = wt.workloads.Lublin99().generate(jobs=600, machine_procs=32, load=0.8, seed=1)
     write_swf(log, made)
-    call(capsys, "learn", "train", log, "--window", 32, "--episodes", 128, "--out", tmp_path / "a")
+    call(capsys, "learn", "train", log, "--episode-jobs", 32, "--episodes", 128, "--out", tmp_path / "a")
     write_swf(log, wt.workloads.head(made, 500))
     assert "other jobs now than when the agent was trained" in one_line(*call(capsys, "learn", "evaluate", tmp_path / "a"))
     assert call(capsys, "learn", "evaluate", tmp_path / "a", "--log", log, "--no-importances")[0] == 0

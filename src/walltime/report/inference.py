@@ -57,7 +57,7 @@ def verdict(found: Inference) -> list[str]:
 
 def tables_of(found: Inference) -> list[Table]:
     """The rules, the simulations and the months."""
-    rules = [[rule.text, rule.evidence, f"{rule.gain:+.3f}", f"{rule.low:+.3f} to {rule.high:+.3f}"] for rule in found.rules]
+    rules = [[rule.text, rule.evidence, f"{rule.gain:+.3f}", rule.months] for rule in found.rules]
     free = [
         [
             run.machine,
@@ -74,7 +74,7 @@ def tables_of(found: Inference) -> list[Table]:
     ]
     heads = ("", "jobs", "mean wait", "compared with", "rank correlation", "within 10 min")
     tables = [
-        Table(("rule", "evidence", "agreement", "90 %"), rules, "the site's rules"),
+        Table(("rule", "evidence", "agreement", "months that judge"), rules, "the site's rules"),
         Table(heads, free, "simulated freely, in the months that judge"),
         Table(("month", "starts", "", "plain", "with rules"), [] if found.refused else months, "agreement by month", look="months"),
     ]

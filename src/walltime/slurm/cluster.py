@@ -252,7 +252,7 @@ class _Reading:
             if cluster and row.get("Cluster", cluster) != cluster:
                 left["of another cluster"] += 1
             elif key in seen or not key[0]:
-                left["there for several partitions"] += 1
+                left["listed for several partitions"] += 1
             else:
                 if not shares.isdecimal():
                     left["with the share of their account, taken as 1"] += 1

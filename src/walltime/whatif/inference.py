@@ -22,18 +22,23 @@ __all__ = ["FreeRun", "Inference", "InferredRule", "MonthAgreement", "site_text"
 class InferredRule:
     """A rule that was kept: what it says, the evidence, and what it adds to the agreement of the months that judge.
 
-    `gain`: F1 of these months with the rule minus without, at its turn; `low, high`: its interval over weeks, drawn again; `since`,
-    `until`: times of the log between which it holds, s, None for always.
+    `gain`: F1 of these months with the rule minus without, at its turn; `better`, `worse`: in how many of them it adds and takes away;
+    `since`, `until`: times of the log between which it holds, s, None for always.
     """
 
     kind: str
     text: str
     evidence: str
     gain: float
-    low: float
-    high: float
+    better: int
+    worse: int
     since: int | None = None
     until: int | None = None
+
+    @property
+    def months(self) -> str:
+        """In which of the months that judge it adds to the agreement, in words."""
+        return f"better in {self.better} months, worse in {self.worse}"
 
 
 @dataclass(frozen=True)
@@ -124,7 +129,7 @@ def site_text(inference: Inference) -> str:
         kind = next((kind for start, kind in above.items() if line.startswith(start)), None)
         if kind is not None and comments[kind]:
             rule = comments[kind].pop(0)
-            lines += [f"# {rule.text}: {rule.evidence}; agreement +{rule.gain:.3f} ({rule.low:+.3f} to {rule.high:+.3f}){_when(rule)}"]
+            lines += [f"# {rule.text}: {rule.evidence}; agreement +{rule.gain:.3f}, {rule.months}{_when(rule)}"]
         lines.append(line)
     return "\n".join([*head, *lines]) + "\n"
 

@@ -281,7 +281,7 @@ def test_what_is_compiled__is_in_the_kernel_and_depends_on_nothing_else():
         for line in re.findall(r"^\s*(?:from|import) .*walltime.*$", text, re.MULTILINE):
             used = re.search(r"from walltime\.engine\.(\w+)[.\w]* import", line)
             assert used is not None, f"{file}: {line}: compiled code must depend on nothing outside the engine"
-            assert used[1] in ("kernel", "inputs") or (file.stem, used[1]) == ("jit", "compiler"), f"{file}: {line}"
+            assert used[1] in ("kernel", "problem") or (file.stem, used[1]) == ("jit", "compiler"), f"{file}: {line}"
 
 
 WITHOUT_CACHE = """

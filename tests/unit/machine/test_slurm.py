@@ -126,7 +126,7 @@ def test_what_cannot_be_expressed_is_said(tmp_path):
         "1 associations with limits of their own: not modelled.",
         "few limits node=3: not modelled.",
         "2 associations with the share of their account, taken as 1.",
-        "1 association told for several partitions.",
+        "1 association listed for several partitions.",
         "1 association of another cluster.",
     )
 

@@ -43,7 +43,7 @@ MADE_BY = {
         "whatif.effects.group_effects",
         "whatif.calibration._agreement",
     ],
-    "weeks.logs": ["whatif.effects._ends"],
+    "weeks.logs": ["whatif.effects._ends", "whatif.weekly_interval.LogWeeks.ends"],
     "start-times": ["slurm.starts.start_times.start_times", "slurm.starts.trials.try_jobs", "slurm.starts.scores.with_factors"],
     "suggestion.risk": ["estimates.suggestion._suggestion"],
     "bootstrap": ["metrics.confidence.bootstrap"],
@@ -51,7 +51,7 @@ MADE_BY = {
     "batch-means.published": ["papers.mualem01.models.run_model"],
     "benchmark.total": ["benchmark.result.totals", "benchmark.standings.leaderboard"],
     "benchmark.behind": ["benchmark.standings._behind"],
-    "tuning.change": ["tuning.bandit.choose_weekly", "tuning.fitting.tune", "report.tuning._figure"],
+    "tuning.change": ["tuning.bandit.choose_weekly", "tuning.fitting.tune", "report.windows._tuning_drawing"],
     "learn.windows": ["learn.evaluation._compared", "learn.evaluation._importances"],
     "learn.seeds": ["learn.evaluation._compared"],
 }

@@ -58,7 +58,7 @@ class Places:
             "--spool", metavar="FOLDER", help="Notes for the prolog, the second give-back; see --print-prolog.", rich_help_panel=ACT
         ),
     ] = None
-    metrics: o.MetricsOption = None
+    metrics: Annotated[Path | None, typer.Option("--metrics", help="Write metrics for Prometheus here: .prom.", metavar="FILE.prom")] = None
 
 
 @dataclass(frozen=True)

@@ -189,7 +189,7 @@ _TABLE = (
     *_loops("cluster", _POOLS, cluster.run_cluster, _several(HEAD), (67, 9), (76, 10)),
     *_loops("cluster-kept", f"kept reservations on {_POOLS}", cluster.run_cluster, _several(KEEP), (62, 8), (71, 9)),
     Entry("slurm", "Slurm's scheduling", jit.entry(slurm.run_slurm), _example_slurm, 101, 13),
-    Entry("dynamics", "what backfilling did", dynamics.replay_starts, _example_dynamics, 5, 1),
+    Entry("dynamics", "what backfilling did", dynamics.replay_starts, _example_dynamics, 6, 1),
     Entry("draw", "random estimates", draw.draw_f_estimates, _example_draw, 2, 1),
     Entry("averages", "averages", averages.measure, _example_averages, 6, 1),
     Entry("decisions", "learning environments", decisions.decide, _example_decisions, 31, 5),
