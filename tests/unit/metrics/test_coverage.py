@@ -40,10 +40,9 @@ MADE_BY = {
     "weeks": [
         "whatif.weekly_interval.over_weeks",
         "whatif.effects.differences",
-        "whatif.effects.group_effects",
-        "whatif.calibration._agreement",
+        "whatif.weekly_interval.LogWeeks.ends",
     ],
-    "weeks.logs": ["whatif.effects._ends", "whatif.weekly_interval.LogWeeks.ends"],
+    "weeks.logs": ["whatif.effects._ends"],
     "start-times": ["slurm.starts.start_times.start_times", "slurm.starts.trials.try_jobs", "slurm.starts.scores.with_factors"],
     "suggestion.risk": ["estimates.suggestion._suggestion"],
     "bootstrap": ["metrics.confidence.bootstrap"],
