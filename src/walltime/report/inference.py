@@ -99,10 +99,10 @@ def inference_page(found: Inference, workload: Workload, settings: Mapping[str, 
     return Page(
         "a site's rules, read off its log",
         f"Which rules made {found.log}?",
-        [first],
+        [first, *([f"Found: {'; '.join(rule.text for rule in found.rules)}."] if found.rules else [])],
         [*sections, Section("What is measured", [note(WHAT_IT_IS)])],
         workload_facts(workload, record["log"]),
-        [*rest, *found.notes],
+        [*rest[len(found.rules) :], *found.notes],
         workload=workload,
         record=record,
     )
