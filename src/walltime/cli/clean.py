@@ -47,13 +47,13 @@ def clean(
     ] = 0.5,
     seed: o.SeedOption = 0,
     reading: Reading,
-    out: Annotated[Path | None, o.out("the remaining jobs", ".swf", ".swf.gz")] = None,
+    out: Annotated[Path | None, o.out("the remaining jobs", ".swf", ".swf.gz", ".parquet", ".csv", ".csv.gz")] = None,
     output: Output,
 ) -> None:
     """Clean, cut, scale or shake a log: show the changes, before and after, and write the result as a log."""
-    from walltime.logs import write_swf
     from walltime.logs.cleaning import CleaningReport, find_flurries, published_filters
     from walltime.logs.cleaning import clean as remove_jobs
+    from walltime.logs.convert import write_workload
 
     _check_call(context)
     before, _ = reading.load(trace)
@@ -65,7 +65,7 @@ def clean(
     after = variation.shaken(variation.apply(cleaned.after, seed), seed)
     report = CleaningReport(cleaned.removed, before, after)
     if out is not None:
-        write_swf(out, after, extra_header=[f"; Note: {step}" for step in after.origin.steps])
+        write_workload(out, after, extra_header=[f"; Note: {step}" for step in after.origin.steps])
     output.show(_record(trace, report, found, out), _blocks(report, found), log=out)
 
 

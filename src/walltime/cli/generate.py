@@ -31,7 +31,7 @@ def generate(
         ),
     ],
     *,
-    out: Annotated[Path, o.out("the log", ".swf", ".swf.gz", panel=None)],
+    out: Annotated[Path, o.out("the log", ".swf", ".swf.gz", ".parquet", ".csv", ".csv.gz", panel=None)],
     jobs: Annotated[int, o.option("--jobs", panel=None)] = 10_000,
     procs: Annotated[int, o.option("--procs", panel=None)] = 128,
     load: Annotated[float | None, o.option("--load", "Default: that of the model.", None)] = None,
@@ -46,9 +46,9 @@ def generate(
     figure: o.OneFigureOption = None,
     output: Output,
 ) -> None:
-    """Generate a workload by a published model, and write it as a log in the Standard Workload Format."""
+    """Generate a workload by a published model, and write it as a log: SWF, Parquet or CSV."""
     from walltime.estimates import parse_estimates
-    from walltime.logs import write_swf
+    from walltime.logs.convert import write_workload
     from walltime.workload.models import parse_model
 
     if compare_with is not None and figure is None:
@@ -66,7 +66,7 @@ def generate(
         notes.append(f"; Note: requests drawn by the estimates {estimates}, seed {seed}")
     seconds = {"generate": time.perf_counter() - begin}
     begin = time.perf_counter()
-    write_swf(out, workload, extra_header=notes)
+    write_workload(out, workload, extra_header=notes)
     seconds["write"] = time.perf_counter() - begin
     if figure is not None:
         from walltime.report.figures import write_figure

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -29,9 +30,14 @@ def info(trace: o.TraceArgument, *, reading: Reading, output: Output) -> None:
 
     begin = time.perf_counter()
     log = read_log(trace, **reading.of_file)
-    workload = log.to_workload(**reading.of_jobs)
+    estimate = None
+    if reading.procs is None and log.header.machine_procs is None:
+        from walltime.logs.size import estimated_size
+
+        estimate = estimated_size(log)
+    workload = log.to_workload(**(reading.of_jobs | ({} if estimate is None else {"procs": estimate.procs})))
     seconds = time.perf_counter() - begin
-    record = _record(log, workload)
+    record = _record(log, workload) | {"procs_estimated": None if estimate is None else asdict(estimate)}
     output.show({"trace": str(trace), **record, "seconds": {"read": seconds}, "version": version()}, _blocks(record, workload))
 
 
@@ -45,6 +51,7 @@ def _record(log: JobLog, w: Workload) -> dict[str, Any]:
     start = origin.unix_start_time
     return {
         "format": log.format,
+        "layout": getattr(log, "layout", ""),
         "sha256": origin.sha256,
         "records": origin.records,
         "jobs": len(w),
@@ -75,6 +82,21 @@ def _record(log: JobLog, w: Workload) -> dict[str, Any]:
     }
 
 
+def _size_said(estimate: dict[str, Any] | None) -> str:
+    """Where an estimated size of the machine comes from, in words."""
+    from walltime.wording import human_time
+
+    if estimate is None:
+        return ""
+    if estimate["seconds"] is None:
+        return f"estimated: the widest job; if the machine is larger, pass its size with --procs N (--procs {estimate['procs']})"
+    nodes = ""
+    if estimate["nodes"] is not None:
+        nodes = f"; {estimate['nodes']:,} nodes, for {human_time(estimate['nodes_seconds'])}"
+    reached = f"so many were busy at once, for {human_time(estimate['seconds'])} in sum{nodes}"
+    return f"estimated: {reached}; pass the size with --procs N (--procs {estimate['procs']})"
+
+
 def _counts(w: Workload, column: str) -> dict[str, int]:
     import numpy as np
 
@@ -100,7 +122,7 @@ def _blocks(facts: dict[str, Any], w: Workload) -> Iterator[Facts | Table | str]
     load = percent(w.offered_load)
     rows = [
         ("records", f"{facts['records']:,}", f"{facts['jobs']:,} jobs to simulate"),
-        ("processors", f"{facts['procs']:,}", ""),
+        ("processors", f"{facts['procs']:,}", _size_said(facts["procs_estimated"])),
         ("span of submissions", f"{days:,.1f} days", since),
         ("offered load", load, "processor time of the jobs over that of the machine, first to last submit"),
         ("users", "unknown" if facts["users"] is None else f"{facts['users']:,}", ""),
@@ -112,7 +134,7 @@ def _blocks(facts: dict[str, Any], w: Workload) -> Iterator[Facts | Table | str]
             f"{facts['mean_procs']:.1f}",
             f"{facts['serial_percent']:.0f} % serial, {facts['power_of_two_percent']:.0f} % powers of two",
         ),
-        ("format", facts["format"], ""),
+        ("format", facts["format"], f"with further fields as of {facts['layout']}" if facts["layout"] else ""),
         ("sha256", facts["sha256"][:16], "begins that of the file as it is stored"),
     ]
     yield Facts(w.origin.name, rows)

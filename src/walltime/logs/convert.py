@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,12 +11,12 @@ from walltime.errors import OutputError
 from walltime.files import printable
 from walltime.logs.header import Header
 from walltime.logs.joblog import JobLog
-from walltime.logs.swf import SwfLog
+from walltime.logs.swf import SwfLog, swf_of
 from walltime.logs.swf_text import FIELDS, MOST_FIELDS, Comment
 from walltime.logs.table_file import WalltimeLog, write_csv, write_parquet
-from walltime.workload import SWF_BY_NAME
+from walltime.workload import SWF_BY_NAME, Workload
 
-__all__ = ["ENDINGS", "as_swf", "with_procs", "write_log"]
+__all__ = ["ENDINGS", "as_swf", "with_procs", "write_log", "write_workload"]
 
 ENDINGS = (".swf", ".swf.gz", ".parquet", ".csv", ".csv.gz")
 """What a log can be written as."""
@@ -36,6 +37,14 @@ def write_log(path: str | os.PathLike[str], log: JobLog) -> None:
         write_csv(path, log)
     else:
         raise OutputError(f"{printable(path)}: a log can be written as {', '.join(ENDINGS)}; name a file with one of these extensions")
+
+
+def write_workload(path: str | os.PathLike[str], workload: Workload, *, extra_header: Sequence[str] = ()) -> None:
+    """Write a workload as a log, as the file's extension says, see `write_log`; `extra_header` lines follow those of its header."""
+    log = swf_of(workload, extra_header=extra_header)
+    is_swf = Path(path).name.lower().endswith((".swf", ".swf.gz"))
+    names = {} if is_swf else {name: texts for name, texts in workload.origin.names.items() if name in log.columns}
+    write_log(path, replace(log, names=names))
 
 
 def as_swf(log: JobLog) -> SwfLog:

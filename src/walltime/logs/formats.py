@@ -11,7 +11,7 @@ from walltime.logs.anonymous import read_key
 from walltime.logs.catalogue import find_log
 from walltime.logs.clock import parse_zone
 from walltime.logs.cobalt import COBALT
-from walltime.logs.input import LogFile
+from walltime.logs.input import LogFile, unpacked_name
 from walltime.logs.joblog import JobLog, LogFormat, Partial, ReadOptions, TooWide
 from walltime.logs.lsf import LSF
 from walltime.logs.mapped import read_mapped
@@ -46,7 +46,7 @@ def read_log(
     mapping: str | os.PathLike[str] | None = None,
     anonymise: str | None = None,
 ) -> JobLog:
-    """Read a job log unchanged, in any of the known formats, plain or gzip.
+    """Read a job log unchanged, in any of the known formats, plain or packed with gzip, bzip2, xz or Zstandard.
 
     `path`: a file, or the name of a log of the catalogue that is on this machine, such as `KTH-SP2`. The format is recognized
     by the content, else by the file extension. `skip_bad_lines` skips invalid lines and lists them in `bad_lines`. `time_zone`: that
@@ -91,11 +91,12 @@ def format_of(file: LogFile) -> LogFormat:
 
     Raises LogError, listing the known formats, if there is none.
     """
-    name = file.path.lower().removesuffix(".gz")
+    name = unpacked_name(file.path.lower())
     by_name = [known for known in FORMATS if name.endswith(known.endings)]
+    of_that_name = [known for known in by_name if not known.needs_head]
     head = file.head.removeprefix(b"\xef\xbb\xbf")
     by_content = [known for known in FORMATS if known.head.search(head) and known.is_one(head)]
-    for fitting in ([known for known in by_content if known in by_name], by_content, by_name):
+    for fitting in ([known for known in by_content if known in by_name], by_content, of_that_name):
         if fitting:
             return fitting[0]
     first = next((line for line in file.head.split(b"\n") if line.strip()), b"").decode(errors="replace").strip()

@@ -1,13 +1,15 @@
-"""Input files: read once, from beginning to end, plain or gzip; every failure is a one-line error."""
+"""Input files: read once, from beginning to end, plain or compressed; every failure is a one-line error."""
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import hashlib
 import io
+import lzma
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,18 +17,26 @@ from typing import Any, Protocol
 from walltime.errors import LogError, shown
 from walltime.files import printable
 
-__all__ = ["LogFile", "path_of", "reading_parquet", "without_panics"]
+__all__ = ["PACKED", "LogFile", "path_of", "reading_parquet", "unpacked_name", "without_panics"]
 
 _CHUNK = 2**19
 _LONGEST_LINE = 2**20
-_GZIP = b"\x1f\x8b"
+_OPEN: dict[bytes, tuple[str, Callable[[Any], Any]]] = {
+    b"\x1f\x8b": ("gzip", lambda raw: gzip.GzipFile(fileobj=raw)),
+    b"BZh": ("bzip2", bz2.BZ2File),
+    b"\xfd7zXZ\0": ("xz", lzma.LZMAFile),
+    b"\x28\xb5\x2f\xfd": ("Zstandard", lambda raw: _zstandard(raw)),
+}
+"""By the first bytes of a file: what its compression is called, and what unpacks it."""
+PACKED = (".gz", ".bz2", ".xz", ".zst")
+"""What compressed files end in."""
 
 
 class LogFile:
-    """An input file, plain or gzip by content; it is read only once, so it may be a pipe.
+    """An input file, plain or packed with gzip, bzip2, xz or Zstandard, by content; it is read only once, so it may be a pipe.
 
     `head`: its first bytes (up to 512 KiB, decompressed), available at once. Raises LogError if the file is missing, a
-    directory, unreadable, empty or a damaged gzip file, and for anything that is not a path.
+    directory, unreadable, empty or damaged, and for anything that is not a path.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -142,20 +152,25 @@ class _Hashed(io.RawIOBase):
 
 def _chunks(path: str, where: str, digest: _Digest) -> Iterator[bytes]:
     """The decompressed bytes of a file, in pieces."""
+    packed = ""
     try:
         with Path(path).open("rb", buffering=0) as file:
             raw = io.BufferedReader(_Hashed(file, digest), _CHUNK)
-            if raw.peek(2)[:2] == _GZIP:
-                with gzip.GzipFile(fileobj=raw) as unpacked:
-                    while chunk := unpacked.read(_CHUNK):
-                        yield chunk
-            else:
+            start = raw.peek(6)
+            packed, unpack = next((way for first, way in _OPEN.items() if start.startswith(first)), (packed, None))
+            if unpack is None:
                 while chunk := raw.read(_CHUNK):
                     yield chunk
+            else:
+                with unpack(raw) as unpacked:
+                    while chunk := unpacked.read(_CHUNK):
+                        yield chunk
+                while raw.read(_CHUNK):  # what lies behind the packed data belongs to the checksum
+                    pass
     except EOFError as error:
-        raise LogError(f"{where}: the gzip file is truncated; fetch it again") from error
-    except (gzip.BadGzipFile, zlib.error) as error:
-        raise LogError(f"{where}: the gzip file is damaged ({printable(str(error))}); fetch it again") from error
+        raise LogError(f"{where}: the {packed} file is truncated; fetch it again") from error
+    except (gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
+        raise LogError(f"{where}: the {packed} file is damaged ({printable(str(error))}); fetch it again") from error
     except FileNotFoundError as error:
         raise LogError(f"{where}: there is no such file; check its name") from error
     except IsADirectoryError as error:
@@ -163,6 +178,35 @@ def _chunks(path: str, where: str, digest: _Digest) -> Iterator[bytes]:
     except PermissionError as error:
         raise LogError(f"{where}: no permission to read the file; ask its owner") from error
     except OSError as error:
+        if packed and error.errno is None:
+            raise LogError(f"{where}: the {packed} file is damaged ({printable(str(error)).lower()}); fetch it again") from error
         raise LogError(f"{where}: cannot be read ({(error.strerror or str(error)).lower()}); check the file") from error
     except ValueError as error:  # such as a NUL in the name
         raise LogError(f"{where}: cannot be read ({error}); check its name") from error
+
+
+def _zstandard(raw: Any) -> Any:
+    """What unpacks Zstandard: of Python 3.14, else of polars, which reads all lines at once."""
+    try:
+        from compression import zstd  # type: ignore[import-not-found,unused-ignore]
+    except ImportError:
+        import polars as pl
+
+        if not hasattr(pl, "read_lines"):
+            raise OSError("this version of polars cannot unpack it, unpack it with zstd -d") from None
+        try:
+            with without_panics():
+                lines = pl.read_lines(io.BytesIO(raw.read()))
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+            raise OSError(str(error).splitlines()[0]) from error
+        return io.BytesIO("\n".join(lines.to_series(0)).encode() + b"\n")
+    return zstd.ZstdFile(raw)
+
+
+def unpacked_name(name: str) -> str:
+    """The name of a file without the ending that says how it is packed.
+
+    >>> unpacked_name("log.swf.xz"), unpacked_name("log.csv")
+    ('log.swf', 'log.csv')
+    """
+    return next((name[: -len(ending)] for ending in PACKED if name.lower().endswith(ending)), name)

@@ -15,11 +15,24 @@ import numpy as np
 from walltime.errors import LogError, WorkloadError
 from walltime.files import printable
 from walltime.logs.header import Header
-from walltime.logs.input import LogFile
+from walltime.logs.input import LogFile, unpacked_name
 from walltime.logs.rules import Rule
 from walltime.workload import BELIEVED, MISSING, PROCS, SWF_BY_NAME, Column, Origin, Workload
 
-__all__ = ["BadLine", "JobLog", "LogFormat", "Partial", "ReadOptions", "TooWide", "faults", "is_further_name", "narrowed"]
+__all__ = [
+    "BadLine",
+    "HighestUse",
+    "JobLog",
+    "LogFormat",
+    "Partial",
+    "ReadOptions",
+    "TooWide",
+    "faults",
+    "highest_use",
+    "is_further_name",
+    "narrowed",
+    "widest",
+]
 
 Array = np.ndarray
 Partial = Literal["summary", "parts"]
@@ -73,7 +86,7 @@ class JobLog:
 
     format: ClassVar[str] = "table"
     endings: ClassVar[tuple[str, ...]] = ()
-    """file extensions to remove from the name of the log, besides `.gz`"""
+    """file extensions to remove from the name of the log, besides those of packed files"""
 
     records: int
     columns: Mapping[str, Array]
@@ -102,10 +115,10 @@ class JobLog:
 
     @property
     def name(self) -> str:
-        """File name without directory, `.gz` and the extension of the format."""
+        """File name without directory, the ending of a packed file and the extension of the format."""
         file = Path(self.path).name
-        short = file
-        for ending in (".gz", *self.endings):
+        short = unpacked_name(file)
+        for ending in self.endings:
             if short.lower().endswith(ending):
                 short = short[: -len(ending)]
         return short or file
@@ -179,7 +192,8 @@ class LogFormat:
     `title`: its name in messages. `endings`: file extensions, in lower case and without `.gz`, such as `.swf`; they decide if
     no format recognizes the content. `head`: what is looked for in the first bytes of a file (up to 512 KiB, decompressed). `read`: reads a
     file, with `ReadOptions`; an invalid line is a LogError that names it, unless bad lines are skipped. `rules`: those that the reader
-    itself counts. `is_one`: where `head` does not suffice, whether these bytes are in this format.
+    itself counts. `is_one`: where `head` does not suffice, whether these bytes are in this format. `needs_head`: an extension alone
+    does not make a file one of this format.
     """
 
     name: str
@@ -189,6 +203,7 @@ class LogFormat:
     read: Callable[[LogFile, ReadOptions], JobLog]
     rules: tuple[Rule, ...] = ()
     is_one: Callable[[bytes], bool] = lambda head: True
+    needs_head: bool = False
 
 
 def faults(column: Column, values: Array) -> Iterator[tuple[Array, str]]:
@@ -338,13 +353,39 @@ def _machine_procs(log: JobLog, procs: int | None) -> int:
 
 def _most_busy(log: JobLog) -> int:
     """The largest number of processors that were busy at once in the real schedule; 0 if the log does not say."""
+    use = highest_use(log)
+    return 0 if use is None else use.most
+
+
+class HighestUse(NamedTuple):
+    """How much of a machine was in use at once at most, in a log, and for how many seconds in sum."""
+
+    most: int
+    seconds: int
+
+
+def highest_use(log: JobLog, column: str | None = None) -> HighestUse | None:
+    """The highest use in the schedule that a log recorded, of processors or of what this column counts, such as `nodes`.
+
+    None if no job of the log has a start, a runtime and a size.
+    """
     submit, wait, runtime = (np.asarray(log.column(name), np.float64) for name in ("submit", "wait", "runtime"))
-    procs = _width(log, requested_first=False)
-    ran = (submit >= 0) & (wait >= 0) & (runtime > 0) & (procs > 0)
-    start = (submit + wait)[ran]
+    size = _width(log, requested_first=False) if column is None else log.column(column)
+    ran = (submit >= 0) & (wait >= 0) & (runtime > 0) & (size > 0)
+    if not ran.any():
+        return None
+    start, used = (submit + wait)[ran], size[ran].astype(np.int64)
     times = np.concatenate([start + runtime[ran], start])  # at the same time ends come first
-    change = np.concatenate([-procs[ran], procs[ran]])
-    return int(np.cumsum(change[np.argsort(times, kind="stable")]).max(initial=0))
+    order = np.argsort(times, kind="stable")
+    busy = np.cumsum(np.concatenate([-used, used])[order])
+    most = int(busy.max())
+    lasting = np.diff(times[order], append=times[order][-1])
+    return HighestUse(most, int(lasting[busy == most].sum()))
+
+
+def widest(log: JobLog) -> int:
+    """The processors of the widest job of a log."""
+    return int(_width(log, requested_first=False).max(initial=0))
 
 
 def _width(log: JobLog, requested_first: bool) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -67,6 +68,23 @@ class Source:
             raise LogError("needs either a column or a constant")
 
 
+INSTEAD = {
+    "procs": "allocated_procs or requested_procs (the size of the machine is a key procs above [columns])",
+    "believed": "requested",
+    "job": "job_id",
+}
+"""Of names that mean something else in workloads and filters, what is meant."""
+
+
+def _right_name(name: str) -> str:
+    lower = re.sub(r"\W+", "_", name).strip("_").lower()
+    if lower in INSTEAD:
+        return f", did you mean {INSTEAD[lower]}?"
+    known = [*SWF_BY_NAME, *TIMES]
+    near = [lower] if is_further_name(lower) or lower in known else difflib.get_close_matches(lower, known, n=1, cutoff=0.5)
+    return f", did you mean {near[0]!r}?" if near else ""
+
+
 def _sources(given: Mapping[str, str | Source]) -> dict[str, Source]:
     """The source of each column, of which a title alone is one."""
     sources = {}
@@ -74,7 +92,7 @@ def _sources(given: Mapping[str, str | Source]) -> dict[str, Source]:
         if name == "status":
             raise LogError("status goes into a table [status]")
         if not (name in SWF_BY_NAME or name in TIMES or is_further_name(name)):
-            raise LogError(f"{name!r} is no name for a column; use lower case letters, digits and underscores")
+            raise LogError(f"{name!r} is no name for a column{_right_name(name)}; use lower case letters, digits and underscores")
         source = Source(one) if isinstance(one, str) else one
         sources[name] = replace(source, text=name in TEXTS if source.text is None else source.text)
         if sources[name].text and name in (*TIMES, *SPANS):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -16,10 +16,11 @@ from walltime.logs.header import Header, declared_fields
 from walltime.logs.input import LogFile
 from walltime.logs.joblog import JobLog, LogFormat, ReadOptions, is_further_name
 from walltime.logs.rules import Rule
+from walltime.logs.swf_layouts import DERIVED, DESCRIPTOR_DIFFERS, layout_of, name_by_content
 from walltime.logs.swf_text import FIELDS, HEAD, MOST_FIELDS, Comment, field_column, parse_swf
 from walltime.workload import MISSING, SWF_BY_NAME, Workload
 
-__all__ = ["SWF", "SwfLog", "further_fields", "read_swf", "write_swf"]
+__all__ = ["SWF", "SwfLog", "further_fields", "read_swf", "swf_of", "write_swf"]
 
 Array = np.ndarray
 ENDINGS = (".swf",)
@@ -39,7 +40,8 @@ class SwfLog(JobLog):
     `columns`: the fields by name (see `walltime.workload.SWF_COLUMNS`), one entry per record in the order of the file,
     read-only; int64, or float64 if a value is fractional. A field that is -1 (unknown) everywhere is not stored, but `column`
     returns it. `comments`: every line that starts with `;`, including the header. `further`: the names of the fields beyond the
-    18th, in order, if the lines have more. `bad_lines`: the skipped lines. `sha256`: checksum of the file as stored, compressed
+    18th, in order, if the lines have more; a field that has texts is a column of names. `layout`: the known layout of these fields, such
+    as `MetaCentrum/CERIT`, or nothing. `bad_lines`: the skipped lines. `sha256`: checksum of the file as stored, compressed
     or not.
 
     Raises LogError if the columns differ in length or contain invalid values.
@@ -55,6 +57,7 @@ class SwfLog(JobLog):
 
     comments: tuple[Comment, ...] = ()
     further: tuple[str, ...] = ()
+    layout: str = ""
     header: Header = field(init=False)
     """The standard keys of the header with their values; the case of a key does not matter."""
 
@@ -75,6 +78,7 @@ class SwfLog(JobLog):
             self.records == other.records
             and self.comments == other.comments
             and self.further == other.further
+            and self.names == other.names
             and self.columns.keys() == other.columns.keys()
             and all(np.array_equal(values, other.columns[name]) for name, values in self.columns.items())
         )
@@ -88,12 +92,13 @@ class SwfLog(JobLog):
 
     @property
     def further_columns(self) -> tuple[str, ...]:
-        """Names of the fields beyond the 18th."""
-        return self.further
+        """Names of the fields beyond the 18th, and of what their texts say."""
+        return tuple(dict.fromkeys([*self.further, *super().further_columns]))
 
     def may_have(self, name: str) -> bool:
         """Whether a column may have this name."""
-        return name in SWF_BY_NAME or (name in self.further and super().may_have(name))
+        further = name in self.further or (bool(self.layout) and name in DERIVED)
+        return name in SWF_BY_NAME or (further and super().may_have(name))
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write all comments and all fields, as gzip if the name ends in `.gz`; reading the file gives an equal log.
@@ -115,7 +120,7 @@ class SwfLog(JobLog):
     def _rows(self, first: int, last: int) -> Iterator[str]:
         for start in range(first, last, _ROWS_AT_ONCE):
             stop = min(start + _ROWS_AT_ONCE, last)
-            fields = [_tokens(self.columns.get(name), start, stop) for name in (*SWF_BY_NAME, *self.further)]
+            fields = [_tokens(self.columns.get(name), start, stop, self.names.get(name)) for name in (*SWF_BY_NAME, *self.further)]
             yield "\n".join(map(" ".join, zip(*fields, strict=True))) + "\n"
 
 
@@ -125,7 +130,8 @@ def read_swf(path: str | os.PathLike[str], *, skip_bad_lines: bool = False) -> S
     `skip_bad_lines` skips invalid lines and lists them in `bad_lines`.
 
     Fields beyond the 18th, as in newer logs, are columns named in the header (`; Field 19: nodes`, or `; Fields:` with all
-    names), or else `field19`, `field20`, ...; a line without them has -1 there.
+    names), or else `field19`, `field20`, ...; a line without them has -1 there. They may be texts; those of the known layouts
+    (`walltime.logs.swf_layouts`) are also read: how many nodes a job has, and how many processors on each.
 
     Raises LogError, one line that starts with `FILE:LINE:`, if a line has fewer than 18 fields, a field is not a finite number
     (or not whole, if the field is a count), or a submit time, runtime or requested time is negative but not -1; and if the file
@@ -148,15 +154,41 @@ def _read(file: LogFile, options: ReadOptions) -> SwfLog:
     header = [comment.text for comment in text.comments if comment.record == 0]
     further = further_fields(text.fields, header)
     numbered = {field_column(number).name: name for number, name in enumerate(further, FIELDS + 1)}
+    layout = layout_of(text.names)
+    for field_name, texts in text.names.items():
+        own = None
+        if layout is not None:
+            own = "descriptor" if field_name == layout[1] else name_by_content(texts)
+        if numbered[field_name] == field_name and own is not None and own not in numbered.values():
+            numbered[field_name] = own
+    columns = {numbered.get(name, name): values for name, values in text.columns.items()}
+    names = {numbered[name]: texts for name, texts in text.names.items()}
+    noticed = {}
+    if layout is not None:
+        said = layout[0].columns_of(text.columns[layout[1]], text.names[layout[1]])
+        differ = _differ(columns, said["nodes"] * said["procs_per_node"])
+        noticed = {DESCRIPTOR_DIFFERS.name: differ} if differ else {}
+        columns |= {name: values for name, values in said.items() if name not in columns}
     return SwfLog(
         text.records,
-        {numbered.get(name, name): values for name, values in text.columns.items()},
+        columns,
         tuple(text.comments),
-        further,
+        tuple(numbered.values()),
+        "" if layout is None else layout[0].name,
+        names=names,
         bad_lines=tuple(text.bad_lines),
         path=file.path,
         sha256=file.sha256,
+        noticed=noticed,
     )
+
+
+def _differ(columns: Mapping[str, Array], said: Array) -> int:
+    """How many jobs have another number of processors in their field than in their descriptor; where both are known."""
+    unknown = np.full(len(said), MISSING)
+    asked, allocated = columns.get("requested_procs", unknown), columns.get("allocated_procs", unknown)
+    field_says = np.where(asked > 0, asked, allocated)
+    return int(np.count_nonzero((field_says > 0) & (said > 0) & (field_says != said)))
 
 
 def further_fields(fields: int, header: Iterable[str]) -> tuple[str, ...]:
@@ -170,7 +202,7 @@ def further_fields(fields: int, header: Iterable[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-SWF = LogFormat("swf", "Standard Workload Format", ENDINGS, HEAD, _read, (MORE_FIELDS,))
+SWF = LogFormat("swf", "Standard Workload Format", ENDINGS, HEAD, _read, (MORE_FIELDS, DESCRIPTOR_DIFFERS))
 """The format of the Parallel Workloads Archive."""
 
 
@@ -195,6 +227,18 @@ def write_swf(
     Raises WorkloadError if an array does not fit the jobs, LogError if a header line is not a line of text, OutputError if the
     file cannot be written.
     """
+    swf_of(workload, wait=wait, submit=submit, runtime=runtime, extra_header=extra_header).write(path)
+
+
+def swf_of(
+    workload: Workload,
+    *,
+    wait: Array | None = None,
+    submit: Array | None = None,
+    runtime: Array | None = None,
+    extra_header: Sequence[str] = (),
+) -> SwfLog:
+    """The log that `write_swf` writes."""
     columns = dict(workload.columns)
     columns |= {"job_id": workload.job_id, "submit": workload.submit, "runtime": workload.runtime, "requested": workload.requested}
     for name, values in (("wait", wait), ("submit", submit), ("runtime", runtime)):
@@ -215,7 +259,7 @@ def write_swf(
     order = np.lexsort((columns["job_id"], columns["submit"]))
     further = _further_fields_of(workload, [comment.text for comment in comments])
     swf_columns = {name: np.asarray(values)[order] for name, values in columns.items() if name in SWF_BY_NAME or name in further}
-    SwfLog(len(workload), swf_columns, comments, further).write(path)
+    return SwfLog(len(workload), swf_columns, comments, further)
 
 
 def _further_fields_of(workload: Workload, header: Sequence[str]) -> tuple[str, ...]:
@@ -255,11 +299,13 @@ def _check_comment(comment: Comment, records: int) -> None:
         raise LogError(f"{text!r} is no comment; it must be one line of text that starts with a semicolon")
 
 
-def _tokens(values: Array | None, start: int, stop: int) -> list[str]:
-    """The fields of some rows as text: the shortest that restores the same value."""
+def _tokens(values: Array | None, start: int, stop: int, texts: Sequence[str] | None) -> list[str]:
+    """The fields of some rows as text: the shortest that restores the same value. `texts`: what the numbers stand for."""
     if values is None:
         return [str(MISSING)] * (stop - start)
     numbers = values[start:stop].tolist()
+    if texts is not None:
+        return [texts[number - 1] if number > 0 else str(MISSING) for number in numbers]
     if values.dtype == np.int64:
         return list(map(str, numbers))
     return [str(int(number)) if number.is_integer() else repr(number) for number in numbers]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from walltime.errors import LogError
-from walltime.logs.accounting import BadLines, Counts, decoded, nothing_left, quoted
+from walltime.logs.accounting import BadLines, Counts, Names, decoded, nothing_left, quoted
 from walltime.logs.input import LogFile
 from walltime.logs.joblog import BadLine, ReadOptions, faults, narrowed
 from walltime.workload import MISSING, SWF_COLUMNS, Column
@@ -23,8 +23,10 @@ MOST_FIELDS = 100
 _PLAIN = b"0123456789+-.eE \t\r"
 _NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _NUMBER_AT_ONCE = rb"[+-]?(?:[0-9]++\.?+[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?+"
-HEAD = re.compile(rb"\A\s*+;|^[ \t]*%(n)s(?:[ \t\r\x0b\x0c]++%(n)s){17,99}+\s*?$" % {b"n": _NUMBER_AT_ONCE}, re.MULTILINE)
-"""The first line is a comment, or there is a line of 18 to 100 numbers."""
+HEAD = re.compile(
+    rb"\A\s*+;|^[ \t]*%(n)s(?:[ \t\r\x0b\x0c]++%(n)s){17}+(?:[ \t]++\S++){0,82}+\s*?$" % {b"n": _NUMBER_AT_ONCE}, re.MULTILINE
+)
+"""The first line is a comment, or there is a line of 18 numbers, and at most 82 numbers or texts."""
 _NOT_FINITE = re.compile(rb"[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
 
 
@@ -40,12 +42,14 @@ class Comment:
 class SwfText:
     """The content of a file: number of records, columns with at least one known value (int64, or float64), comments, bad lines.
 
-    `fields`: the number in the longest record. A column beyond the 18th is named by its number, such as `field19`.
+    `fields`: the number in the longest record. A column beyond the 18th is named by its number, such as `field19`; if it has a text
+    anywhere, it is a column of names, and `names` has what its numbers stand for.
     """
 
     records: int
     fields: int
     columns: dict[str, Array]
+    names: dict[str, tuple[str, ...]]
     comments: list[Comment]
     bad_lines: list[BadLine]
 
@@ -66,22 +70,27 @@ def parse_swf(file: LogFile, options: ReadOptions) -> SwfText:
             elif text:
                 numbers.append(number)
                 records.append(text)
-        values, bad = _values(records)
+        values, texts, bad = _values(records)
         for row, reason in bad.items():
             bad_lines.add(numbers[row], reason, decoded(records[row])[0])
         kept = np.ones(len(records) + 1, np.int64)
         kept[list(bad)] = 0
         before = parts.records + np.cumsum(kept) - kept
         comments.extend(Comment(int(before[row]), decoded(line.rstrip(b"\r"))[0]) for row, line in notes)
-        parts.add(values)
+        parts.add(values, texts)
     if parts.records == 0:
         raise LogError(nothing_left(file, Counts(), bad_lines.lines))
-    return SwfText(parts.records, parts.fields, parts.columns(), comments, bad_lines.lines)
+    columns, names = parts.columns()
+    return SwfText(parts.records, parts.fields, columns, names, comments, bad_lines.lines)
 
 
 def field_column(number: int) -> Column:
     """The column of a field, counted from 1; beyond the 18th it has only a number."""
     return SWF_COLUMNS[number - 1] if number <= FIELDS else Column(f"field{number}", "float64", "", "", number)
+
+
+Texts = dict[int, list[str]]
+"""Fields beyond the 18th in which a block of records has texts, by number: the field of each record, empty if it lacks it."""
 
 
 class _Parts:
@@ -91,30 +100,42 @@ class _Parts:
         self.records = 0
         self.fields = FIELDS
         self._parts: dict[str, list[tuple[int, Array]]] = {}
+        self._texts: dict[str, list[tuple[int, list[str]]]] = {}
 
-    def add(self, values: Array) -> None:
-        self.fields = max(self.fields, values.shape[1])
+    def add(self, values: Array, texts: Texts) -> None:
+        self.fields = max([self.fields, values.shape[1], *texts])
         for number, block in enumerate(values.T, 1):
             if (block != MISSING).any():
                 self._parts.setdefault(field_column(number).name, []).append((self.records, narrowed(block)))
+        for number, words in texts.items():
+            self._texts.setdefault(field_column(number).name, []).append((self.records, words))
         self.records += len(values)
 
-    def columns(self) -> dict[str, Array]:
-        """The joined columns; the blocks are released one column at a time, to save memory."""
-        joined = {}
+    def columns(self) -> tuple[dict[str, Array], dict[str, tuple[str, ...]]]:
+        """The joined columns, and names; the blocks are released one column at a time, to save memory."""
+        joined, names = {}, {}
+        for name, blocks in self._texts.items():
+            texts = [""] * self.records
+            for start, values in self._parts.pop(name, []):  # blocks without a text in this field
+                texts[start : start + len(values)] = [f"{number:.15g}" if number != MISSING else "" for number in values.tolist()]
+            for start, words in blocks:
+                texts[start : start + len(words)] = words
+            numbers = Names()
+            joined[name] = numbers.numbers(texts)
+            names[name] = numbers.texts
         for name in list(self._parts):
             parts = self._parts.pop(name)
             dtype = np.result_type(*(block.dtype for _, block in parts))
             joined[name] = np.full(self.records, MISSING, dtype)
             for start, block in parts:
                 joined[name][start : start + len(block)] = block
-        return joined
+        return joined, names
 
 
-def _values(records: list[bytes]) -> tuple[Array, dict[int, str]]:
-    """The values of the good records (float64, one row each), and the rows of the bad ones with the reasons, in order."""
+def _values(records: list[bytes]) -> tuple[Array, Texts, dict[int, str]]:
+    """The values of the good records (float64, one row each), their texts, and the rows of the bad ones with the reasons, in order."""
     if not records:
-        return np.empty((0, FIELDS)), {}
+        return np.empty((0, FIELDS)), {}, {}
     if not b"".join(records).translate(None, _PLAIN):
         try:
             values = np.loadtxt([record.decode("ascii") for record in records], dtype=np.float64, comments=None, ndmin=2)
@@ -123,11 +144,11 @@ def _values(records: list[bytes]) -> tuple[Array, dict[int, str]]:
         else:
             right = len(values) == len(records) and FIELDS <= values.shape[1] <= MOST_FIELDS
             if right and not any(mask.any() for column, block in _columns(values) for mask, _ in faults(column, block)):
-                return values, {}
+                return values, {}, {}
     return _values_line_by_line(records)
 
 
-def _values_line_by_line(records: list[bytes]) -> tuple[Array, dict[int, str]]:
+def _values_line_by_line(records: list[bytes]) -> tuple[Array, Texts, dict[int, str]]:
     bad: dict[int, str] = {}
     rows: list[int] = []
     good: list[list[bytes]] = []
@@ -139,17 +160,28 @@ def _values_line_by_line(records: list[bytes]) -> tuple[Array, dict[int, str]]:
         else:
             rows.append(row)
             good.append(tokens)
-    values = np.full((len(good), max(map(len, good), default=FIELDS)), float(MISSING))
-    for place, tokens in enumerate(good):
-        values[place, : len(tokens)] = [float(token) for token in tokens]
+    most = max(map(len, good), default=FIELDS)
+    textual = {place for tokens in good for place, token in enumerate(tokens[FIELDS:], FIELDS) if not _NUMBER.fullmatch(token)}
+    values = np.full((len(good), most), float(MISSING))
+    numeric = [place for place in range(most) if place not in textual]
+    for index, tokens in enumerate(good):
+        there = numeric if len(tokens) == most else [place for place in numeric if place < len(tokens)]
+        values[index, there] = [float(tokens[place]) for place in there]
     usable = np.ones(len(good), bool)
     for field, (column, block) in enumerate(_columns(values)):
         for mask, what in faults(column, block):
-            for index in np.flatnonzero(mask & usable):
+            for index in np.flatnonzero(mask & usable).tolist():
                 bad[rows[index]] = f"{_field(column)} is {quoted(decoded(good[index][field])[0])}, it {what}"
             usable &= ~mask
-    widest = max((len(good[place]) for place in np.flatnonzero(usable)), default=FIELDS)
-    return values[usable, :widest], dict(sorted(bad.items()))
+    kept = np.flatnonzero(usable).tolist()
+    texts = {place + 1: [_text(good[index][place]) if place < len(good[index]) else "" for index in kept] for place in sorted(textual)}
+    widest = max((len(good[index]) for index in kept), default=FIELDS)
+    return values[usable, :widest], {place: words for place, words in texts.items() if place <= widest}, dict(sorted(bad.items()))
+
+
+def _text(token: bytes) -> str:
+    """A text, empty for the number of what is unknown."""
+    return "" if token == b"-1" else token.decode()
 
 
 def _columns(values: Array) -> list[tuple[Column, Array]]:
@@ -170,6 +202,8 @@ def _bad_tokens(record: bytes, tokens: list[bytes]) -> str | None:
         column = field_column(number)
         if _NOT_FINITE.fullmatch(token):
             return f"{_field(column)} is {quoted(decoded(token)[0])}, it must be finite, -1 if unknown"
+        if number > FIELDS:  # it may be a text
+            continue
         if b"_" in token:
             return f"{_field(column)} is {quoted(decoded(token)[0])}, a number has no underscores"
         return f"{_field(column)} is {quoted(decoded(token)[0])}, it must be a number"

@@ -179,5 +179,5 @@ def _csv(file: LogFile, content: bytes) -> pl.DataFrame:
     return table.with_columns(pl.col(pl.Int128).cast(pl.Float64))  # numbers beyond int64, which no column can have
 
 
-TABLE = LogFormat("walltime", "a table written by walltime convert", (".parquet", ".csv"), _HEAD, _read)
+TABLE = LogFormat("walltime", "a table written by walltime convert", (".parquet", ".csv"), _HEAD, _read, needs_head=True)
 """What `walltime convert` writes."""

@@ -67,7 +67,7 @@ def test_more_fields__in_a_later_block_only(written):
 
 
 def test_more_fields__of_a_skipped_line_do_not_count(written):
-    log = read_swf(written(f"{GOOD}\n{GOOD} x\n{SECOND.replace('40', '-5')} 1 2 3\n"), skip_bad_lines=True)
+    log = read_swf(written(f"{GOOD}\n{GOOD} nan\n{SECOND.replace('40', '-5')} 1 2 3\n"), skip_bad_lines=True)
     assert (log.further, len(log.bad_lines)) == ((), 2)
 
 

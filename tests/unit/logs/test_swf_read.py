@@ -278,7 +278,7 @@ def test_bad_line__far_too_many_fields(written):
     assert error_of(written(f"{GOOD}{' 0' * 83}\n")).startswith("1: 101 fields instead of 18;")
 
 
-@pytest.mark.parametrize(("token", "what"), [("x", "must be a number"), ("nan", "must be finite"), ("1e300", "is not a number below")])
+@pytest.mark.parametrize(("token", "what"), [("nan", "must be finite"), ("1e300", "is not a number below")])
 def test_bad_line__field_beyond_the_18_that_is_no_number(written, token, what):
     assert error_of(written(f"{GOOD}\n{GOOD} 0 {token}\n")).startswith(f"2: field 20 is {token!r}, it {what}")
 
