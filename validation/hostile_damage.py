@@ -25,7 +25,7 @@ _KEY = re.compile(rb"(?m)^\s*[\w.]+\s*=\s*(.+)$")
 
 def damaged(content: bytes, rng: random.Random) -> bytes:
     """The content with one to three damages."""
-    if content.lstrip().startswith((b"{", b"[{")) and rng.random() < 0.6:
+    if content.lstrip().startswith((b"{", b"[{")) and b"}\n{" not in content and rng.random() < 0.6:
         return _document(content, rng)
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
         content = rng.choice((_number, _number, _value, _bytes, _bytes, _lines))(content, rng)

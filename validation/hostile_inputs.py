@@ -247,6 +247,18 @@ def _mapping() -> Input:
     return Input("mapping", {"log.csv": TABLE.encode(), "m.toml": MAPPING.encode()}, ("m.toml",), commands, is_log=True)
 
 
+def _unknown_table() -> bytes:
+    """A table of which nobody says what its columns mean."""
+    rows = [f"{n};u{n % 3};60;{n % 4 + 1};{1_700_000_000_000 + n * 1000};{1_700_000_060_000 + n * 1000};900;done" for n in range(1, 31)]
+    return ("Job;Owner;Time Limit;Cores;Submitted;Started;Elapsed;Status\n" + "\n".join(rows) + "\n").encode()
+
+
+def _json_lines() -> bytes:
+    """The same kind of table as JSON lines."""
+    rows = [{"job_id": n, "user": f"u{n % 3}", "submit_time": 1_700_000_000 + n, "runtime": 60 * n, "cores": 2} for n in range(1, 31)]
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
 def _machine() -> Input:
     commands = (("simulate", "{folder}/log.swf", "--cluster", "{folder}/c.toml", "--policy", "easy", "--json"),)
     return Input("machine", {"log.swf": SWF.encode(), "c.toml": CLUSTER.encode()}, ("c.toml",), commands)
@@ -269,6 +281,8 @@ INPUTS: dict[str, Callable[[], AbstractContextManager[Input]]] = {
     "lsf": _still(lambda: _log("lsf", "log.lsf", LSF.encode())),
     "cobalt": _still(lambda: _log("cobalt", "log.csv", COBALT.encode())),
     "table": _still(lambda: _log("table", "log.csv", TABLE.encode(), "--mapping", "{folder}/m.toml", m=MAPPING.encode())),
+    "unknown-table": _still(lambda: _log("unknown-table", "log.csv", _unknown_table())),
+    "json-lines": _still(lambda: _log("json-lines", "log.jsonl", _json_lines())),
     "parquet": _still(lambda: _log("parquet", "log.parquet", _parquet())),
     "csv": _still(lambda: _log("csv", "log.csv", _csv())),
     "mapping": _still(_mapping),

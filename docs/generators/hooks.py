@@ -40,6 +40,7 @@ from walltime.estimates import ESTIMATE_NAMES, Tsafrir05
 from walltime.logs import all_rules
 from walltime.logs.catalogue import CATALOGUE
 from walltime.logs.cleaning import PUBLISHED
+from walltime.logs.shipped import shipped
 from walltime.policy import POLICIES, parse_policy
 from walltime.policy.slurm import PARAMETERS
 from walltime.predictors.registry import PREDICTORS
@@ -190,6 +191,19 @@ def errors() -> str:
     return table(("class", "is also a", "meaning"), rows)
 
 
+def shipped_mappings() -> str:
+    """The shipped mappings: what each data set has, by the columns of its mapping."""
+    heads = ("mapping", "data set", "user", "request", "wait", "power", "source and remarks")
+    rows = []
+    for name, mapping in shipped().items():
+        about, there = mapping.about, mapping.columns
+        waits = "submit" in there and ("wait" in there or ("start" in there and there["start"].column != there["submit"].column))
+        has = ["user" in there, "requested" in there, waits, bool(about.power)]
+        remarks = f"From {about.source}. {about.note}"
+        rows.append((f"`{name}`", f"[{about.title}]({about.page})", *("yes" if one else "" for one in has), remarks))
+    return table(heads, rows)
+
+
 def catalogue() -> str:
     """The logs that can be fetched."""
     rows = [(f"`{e.name}`", e.file, f"{e.procs:,}", e.used) for e in CATALOGUE]
@@ -319,6 +333,7 @@ GENERATORS = {
     "help-campaign": lambda command: help_text(f"campaign {command}"),
     "help-slurm": lambda command: help_text(f"slurm {command}"),
     "help-paper": lambda command: help_text(f"paper {command}"),
+    "shipped-mappings": shipped_mappings,
     "catalogue": catalogue,
     "published": published,
     "models": models,

@@ -402,7 +402,9 @@ def _lines(value: Any, words: Mapping[str, str]) -> list[str]:
         if now == one.default or now is None:
             continue
         if isinstance(now, Mapping):
-            tables += ["", f"[{name}]", *(f"{_toml(key)} = {_toml(text)}" for key, text in now.items())]
+            tables += ["", f"[{name}]", *(f"{_toml_key(key)} = {_toml(text)}" for key, text in now.items())]
+        elif is_dataclass(now):
+            tables += ["", f"[{name}]", *_lines(now, words)]
         elif _tables_in(one.kind):
             tables += [line for table in now for line in ("", f"[[{name}]]", *_lines(table, words))]
         else:
@@ -410,8 +412,14 @@ def _lines(value: Any, words: Mapping[str, str]) -> list[str]:
     return lines + tables
 
 
+def _toml_key(text: str) -> str:
+    return text if text.isascii() and text.isidentifier() else _toml(text)
+
+
 def _toml(value: Any) -> str:
-    """A single value, or a list of them, in TOML."""
+    """A single value, a list of them, or a table in one line, in TOML."""
+    if is_dataclass(value):
+        return f"{{ {', '.join(_lines(value, NOTHING))} }}"
     if isinstance(value, str):
         escaped = "".join(f"\\u{ord(c):04x}" if ord(c) < 32 or ord(c) == 127 else "\\" + c if c in '"\\' else c for c in value)
         return f'"{escaped}"'

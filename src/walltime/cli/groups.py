@@ -72,11 +72,14 @@ class Reading:
 
         The machine's processors are those of a log that has none.
         """
-        from walltime.logs import read
+        from walltime.logs import read_log
 
         size = {"procs": machine.procs} if machine is not None and self.procs is None else {}
         begin = time.perf_counter()
-        workload = read(trace, **self.of_file, **(self.of_jobs | size))
+        log = read_log(trace, **self.of_file)
+        for line in getattr(log, "reading", ()):
+            note(f"recognised: {line}")
+        workload = log.to_workload(**(self.of_jobs | size))
         dropped = workload.origin.dropped
         if dropped:
             rules = ", ".join(f"{count:,} {rule}" for rule, count in dropped.items())

@@ -52,6 +52,7 @@ def _record(log: JobLog, w: Workload) -> dict[str, Any]:
     return {
         "format": log.format,
         "layout": getattr(log, "layout", ""),
+        "recognised": list(getattr(log, "reading", ())),
         "sha256": origin.sha256,
         "records": origin.records,
         "jobs": len(w),
@@ -138,6 +139,10 @@ def _blocks(facts: dict[str, Any], w: Workload) -> Iterator[Facts | Table | str]
         ("sha256", facts["sha256"][:16], "begins that of the file as it is stored"),
     ]
     yield Facts(w.origin.name, rows)
+    if facts["recognised"]:
+        yield Table(
+            ["column"], [[line] for line in facts["recognised"]], "how the columns were recognised; walltime mapping writes it", texts=-1
+        )
     meaning = {rule.name: rule.meaning for rule in all_rules()}
     odd = [
         [what, f"{count:,}", rule, meaning.get(rule, "")]

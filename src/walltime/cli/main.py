@@ -32,6 +32,7 @@ from walltime.cli.generate import generate
 from walltime.cli.groups import flat
 from walltime.cli.infer import infer
 from walltime.cli.info import info
+from walltime.cli.mapping import mapping
 from walltime.cli.predict import predict
 from walltime.cli.schema import schema
 from walltime.cli.simulate import simulate
@@ -64,7 +65,7 @@ app = typer.Typer(
 )
 COMMANDS: dict[str, tuple[Callable[..., None] | typer.Typer, ...]] = {
     "First steps": (cite, demo),
-    "Logs": (clean, convert, fetch, generate, info),
+    "Logs": (clean, convert, fetch, generate, info, mapping),
     "Simulations": (audit, compare, dialects, explain, simulate),
     "Estimates and predictions": (estimates, predict, suggest),
     "A site and its machine": (calibrate, infer, what_if, slurm.app),

@@ -266,7 +266,8 @@ ProcsOption = Annotated[int | None, option("--procs", "Default: the log's MaxPro
 SkipBadLinesOption = Annotated[bool, _log("--skip-bad-lines", "Skip lines that cannot be read; count and list them.")]
 TimeZoneOption = Annotated[str | None, option("--time-zone", "For a log that does not say it.", INPUT, metavar="ZONE")]
 MappingOption = Annotated[
-    Path | None, _log("--mapping", "For CSV and Parquet: a TOML file that says what the columns mean.", metavar="FILE")
+    Path | None,
+    _log("--mapping", "For tables: a TOML file that says what the columns mean, or a shipped mapping such as f-data.", metavar="FILE"),
 ]
 AnonymiseOption = Annotated[
     str | None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 from walltime.errors import LogError
 from walltime.logs import accounting
@@ -11,19 +12,21 @@ from walltime.logs.anonymous import read_key
 from walltime.logs.catalogue import find_log
 from walltime.logs.clock import parse_zone
 from walltime.logs.cobalt import COBALT
+from walltime.logs.guess import Guess, guessed
 from walltime.logs.input import LogFile, unpacked_name
 from walltime.logs.joblog import JobLog, LogFormat, Partial, ReadOptions, TooWide
 from walltime.logs.lsf import LSF
-from walltime.logs.mapped import read_mapped
+from walltime.logs.mapped import MappedLog, read_mapped, read_table, titles_of
 from walltime.logs.pbs import PBS
 from walltime.logs.rules import RULES, Rule
+from walltime.logs.shipped import known_by_lines, known_by_titles
 from walltime.logs.slurm.document import SLURM_JSON
 from walltime.logs.slurm.table import SLURM
 from walltime.logs.swf import SWF
-from walltime.logs.table_file import TABLE
+from walltime.logs.table_file import PARQUET, TABLE, is_own_parquet
 from walltime.workload import Workload
 
-__all__ = ["FORMATS", "all_rules", "format_of", "read", "read_log"]
+__all__ = ["FORMATS", "all_rules", "format_of", "mapping_for", "read", "read_log"]
 
 FORMATS: list[LogFormat] = [
     SWF,
@@ -50,8 +53,9 @@ def read_log(
 
     `path`: a file, or the name of a log of the catalogue that is on this machine, such as `KTH-SP2`. The format is recognized
     by the content, else by the file extension. `skip_bad_lines` skips invalid lines and lists them in `bad_lines`. `time_zone`: that
-    of the site, such as Europe/Stockholm, for logs that do not say it. `mapping`: a TOML file that says what the columns of a CSV or
-    Parquet file mean. `anonymise`: a key; users, accounts, job names and reservations become numbers that depend on it, see
+    of the site, such as Europe/Stockholm, for logs that do not say it. `mapping`: what the columns of a CSV, Parquet or
+    JSON file mean: a TOML file, or the name of a mapping that is shipped, such as `f-data`; without it they are recognised, if nothing
+    that is needed is doubtful. `anonymise`: a key; users, accounts, job names and reservations become numbers that depend on it, see
     `walltime.logs.anonymous`.
 
     Raises LogError, in one line, for a file that cannot be read or has a bad line, and for an unknown format.
@@ -60,7 +64,7 @@ def read_log(
     zone = None if time_zone is None else parse_zone(time_zone)
     options = ReadOptions(skip_bad_lines, zone)
     file = LogFile(find_log(path))
-    log = format_of(file).read(file, options) if mapping is None else read_mapped(file, options, os.fspath(mapping))
+    log = _read(file, options) if mapping is None else read_mapped(file, options, os.fspath(mapping))
     return log if key is None else hidden(log, key)
 
 
@@ -86,6 +90,57 @@ def read(
     return log.to_workload(procs=procs, partial=partial, too_wide=too_wide, requested_first=requested_first)
 
 
+def _read(file: LogFile, options: ReadOptions) -> JobLog:
+    described = description_of(file)
+    if described is None:
+        return format_of(file).read(file, options)
+    if described.doubts:
+        raise LogError(
+            f"{file.where}: {described.doubts[0]}; write what is known with: walltime mapping {file.where} --out x.toml,"
+            " correct it, and give it with mapping=FILE"
+        )
+    log = read_table(MappedLog, file, options, described.mapping, "what was recognised")
+    assert isinstance(log, MappedLog)
+    return replace(log, reading=described.reading)
+
+
+def description_of(file: LogFile) -> Guess | None:
+    """What a table means that is in no format: a shipped mapping that fits, else what its titles and values tell; None for other files.
+
+    Raises LogError for a table that lacks what is needed.
+    """
+    known = known_by_lines(file.head)
+    if known is None:
+        if is_own_parquet(file) if file.head.startswith(PARQUET) else _claimed(file):
+            return None
+        known = known_by_titles(titles_of(file))
+        if known is None:
+            return guessed(file)
+    name, mapping = known
+    about = f"the layout is known: {name}, {mapping.about.title if mapping.about else ''}"
+    return Guess(mapping, (about,))
+
+
+def _claimed(file: LogFile) -> bool:
+    """Whether a text file is in a format, or says by its name that it is; any JSON may end so."""
+    name = unpacked_name(file.path.lower())
+    return bool(_by_content(file)) or any(name.endswith(one.endings) for one in FORMATS if not one.needs_head and one is not SLURM_JSON)
+
+
+def mapping_for(path: str | os.PathLike[str]) -> Guess:
+    """What the columns of a table mean, as far as they are recognised. Raises LogError for a file that is no such table."""
+    file = LogFile(find_log(path))
+    described = description_of(file)
+    if described is None:
+        raise LogError(f"{file.where}: this is no table that needs a mapping, or none of its columns was recognised; try walltime info")
+    return described
+
+
+def _by_content(file: LogFile) -> list[LogFormat]:
+    head = file.head.removeprefix(b"\xef\xbb\xbf")
+    return [known for known in FORMATS if known.head.search(head) and known.is_one(head)]
+
+
 def format_of(file: LogFile) -> LogFormat:
     """The format of a file: one that recognizes the content (the extension decides between several), else by extension alone.
 
@@ -94,8 +149,7 @@ def format_of(file: LogFile) -> LogFormat:
     name = unpacked_name(file.path.lower())
     by_name = [known for known in FORMATS if name.endswith(known.endings)]
     of_that_name = [known for known in by_name if not known.needs_head]
-    head = file.head.removeprefix(b"\xef\xbb\xbf")
-    by_content = [known for known in FORMATS if known.head.search(head) and known.is_one(head)]
+    by_content = _by_content(file)
     for fitting in ([known for known in by_content if known in by_name], by_content, of_that_name):
         if fitting:
             return fitting[0]

@@ -44,6 +44,7 @@ class LogFile:
         self.where = printable(self.path)
         """The path as messages name it."""
         self._digest = hashlib.sha256()
+        self._content: bytes | None = None
         self._rest = _chunks(self.path, self.where, self._digest)
         self.head = next(self._rest, b"")
         self._returns = b"\r" in self.head and not any(other in self.head for other in (b"\n", b"\0"))
@@ -61,6 +62,12 @@ class LogFile:
         """The decompressed bytes, in pieces; with the usual line ends, if all of the first piece are carriage returns."""
         yield self.head
         yield from (chunk.replace(b"\r", b"\n") for chunk in self._rest) if self._returns else self._rest
+
+    def content(self) -> bytes:
+        """All decompressed bytes, which are kept; nothing of the file may have been asked for by another method before."""
+        if self._content is None:
+            self._content = b"".join(self.chunks())
+        return self._content
 
     def line_blocks(self) -> Iterator[tuple[int, list[bytes]]]:
         """Whole lines without line ends, in blocks, with the number of the first line of each block, counted from 1."""

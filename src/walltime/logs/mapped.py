@@ -26,9 +26,10 @@ from walltime.logs.accounting import (
     unknown,
 )
 from walltime.logs.clock import AMBIGUOUS, SKIPPED, ZONE_UNKNOWN, Local, settle, to_unix
-from walltime.logs.input import LogFile, reading_parquet
+from walltime.logs.input import LogFile, reading_parquet, without_panics
 from walltime.logs.joblog import JobLog, ReadOptions
 from walltime.logs.mapping import MAPPING_FILE, SPANS, STATUS, TIMES, UNITS, Source, Status, TableMapping
+from walltime.logs.shipped import shipped
 from walltime.logs.slurm.fields import durations
 from walltime.logs.table_file import PARQUET
 from walltime.workload import MISSING, SWF_BY_NAME
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 else:
     pl = LaterModule("polars")
 
-__all__ = ["MappedLog", "Table", "heading_of", "read_mapped", "read_table"]
+__all__ = ["BLANK", "MappedLog", "Table", "frame_of", "heading_of", "is_json_table", "read_mapped", "read_table", "titles_of"]
 
 Array = np.ndarray
 BLANK = ("", "NULL", "null", "NA", "N/A", "NaN", "nan", "None", "none", "Unknown", "\\N")
@@ -49,11 +50,14 @@ _STAMP = r"^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d)?(?:\.\d{1,9})?\s?(Z|UTC|[+-]
 _NUMBER = r"^\+?\d{1,17}(?:\.\d*)?(?:[eE]\+?\d{1,2})?$"
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class MappedLog(JobLog):
-    """A log from a table with a mapping."""
+    """A log from a table with a mapping; `reading`: how its columns were recognised, if nobody said it."""
 
     format: ClassVar[str] = "mapped"
-    endings: ClassVar[tuple[str, ...]] = (".csv", ".tsv", ".txt", ".parquet")
+    endings: ClassVar[tuple[str, ...]] = (".csv", ".tsv", ".txt", ".parquet", ".json", ".jsonl", ".ndjson")
+
+    reading: tuple[str, ...] = ()
 
 
 @dataclass
@@ -67,12 +71,15 @@ class Table:
 def read_table(kind: type[JobLog], file: LogFile, options: ReadOptions, mapping: TableMapping, name: str = "the mapping") -> JobLog:
     """The log in a table. `name`: what messages call the mapping."""
     counts = Counts()
-    is_parquet = file.head.startswith(PARQUET)
-    bad = BadLines(file, options, "record" if is_parquet else "line")
+    is_parquet, is_json = file.head.startswith(PARQUET), is_json_table(file.head)
+    bad = BadLines(file, options, "record" if is_parquet or is_json else "line")
     wanted = dict.fromkeys(source.column for source in mapping.columns.values() if source.column is not None)
     if mapping.status is not None:
         wanted[mapping.status.column] = None
-    table = _parquet(file, list(wanted), name) if is_parquet else _csv(file, list(wanted), mapping.delimiter, name, bad, counts)
+    if is_parquet or is_json:
+        table = (_parquet if is_parquet else _json)(file, list(wanted), name)
+    else:
+        table = _csv(file, list(wanted), mapping, name, bad, counts)
     zone = options.time_zone or mapping.time_zone
     reader = _Reader(table, mapping, zone)
     good = reader.read()
@@ -263,6 +270,13 @@ def heading_of(file: LogFile, delimiter: str = ",") -> list[str]:
         return []
 
 
+def titles_of(file: LogFile, delimiter: str = ",") -> list[str]:
+    """The titles of a table in any format."""
+    if file.head.startswith(PARQUET) or is_json_table(file.head):
+        return frame_of(file, 0).columns
+    return heading_of(file, delimiter)
+
+
 def _places(file: LogFile, titles: Sequence[str], wanted: Sequence[str], name: str) -> list[int]:
     for column in wanted:
         if column not in titles:
@@ -271,7 +285,7 @@ def _places(file: LogFile, titles: Sequence[str], wanted: Sequence[str], name: s
     return [list(titles).index(column) for column in wanted]
 
 
-def _csv(file: LogFile, wanted: Sequence[str], delimiter: str, name: str, bad: BadLines, counts: Counts) -> Table:
+def _csv(file: LogFile, wanted: Sequence[str], mapping: TableMapping, name: str, bad: BadLines, counts: Counts) -> Table:
     parts: dict[str, list[pl.Series]] = {column: [] for column in wanted}
     block: list[list[str]] = []
     places: list[int] = []
@@ -284,7 +298,12 @@ def _csv(file: LogFile, wanted: Sequence[str], delimiter: str, name: str, bad: B
     first = ""
     fields = 0
     chosen: list[int] = []
-    for place, text, row in _records(text_lines(file, counts), delimiter, counts):
+    lines = text_lines(file, counts)
+    if mapping.comment:
+        lines = ((place, text) for place, text in lines if not text.lstrip().startswith(str(mapping.comment)))
+    if mapping.titles:
+        chosen, fields = _places(file, mapping.titles, wanted, name), len(mapping.titles)
+    for place, text, row in _records(lines, mapping.delimiter, counts):
         if not fields:
             titles = [title.strip() for title in row or ()]
             chosen, first, fields = _places(file, titles, wanted, name), text, len(titles)
@@ -333,6 +352,8 @@ def _records(lines: Iterator[tuple[int, str]], delimiter: str, counts: Counts) -
 
 def _fields(text: str, delimiter: str) -> list[str] | None:
     """The fields of a record; None if it ends within quotes, or has quotes where none may be."""
+    if delimiter == " ":
+        return text.split()
     if '"' not in text:
         return text.split(delimiter)
     try:
@@ -341,12 +362,47 @@ def _fields(text: str, delimiter: str) -> list[str] | None:
         return None
 
 
+def is_json_table(head: bytes) -> bool:
+    """Whether this is the beginning of JSON lines, or of an array of objects."""
+    start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    return start[:1] == b"{" or (start[:1] == b"[" and start[1:].lstrip()[:1] in (b"{", b"]", b""))
+
+
+def frame_of(file: LogFile, rows: int | None = None) -> pl.DataFrame:
+    """The table in a Parquet or JSON file, or its first rows. Raises LogError."""
+    if file.head.startswith(PARQUET):
+        with reading_parquet(file.where):
+            return pl.read_parquet(io.BytesIO(file.content()), n_rows=rows)
+    content = file.content().removeprefix(b"\xef\xbb\xbf").lstrip()
+    try:
+        with without_panics():
+            table = pl.read_json(io.BytesIO(content), infer_schema_length=None) if content[:1] == b"[" else _json_lines(content)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, RuntimeError) as error:
+        reason = next((line for line in str(error).splitlines() if line), "no reason given")
+        raise LogError(f"{file.where}: cannot be read as JSON ({reason[:100]}); give another file") from error
+    return table if rows is None else table.head(rows)
+
+
+def _json_lines(content: bytes) -> pl.DataFrame:
+    return pl.read_ndjson(io.BytesIO(content), infer_schema_length=None)
+
+
 def _parquet(file: LogFile, wanted: Sequence[str], name: str) -> Table:
-    content = b"".join(file.chunks())
+    content = file.content()
     with reading_parquet(file.where):
         titles = list(pl.read_parquet_schema(io.BytesIO(content)))
         _places(file, titles, wanted, name)
         table = pl.read_parquet(io.BytesIO(content), columns=list(wanted))
+    return _table_of(file, table)
+
+
+def _json(file: LogFile, wanted: Sequence[str], name: str) -> Table:
+    table = frame_of(file)
+    _places(file, table.columns, wanted, name)
+    return _table_of(file, table.select(wanted))
+
+
+def _table_of(file: LogFile, table: pl.DataFrame) -> Table:
     columns = {}
     for series in table:
         is_time = isinstance(series.dtype, pl.Datetime)
@@ -357,5 +413,13 @@ def _parquet(file: LogFile, wanted: Sequence[str], name: str) -> Table:
 
 
 def read_mapped(file: LogFile, options: ReadOptions, mapping: str) -> JobLog:
-    """The log in a table of which the mapping in this file says what the columns mean."""
-    return read_table(MappedLog, file, options, MAPPING_FILE.read(mapping), f"the mapping {mapping}")
+    """The log in a table of which a mapping says what the columns mean: the name of one that is shipped, or a file."""
+    if mapping not in shipped():
+        return read_table(MappedLog, file, options, MAPPING_FILE.read(mapping), f"the mapping {mapping}")
+    chosen = shipped()[mapping]
+    if not chosen.titles:
+        try:
+            chosen = chosen.restricted(titles_of(file, chosen.delimiter))
+        except LogError as error:
+            raise LogError(f"{file.where}: the mapping {mapping} does not fit ({error}); give another one") from None
+    return read_table(MappedLog, file, options, chosen, f"the mapping {mapping}")

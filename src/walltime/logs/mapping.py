@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 from walltime.errors import LogError
 from walltime.logs.clock import parse_zone
 from walltime.logs.joblog import is_further_name
-from walltime.toml_file import Key, TomlFile
+from walltime.toml_file import Key, TomlFile, to_toml
 from walltime.workload import SWF_BY_NAME
 
-__all__ = ["MAPPING_FILE", "SPANS", "STATUS", "TIMES", "UNITS", "Source", "Status", "TableMapping"]
+__all__ = ["MAPPING_FILE", "SPANS", "STATUS", "TIMES", "UNITS", "About", "Source", "Status", "TableMapping", "as_text"]
 
 TIMES = ("submit", "eligible", "start", "end")
 """Columns that are times of day."""
@@ -35,6 +35,14 @@ def _pattern(text: str) -> str:
         raise LogError(f"is no regular expression ({error})") from None
     if groups != 1:
         raise LogError("must have one group, in parentheses")
+    return text
+
+
+def _expression(text: str) -> str:
+    try:
+        re.compile(text)
+    except (re.error, RecursionError) as error:
+        raise LogError(f"is no regular expression ({error})") from None
     return text
 
 
@@ -122,6 +130,25 @@ class Status:
 
 
 @dataclass(frozen=True)
+class About:
+    """Which published data set a mapping is for, and how a file of it is known."""
+
+    title: str
+    page: str
+    """where the data set is"""
+    source: str
+    """where its columns are described"""
+    note: str = ""
+    """what was assumed, and what is missing"""
+    power: str = ""
+    """the column that has power"""
+    marks: tuple[str, ...] = ()
+    """columns by which a table is known to be of this data set"""
+    line: Annotated[str | None, Key(read=_expression)] = None
+    """in place of marks, for files without a heading: what all lines look like, a regular expression"""
+
+
+@dataclass(frozen=True)
 class TableMapping:
     """What the columns of a table mean; raises LogError where they do not suffice for a log."""
 
@@ -137,7 +164,12 @@ class TableMapping:
     computer: str | None = None
     """its name"""
     delimiter: Annotated[str, Key(least=1, most=1)] = ","
-    """between the columns of CSV"""
+    """between the columns of CSV; a blank stands for any number of blanks"""
+    titles: tuple[str, ...] = ()
+    """of the columns, if the file has no line with them"""
+    comment: str | None = None
+    """lines that begin with it are left out"""
+    about: About | None = None
 
     def __post_init__(self) -> None:
         there = set(self.columns)
@@ -148,11 +180,25 @@ class TableMapping:
         if not {"allocated_procs", "requested_procs"} & there:
             raise LogError("columns: there is neither allocated_procs nor requested_procs")
 
+    def restricted(self, titles: Collection[str]) -> TableMapping:
+        """The mapping without the columns that a table with these titles does not have; raises LogError if it does not suffice."""
+        kept = {name: source for name, source in self.columns.items() if source.column is None or source.column in titles}
+        status = self.status if self.status is not None and self.status.column in titles else None
+        return replace(self, columns=kept, status=status)
+
     @property
     def header(self) -> dict[str, str]:
         """What it says of the machine, under the keys of a header."""
         said = {"MaxProcs": self.procs, "Computer": self.computer and " ".join(self.computer.split())}
         return {key: str(value) for key, value in said.items() if value}
+
+
+def as_text(mapping: TableMapping) -> str:
+    """The mapping as a TOML file."""
+    plain = {
+        name: replace(source, text=None if source.text == (name in TEXTS) else source.text) for name, source in mapping.columns.items()
+    }
+    return to_toml(replace(mapping, columns=plain), {})
 
 
 MAPPING_FILE = TomlFile(TableMapping, "a mapping, a TOML file", "the guide on logs of clusters", LogError)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 else:
     pl = LaterModule("polars")
 
-__all__ = ["PARQUET", "TABLE", "WalltimeLog", "table_of", "write_csv", "write_parquet"]
+__all__ = ["PARQUET", "TABLE", "WalltimeLog", "is_own_parquet", "table_of", "write_csv", "write_parquet"]
 
 Array = np.ndarray
 KEY = "walltime-log"
@@ -112,7 +112,7 @@ def _titles(line: str) -> list[str]:
 
 
 def _read(file: LogFile, options: ReadOptions) -> WalltimeLog:
-    content = b"".join(file.chunks())
+    content = file.content()
     facts: dict[str, Any] = {}
     if content.startswith(PARQUET):
         table, facts = _parquet(file, content)
@@ -163,6 +163,12 @@ def _parquet(file: LogFile, content: bytes) -> tuple[pl.DataFrame, dict[str, Any
     if table is None or facts is None:
         raise LogError(f"{file.where}: a table of unknown columns; say what they mean with mapping=FILE")
     return table, facts
+
+
+def is_own_parquet(file: LogFile) -> bool:
+    """Whether a Parquet file was written by this program."""
+    with reading_parquet(file.where):
+        return KEY in pl.read_parquet_metadata(io.BytesIO(file.content()))
 
 
 def _csv(file: LogFile, content: bytes) -> pl.DataFrame:
