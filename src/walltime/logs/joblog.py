@@ -207,7 +207,9 @@ class LogFormat:
 
 
 def faults(column: Column, values: Array) -> Iterator[tuple[Array, str]]:
-    """Which values (float64 or int64) are invalid in a column, as masks with the reason."""
+    """Which values (float64 or int64) are invalid in a column, as masks with the reason; whole numbers that are valid need none."""
+    if values.dtype == np.int64 and values.min(initial=0) >= MISSING and values.max(initial=0) < LIMIT:
+        return
     yield ~((values > -LIMIT) & (values < LIMIT)), "is not a number below 2**53"
     if column.dtype == "int64" and column.unit != "s":
         yield values != np.floor(values), "must be a whole number"
@@ -426,6 +428,8 @@ def _drop(name: str, mask: Array, kept: Array, dropped: dict[str, int]) -> None:
 def _distinct_ids(ids: Array, kept: Array) -> tuple[Array, dict[str, Array]]:
     """Job numbers without repetition among the kept records, and which of them are new."""
     unknown = kept & (ids < 0)
+    if not unknown.any() and (ids[1:] > ids[:-1]).all():
+        return ids, {}
     rows = np.flatnonzero(kept & ~unknown)
     repeated = np.zeros(len(ids), bool)
     if (ids[rows][1:] <= ids[rows][:-1]).any():

@@ -129,7 +129,7 @@ def _read(file: LogFile, options: ReadOptions) -> WalltimeLog:
             columns[name] = numbers.numbers(series)
             names[name] = numbers.texts
         elif series.dtype.is_numeric():
-            columns[name] = series.fill_null(MISSING).to_numpy()
+            columns[name] = (series.fill_null(MISSING) if series.null_count() else series).to_numpy()
         else:
             raise LogError(f"{file.where}: {name} holds {series.dtype}; it must hold numbers or names")
     if not len(table):
