@@ -102,9 +102,19 @@ def test_convert__size_of_the_machine_for_a_converted_log(written, tmp_path, cap
 def test_damaged_parquet__is_one_line(written, tmp_path, capsys):
     call(capsys, "convert", written(TEXT, "log.txt"), "--out", tmp_path / "log.parquet")
     content = (tmp_path / "log.parquet").read_bytes()
-    for damaged in (content[:100], content[:-50], content.replace(b"walltime-log", b"walltime-xxx"), b"PAR1"):
+    for damaged in (content[:100], content[:-50], b"PAR1"):
         (tmp_path / "bad.parquet").write_bytes(damaged)
         assert "bad.parquet" in one_line(*call(capsys, "info", tmp_path / "bad.parquet", "--procs", "9"))
+
+
+def test_parquet__without_the_metadata_is_a_table_that_is_recognised(written, tmp_path):
+    log = read_log(written(TEXT, "log.txt"))
+    wt.logs.write_log(tmp_path / "log.parquet", log)
+    (tmp_path / "other.parquet").write_bytes((tmp_path / "log.parquet").read_bytes().replace(b"walltime-log", b"walltime-xxx"))
+    other = read_log(tmp_path / "other.parquet")
+    assert other.format == "mapped"
+    assert other.reading
+    assert other.column("runtime").tolist() == log.column("runtime").tolist()
 
 
 def test_anonymise__same_person_same_number_in_every_file_of_a_key(written, tmp_path):
