@@ -78,8 +78,8 @@ FORMATS += ("%m/%d/%Y %H:%M:%S", "%m/%d/%Y %H:%M", "%a %b %d %H:%M:%S %Y", "%Y%m
 KINDS = {
     "completed": r"complet|done|success|succeed|finish|ok$|exited",
     "cancelled": r"cancel|abort|deleted|revoked|killed",
-    "pending": r"pend|queue|wait|held",
-    "running": r"running|^r$",
+    "pending": r"^(pend|queued|wait|held)",
+    "running": r"^(running|r$)",
 }
 SAMPLE = 2000
 _STAMP = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d{1,9})?\s?(Z|UTC|[+-]\d\d:?\d\d)?")
