@@ -193,14 +193,15 @@ def errors() -> str:
 
 def shipped_mappings() -> str:
     """The shipped mappings: what each data set has, by the columns of its mapping."""
-    heads = ("mapping", "data set", "user", "request", "wait", "power", "source and remarks")
+    heads = ("mapping", "data set", "user", "request", "wait", "power", "size, licence", "source and remarks")
     rows = []
     for name, mapping in shipped().items():
         about, there = mapping.about, mapping.columns
         waits = "submit" in there and ("wait" in there or ("start" in there and there["start"].column != there["submit"].column))
         has = ["user" in there, "requested" in there, waits, bool(about.power)]
         remarks = f"From {about.source}. {about.note}"
-        rows.append((f"`{name}`", f"[{about.title}]({about.page})", *("yes" if one else "" for one in has), remarks))
+        terms = "; ".join(filter(None, (about.size, about.licence)))
+        rows.append((f"`{name}`", f"[{about.title}]({about.page})", *("yes" if one else "" for one in has), terms, remarks))
     return table(heads, rows)
 
 

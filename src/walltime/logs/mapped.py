@@ -46,6 +46,8 @@ BLANK = ("", "NULL", "null", "NA", "N/A", "NaN", "nan", "None", "none", "Unknown
 ROWS_AT_ONCE = 50_000
 _MOST_LINES = 1000
 """A record with more lines is none: a quote was lost."""
+_DEEPEST = 6
+"""How deep objects and lists in JSON are looked into."""
 _STAMP = r"^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d)?(?:\.\d{1,9})?\s?(Z|UTC|[+-]\d\d:?\d\d)?$"
 _NUMBER = r"^\+?\d{1,17}(?:\.\d*)?(?:[eE]\+?\d{1,2})?$"
 
@@ -380,7 +382,34 @@ def frame_of(file: LogFile, rows: int | None = None) -> pl.DataFrame:
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, RuntimeError) as error:
         reason = next((line for line in str(error).splitlines() if line), "no reason given")
         raise LogError(f"{file.where}: cannot be read as JSON ({reason[:100]}); give another file") from error
-    return table if rows is None else table.head(rows)
+    return _flat(table if rows is None else table.head(rows))
+
+
+def _flat(table: pl.DataFrame) -> pl.DataFrame:
+    """The table with columns in place of objects and lists.
+
+    `a.b` is the entry b of an object, `a.first`, `a.last` and `a.count` are of a list, `a.b.count` counts lists b in a list of objects.
+    """
+    for _ in range(_DEEPEST):
+        if not any(isinstance(series.dtype, pl.Struct | pl.List) for series in table):
+            break
+        parts: list[pl.Series] = []
+        for series in table:
+            name, kind = series.name, series.dtype
+            if isinstance(kind, pl.Struct):
+                parts += [series.struct.field(field.name).alias(f"{name}.{field.name}") for field in kind.fields]
+            elif isinstance(kind, pl.List):
+                parts += [series.list.first().alias(f"{name}.first"), series.list.last().alias(f"{name}.last")]
+                parts.append(series.list.len().alias(f"{name}.count"))
+                inner = kind.inner.fields if isinstance(kind.inner, pl.Struct) else []
+                for field in inner:
+                    if isinstance(field.dtype, pl.List):
+                        counted = series.list.eval(pl.element().struct.field(field.name).list.len()).list.sum()
+                        parts.append(counted.alias(f"{name}.{field.name}.count"))
+            else:
+                parts.append(series)
+        table = pl.DataFrame(list({one.name: one for one in parts}.values()))
+    return table
 
 
 def _json_lines(content: bytes) -> pl.DataFrame:

@@ -142,6 +142,10 @@ class About:
     """what was assumed, and what is missing"""
     power: str = ""
     """the column that has power"""
+    size: str = ""
+    """of the files, as the source says"""
+    licence: str = ""
+    """or what the source asks of those who use it"""
     marks: tuple[str, ...] = ()
     """columns by which a table is known to be of this data set"""
     line: Annotated[str | None, Key(read=_expression)] = None

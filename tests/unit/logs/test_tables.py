@@ -3,6 +3,7 @@
 import json
 import random
 from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
 
 import polars as pl
 import pytest
@@ -56,8 +57,24 @@ def row_of(name, number, user, submit, wait, runtime, request, nodes):
         | {"duration": runtime, "queue": wait, "gpu_time": 9.0},
         "alibaba-gpu-2020": {"job": f"{number:024x}", "task": "worker", "n": f"{nodes}.0", "status": "Terminated"}
         | {"start": f"{start - BEGIN}.0", "end": f"{end - BEGIN}.0", "cpu": "600.0", "mem": "29.29", "gpu": "50.0", "type": "MISC"},
+        "mit-supercloud": {"id_job": number, "id_user": number % 5, "partition": "gpu", "timelimit": request // 60, "cpus_req": nodes}
+        | {"nodes_alloc": 1, "time_submit": submit, "time_eligible": submit, "time_start": start, "time_end": end}
+        | {"state": 3 if number % 4 else 5, "tres_alloc": f"1={nodes},2=170000,4=1,1002=2"},
+        "philly": {"status": "Pass", "vc": "ee9e8c", "jobid": f"application_1506638472019_{number}", "user": user}
+        | {"submitted_time": los_angeles(submit), "attempts": attempts(start, end, nodes)},
     }
     return rows[name]
+
+
+def los_angeles(seconds):
+    return datetime.fromtimestamp(seconds, ZoneInfo("America/Los_Angeles")).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def attempts(start, end, gpus):
+    """A first attempt that ended early, and a second one on as many nodes as GPUs, as Philly writes them."""
+    detail = [{"ip": f"m{k}", "gpus": ["gpu0"]} for k in range(gpus)]
+    first = {"start_time": los_angeles(start), "end_time": los_angeles(start + 1), "detail": detail[:1]}
+    return [first, {"start_time": los_angeles(start + 2), "end_time": los_angeles(end), "detail": detail}]
 
 
 def columns_of(log):
@@ -75,6 +92,9 @@ def file_of(name, folder):
         ]
         path.write_text("; a header\n;\n" + "\n".join(lines) + "\n")
         return path
+    if name == "philly":
+        (folder / "cluster_job_log").write_text(json.dumps([row_of(name, *job) for job in jobs()]))
+        return folder / "cluster_job_log"
     table = pl.DataFrame([row_of(name, *job) for job in jobs()], infer_schema_length=None)
     if name in ("f-data", "pm100", "adastra"):
         table.write_parquet(folder / "t.parquet")
@@ -98,7 +118,7 @@ def test_shipped__reads_its_layout_by_recognition_and_by_name(name, tmp_path):
     assert found.procs.tolist() == sizes
     assert found.submit.tolist() == [submit - submits[0] for submit in submits]
     assert found.columns["wait"].tolist() == waits
-    if name not in ("helios", "acme"):
+    if name not in ("helios", "acme", "philly"):
         assert found.requested.tolist() == requests
     assert found.job_id.tolist() == numbers
     again = read_log(path, mapping=name)
@@ -118,6 +138,43 @@ def test_shipped__all_say_where_they_come_from():
         assert mapping.about.title, name
         assert mapping.about.source, name
         assert mapping.about.page.startswith("https://"), name
+
+
+def test_fetch__knows_where_the_data_sets_are(capsys):
+    sets = {one["name"]: one for one in json.loads(call(capsys, "fetch", "--json")[1])["data_sets"]}
+    assert sets.keys() == shipped().keys()
+    assert (sets["philly"]["size"], sets["f-data"]["licence"]) == ("6.6 GB, 0.98 GB compressed", "")
+    status, _, error = call(capsys, "fetch", "philly")
+    assert status == 1
+    assert "https://github.com/msr-fiddle/philly-traces" in error
+
+
+def test_guess__thetagpu_of_lumos_whose_first_column_has_no_title(tmp_path):
+    lines = ["," + "user,project,submit_time,start_time,end_time,wait_time,run_time,wall_time,node_num,gpu_num,queue,state"]
+    for n, user, submit, wait, run, request, size in jobs():
+        times = ",".join(stamp(one) for one in (submit, submit + wait, submit + wait + run))
+        lines.append(f"{n - 1},{user},p,{times},{wait},{run},{request},{size},{8 * size},full-node,{'COMPLETED' if n % 4 else 'FAILED'}")
+    path = tmp_path / "thetagpu.csv"
+    path.write_text("\n".join(lines) + "\n")
+    log = read_log(path)
+    assert (log.records, dict(log.dropped)) == (JOBS, {})
+    assert [log.column(name).tolist() for name in ("runtime", "wait", "requested")] == [[job[k] for job in jobs()] for k in (4, 3, 5)]
+    assert log.column("gpus").tolist() == [8 * job[6] for job in jobs()]
+
+
+def test_info__of_sacct_without_the_size_of_the_machine(tmp_path, capsys):
+    lines = ["JobID|User|Account|Partition|Submit|Start|End|Elapsed|Timelimit|NCPUS|NNodes|State"]
+    for n, user, submit, wait, run, _, size in jobs():
+        times = "|".join(stamp(one).replace(" ", "T") for one in (submit, submit + wait, submit + wait + run))
+        elapsed = f"{run // 3600:02d}:{run // 60 % 60:02d}:{run % 60:02d}"
+        lines.append(f"{n}|{user}|a|batch|{times}|{elapsed}|02:00:00|{size}|1|{'COMPLETED' if n > 2 else 'PENDING'}")
+    path = tmp_path / "sacct.txt"
+    path.write_text("\n".join(lines) + "\n")
+    status, out, _ = call(capsys, "info", path, "--json")
+    record = json.loads(out)
+    assert status == 0
+    assert record["records"] - sum(record["dropped"].values()) == record["jobs"], record
+    assert "--procs" in call(capsys, "info", path)[1]
 
 
 HEAD = "Job;Owner;Time Limit;Cores;Submitted;Started;Ended;Status\n"
