@@ -31,7 +31,7 @@ def test_trial__finds_what_is_planted(monkeypatch):
 
     monkeypatch.setattr("walltime.logs.read_log", broken)
     faults = hostile.trials("swf", 0, seed=1)
-    assert len(faults) == 2
+    assert len(faults) == 3
     assert all("ZeroDivisionError: planted" in fault.seen for fault in faults)
 
 

@@ -134,14 +134,14 @@ def test_library__names_no_options_of_the_command_line():
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("command", "text", "message"),
     [
-        (f"{HEADER}bad\n", "leave bad lines out with --skip-bad-lines"),
-        (record(1, 0, 10, 1, 20), "pass it with --procs"),
+        ("info", f"{HEADER}bad\n", "leave bad lines out with --skip-bad-lines"),
+        ("simulate", record(1, 0, 10, 1, 20), "pass it with --procs"),
     ],
 )
-def test_command_line__names_its_options(tmp_path, capsys, text, message):
+def test_command_line__names_its_options(tmp_path, capsys, command, text, message):
     path = tmp_path / "log.swf"
     path.write_text(text)
-    error = one_line(*call(capsys, "info", path))
+    error = one_line(*call(capsys, command, path))
     assert error.rstrip().endswith(message)

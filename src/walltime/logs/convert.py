@@ -25,11 +25,12 @@ ENDINGS = (".swf", ".swf.gz", ".parquet", ".csv", ".csv.gz")
 def write_log(path: str | os.PathLike[str], log: JobLog) -> None:
     """Write all records of a log, as its file's extension says.
 
-    As SWF with the further columns as fields 19, 20, ..., declared in the header, and numbers in place of names; as Parquet with
-    names and counts; as CSV with names, without the header. Raises OutputError for another extension, and if it cannot be written.
+    As SWF, also into a device or a pipe, with the further columns as fields 19, 20, ..., declared in the header, and numbers in
+    place of names; as Parquet with names and counts; as CSV with names, without the header. Raises OutputError for another
+    extension, and if it cannot be written.
     """
     name = Path(path).name.lower()
-    if name.endswith((".swf", ".swf.gz")):
+    if _is_swf(path):
         as_swf(log).write(path)
     elif name.endswith(".parquet"):
         write_parquet(path, log)
@@ -42,9 +43,14 @@ def write_log(path: str | os.PathLike[str], log: JobLog) -> None:
 def write_workload(path: str | os.PathLike[str], workload: Workload, *, extra_header: Sequence[str] = ()) -> None:
     """Write a workload as a log, as the file's extension says, see `write_log`; `extra_header` lines follow those of its header."""
     log = swf_of(workload, extra_header=extra_header)
-    is_swf = Path(path).name.lower().endswith((".swf", ".swf.gz"))
-    names = {} if is_swf else {name: texts for name, texts in workload.origin.names.items() if name in log.columns}
+    names = {} if _is_swf(path) else {name: texts for name, texts in workload.origin.names.items() if name in log.columns}
     write_log(path, replace(log, names=names))
+
+
+def _is_swf(path: str | os.PathLike[str]) -> bool:
+    file = Path(path)
+    is_special = file.exists() and not (file.is_file() or file.is_dir())
+    return is_special or file.name.lower().endswith((".swf", ".swf.gz"))
 
 
 def as_swf(log: JobLog) -> SwfLog:

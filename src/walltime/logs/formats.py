@@ -96,7 +96,7 @@ def _read(file: LogFile, options: ReadOptions) -> JobLog:
         return format_of(file).read(file, options)
     if described.doubts:
         raise LogError(
-            f"{file.where}: {described.doubts[0]}; write what is known with: walltime mapping {file.where} --out x.toml,"
+            f"{file.where}: {described.doubts[0]}; let walltime mapping write what is known as a file,"
             " correct it, and give it with mapping=FILE"
         )
     log = read_table(MappedLog, file, options, described.mapping, "what was recognised")

@@ -367,7 +367,7 @@ def test_flurries__of_a_log_without_users_get_one_line(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("out", "message"),
     [
-        ("clean.csv", "can be written as .swf, .swf.gz"),
+        ("clean.txt", "can be written as .swf, .swf.gz"),
         ("clean", "can be written as .swf, .swf.gz"),
         ("none/clean.swf", "there is no folder"),
         ("folder.swf", "directory"),
