@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from walltime.cli import options as o
 from walltime.cli.explain import paragraphs
-from walltime.cli.groups import Reading, Stretch
+from walltime.cli.groups import Reading, Stretch, read_cluster
 from walltime.cli.output import Output, command_line, progress_bar
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ __all__ = ["calibrate"]
 def calibrate(
     trace: o.TraceArgument,
     *,
-    cluster: o.NeededClusterOption,
-    policy: o.SitePolicyOption = None,
+    cluster: o.ClusterOption = None,
+    policy: o.PolicyOption = None,
     overrun: o.OverrunOption = o.Overrun.kill,
     reading: Reading,
     part: Stretch,
@@ -32,17 +32,17 @@ def calibrate(
     output: Output,
 ) -> None:
     """Simulate the site's own policy, compare with the recorded waits, and say which differences can be trusted."""
-    from walltime.machine import read_machine
-    from walltime.simulation.specification import Scheduler
-    from walltime.whatif import Setting
+    from walltime.simulation.specification import parse_scheduler
     from walltime.whatif import calibrate as run
-    from walltime.whatif.setting import NEEDED
+    from walltime.whatif.setting import NEEDED, Setting, machine_of
 
-    machine = read_machine(cluster, NEEDED if policy is None else {})
-    scheduler: Scheduler = Setting.of(machine, policy).scheduler()
+    if policy is not None:
+        parse_scheduler(policy)  # so that what is misspelled is told before the log is read
+    machine = read_cluster(cluster, NEEDED if policy is None else {})
     workload, _ = reading.load(trace, machine)
+    machine = machine_of(workload, machine)
     workload = part.of(workload, machine)
-    with progress_bar(len(workload), scheduler.label) as progress:
+    with progress_bar(len(workload), Setting.of(machine, policy).scheduler().label) as progress:
         found = run(workload, machine, policy, trim=trim.value, overrun=overrun.value, progress=progress)
     if out is not None:
         found.write(out)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from pathlib import Path
@@ -254,11 +254,11 @@ def make_up(model: WorkloadModel, jobs: int, procs: int, load: float | None, see
         raise PolicyError(str(error)) from error
 
 
-def read_cluster(path: Path | None) -> Machine | None:
-    """The machine of a file like cluster.toml; None without one."""
+def read_cluster(path: Path | None, needed: Mapping[str, str] | None = None) -> Machine | None:
+    """The machine of a file like cluster.toml; None without one. `needed`: keys that it must have, and what each says."""
     from walltime.machine import read_machine
 
-    return None if path is None else read_machine(path)
+    return None if path is None else read_machine(path, needed or {})
 
 
 def _only(option: str, values: list[T]) -> T:

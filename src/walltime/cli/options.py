@@ -43,7 +43,6 @@ __all__ = [
     "MappingOption",
     "MetricsOption",
     "MonthlyOption",
-    "NeededClusterOption",
     "OneFigureOption",
     "OrderOption",
     "Overrun",
@@ -331,7 +330,6 @@ CorrectionOption = Annotated[
 ]
 LearnFromOption = Annotated[LearnFrom, option("--learn-from")]
 ClusterOption = Annotated[Path | None, option("--cluster", metavar="FILE")]
-NeededClusterOption = Annotated[Path, option("--cluster", metavar="FILE")]
 OverrunOption = Annotated[
     Overrun,
     typer.Option(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.groups import Reading, Stretch
+from walltime.cli.groups import Reading, Stretch, read_cluster
 from walltime.cli.output import Output, caveats, command_line, progress_bar, write_rows
 from walltime.errors import PolicyError
 
@@ -33,7 +33,7 @@ CopiesOption = Annotated[
 def what_if(
     trace: o.TraceArgument,
     *,
-    cluster: o.NeededClusterOption,
+    cluster: o.ClusterOption = None,
     change: Annotated[
         list[str] | None,
         typer.Option(
@@ -44,7 +44,7 @@ def what_if(
             rich_help_panel=o.RUN,
         ),
     ] = None,
-    policy: o.SitePolicyOption = None,
+    policy: o.PolicyOption = None,
     replications: CopiesOption = 5,
     seed: o.SeedOption = 0,
     overrun: o.OverrunOption = o.Overrun.kill,
@@ -60,19 +60,20 @@ def what_if(
     output: Output,
 ) -> None:
     """Say what changes of the machine or its settings would do: each alone and all together, against today's setting."""
-    from walltime.machine import read_machine
     from walltime.whatif import parse_change, read_calibration, runs
     from walltime.whatif import what_if as run
-    from walltime.whatif.setting import NEEDED
+    from walltime.whatif.setting import NEEDED, machine_of
     from walltime.whatif.simulations import settings_of
 
     if not change:
         raise PolicyError("there is nothing to change; say what with --change, such as --change 'nodes+=10%'")
     changes = [parse_change(text) for text in change]
-    machine = read_machine(cluster, NEEDED if policy is None else {})
-    settings_of(machine, changes, policy)  # so that what is misspelled is told before the log is read
+    machine = read_cluster(cluster, NEEDED if policy is None else {})
+    if machine is not None:
+        settings_of(machine, changes, policy)  # so that what is misspelled is told before the log is read
     found = None if calibration is None else read_calibration(calibration)
     workload, _ = reading.load(trace, machine)
+    machine = machine_of(workload, machine)
     workload = part.of(workload, machine)
     with progress_bar(runs(len(changes), replications), "simulations") as progress:
         result = run(

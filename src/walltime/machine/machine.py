@@ -290,6 +290,15 @@ class Machine:
             if window.partition is not None and window.partition not in [partition.name for partition in self.partitions]:
                 raise WorkloadError(f"a window is for the partition {window.partition!r}, which there is not")
 
+    @classmethod
+    def one_pool(cls, procs: int, name: str = "machine", policy: str | None = None) -> Machine:
+        """A machine of so many equal processors, the pool `all`, in one partition of that name.
+
+        >>> Machine.one_pool(128).procs
+        128
+        """
+        return cls((Pool("all", procs, 1),), (Partition("all", ("all",)),), name=name, policy=policy)
+
     @property
     def procs(self) -> int:
         """All processors."""

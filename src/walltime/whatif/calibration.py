@@ -25,7 +25,7 @@ from walltime.schedule.groups import UNKNOWN, Groups, group_jobs, recorded_group
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.specification import Scheduler
 from walltime.whatif.pool_groups import PoolGroup, pool_groups
-from walltime.whatif.setting import Setting, without_warnings
+from walltime.whatif.setting import Setting, machine_of, without_warnings
 from walltime.whatif.wait_causes import Evidence, WaitCause, find_evidence
 from walltime.whatif.warm_start import carried_over
 from walltime.whatif.weekly_interval import FEWEST_WEEKS, LogWeeks, largest_of_parts
@@ -169,7 +169,7 @@ class Calibration:
 
 def calibrate(
     workload: Workload,
-    machine: Machine,
+    machine: Machine | None = None,
     policy: str | Policy | Scheduler | None = None,
     *,
     trim: str = "tsafrir06",
@@ -179,9 +179,10 @@ def calibrate(
 ) -> Calibration:
     """Simulate the log under the site's own policy, and compare with the waits that it records.
 
-    `policy`: by default that of the machine's file. `trim`: which jobs are compared, as in `Schedule.summary`: by default without the first
-    1 % to end, which met an empty machine, and without those that end after the last submission. `schedule`: that simulation, if it is
-    there. Raises WorkloadError for a log without recorded waits, and the errors of `simulate`.
+    `machine`: by default one pool of the log's processors under EASY. `policy`: by default that of the machine. `trim`: which
+    jobs are compared, as in `Schedule.summary`: by default without the first 1 % to end, which met an empty machine, and without those
+    that end after the last submission. `schedule`: that simulation, if it is there. Raises WorkloadError for a log without recorded
+    waits, and the errors of `simulate`.
 
     >>> from walltime.machine import Machine, Partition, Pool
     >>> jobs = Workload.from_arrays(
@@ -196,6 +197,7 @@ def calibrate(
         raise WorkloadError(
             f"{workload.origin.name} records no waits, so a simulation cannot be compared with them; take a log with starts"
         )
+    machine = machine_of(workload, machine)
     setting = Setting.of(machine, policy)
     if schedule is None:
         with without_warnings():

@@ -20,7 +20,7 @@ from walltime.whatif.adjustment import Adjustment, planned_by_time_min
 from walltime.workload import Workload
 from walltime.workload.scaling import scale_load, shake
 
-__all__ = ["NEEDED", "SHAKE", "Setting", "without_warnings"]
+__all__ = ["NEEDED", "SHAKE", "Setting", "machine_of", "without_warnings"]
 
 SHAKE = 30
 """Seconds by which each submission is moved at most (Tsafrir, Ouaknine, Feitelson, MASCOTS 2007)."""
@@ -45,7 +45,7 @@ class Setting:
 
     @classmethod
     def of(cls, machine: Machine, policy: str | Policy | Scheduler | None = None) -> Setting:
-        """Today's setting: the policy of the machine's file unless another one is given; raises PolicyError without any."""
+        """Today's setting: the policy of the machine's file unless another one is named; raises PolicyError without any."""
         chosen = machine.policy if policy is None else policy
         if chosen is None:
             raise PolicyError('the machine does not say how the site schedules; give it a policy such as "easy"')
@@ -92,6 +92,11 @@ class Setting:
         """Simulate; the arguments as in `simulate` and `jobs`."""
         jobs = self.jobs(workload, seed, shaken)
         return simulate(jobs, self.scheduler(), overrun=overrun, machine=self.machine, progress=progress)
+
+
+def machine_of(workload: Workload, machine: Machine | None) -> Machine:
+    """The machine; without one a pool of the log's processors under EASY."""
+    return Machine.one_pool(workload.machine_procs, workload.origin.name, "easy") if machine is None else machine
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from walltime.whatif.calibration import Calibration, calibrate, left_out
 from walltime.whatif.changes import Change, parse_change
 from walltime.whatif.cost import Cost, cost
 from walltime.whatif.effects import MEASURES, Effect, differences, doubts, gains_of, group_effects, measures_of, pairs, signed
-from walltime.whatif.setting import SHAKE, Setting, without_warnings
+from walltime.whatif.setting import SHAKE, Setting, machine_of, without_warnings
 from walltime.whatif.simulations import TODAY, settings_of, simulate_all
 from walltime.wording import harmless, human_time
 from walltime.workload import Workload, check_workload
@@ -183,7 +183,7 @@ class WhatIf:
 
 def what_if(
     workload: Workload,
-    machine: Machine,
+    machine: Machine | None,
     changes: Sequence[str | Change],
     *,
     policy: str | Policy | Scheduler | None = None,
@@ -196,7 +196,8 @@ def what_if(
 ) -> WhatIf:
     """Simulate today's setting, each change alone, and all of them together.
 
-    `changes`: as on the command line, such as `nodes+=10%`. `policy`: today's, by default that of the machine's file. `calibration`: of
+    `changes`: as on the command line, such as `nodes+=10%`. `machine`: None for one pool of the log's processors under EASY.
+    `policy`: today's, by default that of the machine. `calibration`: of
     this log, machine and policy; by default it is made, if the log records waits. `replications`: copies of the log with each submission
     moved by up to 30 s, and as many logs of its weeks, in which users submit when their jobs have ended; each the same for every setting;
     below 2 the scatter of differences is not known. `trim`: which of the jobs are
@@ -210,6 +211,7 @@ def what_if(
         raise PolicyError(fault)
     if isinstance(replications, bool) or not isinstance(replications, int) or replications < 0:
         raise PolicyError(f"replications must be a whole number of 0 or more, not {shown(replications)}")
+    machine = machine_of(workload, machine)
     settings = settings_of(machine, listed, policy)
     if calibration is not None:
         calibration.check(workload, machine, settings[0][1].scheduler().label)

@@ -7,6 +7,7 @@ import pytest
 
 from tests.cli import call, one_line
 from tests.sites import MACHINE, jobs_of, recorded_as, write_site
+from walltime.machine import Machine, write_machine
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +47,18 @@ def test_calibrate__of_a_window_begins_with_the_jobs_of_that_time(capsys, site):
     status, out, _ = call(capsys, "calibrate", site[0], "--cluster", site[1], "--window", "2d:30d", "--json", "--trim", "none")
     assert status == 0
     assert json.loads(out)["rows"][0]["jobs"] < 2500
+
+
+def test_what_if_and_calibrate__without_a_file_take_one_pool_of_the_logs_processors(capsys, site, tmp_path):
+    log, _, _ = site
+    alike = tmp_path / "alike.toml"
+    alike.write_text(write_machine(Machine.one_pool(MACHINE.procs, "log", "easy")))
+    for command in (["calibrate"], ["what-if", "--change", "nodes+=10%", "--replications", 0]):
+        said = [
+            json.loads(call(capsys, command[0], log, *command[1:], *options, "--json")[1])
+            for options in ((), ("--procs", MACHINE.procs), ("--cluster", alike), ("--procs", 2 * MACHINE.procs))
+        ]
+        assert said[0] == said[1] == said[2] != said[3]
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from walltime.errors import LogError
-from walltime.machine import Machine, Partition, Pool
+from walltime.machine import Machine
 from walltime.policy import Policy
 from walltime.predictors import Predictor
 from walltime.provenance import plain
@@ -274,8 +274,6 @@ def gain_of(
 
     Without a machine they run on the processors of their log under EASY, unless there is a policy.
     """
-    if machine is None:
-        machine = Machine((Pool("all", jobs.machine_procs, 1),), (Partition("all", ("all",)),), name=jobs.origin.name, policy="easy")
     options = f"{predictor.label}{',' if ':' in predictor.label else ':'}floor={settings.floor},gain={settings.gain:g}"
     return what_if(jobs, machine, [f"adjust={options}"], policy=policy, replications=replications, progress=progress)
 

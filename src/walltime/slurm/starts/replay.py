@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from walltime.errors import PolicyError
-from walltime.machine import Machine, Partition, Pool
+from walltime.machine import Machine
 from walltime.schedule import Schedule
 from walltime.slurm.jobs import RUNNING, WAITING, SnapshotJob
 from walltime.slurm.snapshot import Snapshot
@@ -25,7 +25,7 @@ def snapshot_at(schedule: Schedule, time: int, policy: str = "easy") -> Snapshot
     """What a snapshot at this moment (s from the start of the log) of a simulated machine would have said; the machine is one pool."""
     w = schedule.workload
     zero = w.origin.unix_start_time or 0
-    machine = Machine((Pool("all", w.machine_procs, 1),), (Partition("all", ("all",)),), name=w.origin.name, policy=policy)
+    machine = Machine.one_pool(w.machine_procs, w.origin.name, policy)
     here = (schedule.submit <= time) & (schedule.end > time)
     jobs = []
     for k in np.flatnonzero(here).tolist():
