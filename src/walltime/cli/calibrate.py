@@ -1,4 +1,4 @@
-"""`walltime calibrate`: does the simulation resemble the machine?"""
+"""`walltime calibrate`: does the simulation resemble the machine, and do predicted start times hold?"""
 
 from __future__ import annotations
 
@@ -6,16 +6,23 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import typer
+
 from walltime.cli import options as o
 from walltime.cli.explain import paragraphs
 from walltime.cli.groups import Reading, Stretch, read_cluster
-from walltime.cli.output import Output, command_line, progress_bar
+from walltime.cli.output import Output, caveats, command_line, progress_bar
+from walltime.errors import PolicyError
 
 if TYPE_CHECKING:
+    from walltime.machine import Machine
     from walltime.report.page import Block
     from walltime.whatif import Calibration
+    from walltime.workload import Workload
 
 __all__ = ["calibrate"]
+
+SAMPLES = 40
 
 
 def calibrate(
@@ -27,11 +34,34 @@ def calibrate(
     reading: Reading,
     part: Stretch,
     trim: o.TrimOption = o.Trim.tsafrir06,
+    starts: Annotated[
+        bool,
+        typer.Option("--starts", help="Predict start times at moments of the log instead, and compare with those that were recorded."),
+    ] = False,
+    moments: Annotated[
+        int, typer.Option("--moments", min=1, help="At how many moments start times are predicted.", rich_help_panel=o.RUN)
+    ] = 150,
+    samples: Annotated[int, typer.Option("--samples", min=1, help="Simulations from each moment.", rich_help_panel=o.RUN)] = SAMPLES,
+    seed: o.SeedOption = 0,
     out: Annotated[Path | None, o.out("the calibration, for walltime what-if", ".json")] = None,
     report: o.ReportOption = None,
     output: Output,
 ) -> None:
-    """Simulate the site's own policy, compare with the recorded waits, and say which differences can be trusted."""
+    """Simulate the site's own policy, compare with the recorded waits, and say which differences can be trusted.
+
+    With --starts: predict when waiting jobs start, at moments of the log with what was known then, and say how many did within their
+    intervals.
+    """
+    if starts:
+        from walltime.simulation.variation import Variation
+
+        if out is not None:
+            raise PolicyError("--out writes the calibration for walltime what-if, which --starts does not make; use --json")
+        machine = read_cluster(cluster)
+        workload, _ = reading.load(trace, machine)
+        workload = Variation(remove=part.remove or (), window=part.window, head=part.head, tail=part.tail).apply(workload, 0)
+        _starts(workload, machine, policy, (moments, samples, seed), report, output)
+        return
     from walltime.simulation.specification import parse_scheduler
     from walltime.whatif import calibrate as run
     from walltime.whatif.setting import NEEDED, Setting, machine_of
@@ -51,6 +81,22 @@ def calibrate(
 
         write_calibration_report(report, found, workload, settings={"command": command_line(), "overrun": overrun.value})
     output.show(found.as_dict(), _blocks(found), calibration=out, report=report)
+
+
+def _starts(
+    workload: Workload, machine: Machine | None, policy: str | None, drawn: tuple[int, int, int], report: Path | None, output: Output
+) -> None:
+    """Predicted start times against the recorded ones; `drawn`: moments, samples, seed."""
+    from walltime.report import recorded_starts as pages
+    from walltime.slurm import calibrate_starts
+
+    moments, samples, seed = drawn
+    with progress_bar(moments, "moments") as progress:
+        found = calibrate_starts(workload, machine, policy, moments=moments, samples=samples, seed=seed, progress=progress)
+    if report is not None:
+        pages.write_recorded_starts_report(report, found, workload, settings={"command": command_line(), "moments": moments})
+    blocks = [*paragraphs(pages.verdict(found)), "", *pages.tables_of(found), *caveats(found.caveats)]
+    output.show(found.as_dict(), blocks, report=report)
 
 
 def _blocks(found: Calibration) -> Iterator[Block | str]:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from walltime.slurm.snapshot import take_snapshot as take_snapshot
     from walltime.slurm.starts.ledger import PredictionLedger as PredictionLedger
     from walltime.slurm.starts.ledger import Scorecard as Scorecard
+    from walltime.slurm.starts.recorded import RecordedStarts as RecordedStarts
+    from walltime.slurm.starts.recorded import calibrate_starts as calibrate_starts
     from walltime.slurm.starts.replay import outcomes as outcomes
     from walltime.slurm.starts.replay import snapshot_at as snapshot_at
     from walltime.slurm.starts.scores import Outcome as Outcome
@@ -36,6 +38,7 @@ _NAMES = {
     "slurm.jobs": ("SNAPSHOT_RULES", "SnapshotJob"),
     "slurm.snapshot": ("Snapshot", "read_snapshot", "snapshot_of", "take_snapshot"),
     "slurm.starts.ledger": ("PredictionLedger", "Scorecard"),
+    "slurm.starts.recorded": ("RecordedStarts", "calibrate_starts"),
     "slurm.starts.replay": ("outcomes", "snapshot_at"),
     "slurm.starts.scores": ("Outcome", "Score", "factors_of", "scores_of"),
     "slurm.starts.start_times": ("Reasons", "StartTime", "StartTimes", "start_times", "why"),

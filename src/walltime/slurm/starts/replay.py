@@ -3,29 +3,68 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from walltime.errors import PolicyError
-from walltime.machine import Machine
+from walltime.errors import PolicyError, WorkloadError
+from walltime.machine import Machine, place
 from walltime.schedule import Schedule
+from walltime.schedule.groups import recorded_wait
 from walltime.slurm.jobs import RUNNING, WAITING, SnapshotJob
 from walltime.slurm.snapshot import Snapshot
 from walltime.slurm.starts.scores import Outcome
 from walltime.slurm.starts.start_times import start_times
+from walltime.whatif.setting import machine_of
 from walltime.workload import MISSING, Workload
 
-__all__ = ["as_history", "outcomes", "snapshot_at"]
+__all__ = ["Record", "as_history", "outcomes", "snapshot_at"]
 
 Array = np.ndarray
 
 
-def snapshot_at(schedule: Schedule, time: int, policy: str = "easy") -> Snapshot:
-    """What a snapshot at this moment (s from the start of the log) of a simulated machine would have said; the machine is one pool."""
+@dataclass(frozen=True, eq=False)
+class Record:
+    """When the jobs of a log ran on a machine, as the log says. Times are s from its start, one entry per job: int64.
+
+    `partition`: its number, of each job.
+    """
+
+    workload: Workload
+    machine: Machine
+    start: Array
+    partition: Array
+
+    @classmethod
+    def of(cls, workload: Workload, machine: Machine | None = None, policy: str | None = None) -> Record:
+        """The record of a log; without a machine its processors are one pool, under EASY unless it is said otherwise.
+
+        Jobs whose wait is unknown, and those that do not fit the machine, are left out. Raises WorkloadError for a log without waits.
+        """
+        wait = recorded_wait(workload)
+        if wait is None:
+            raise WorkloadError(f"{workload.origin.name} does not say when jobs started; take a log that records waits")
+        known = workload if (wait >= 0).all() else workload.take(wait >= 0, "whose wait is recorded")
+        machine = machine_of(workload, machine)
+        placed, placement = place(known, machine if policy is None else replace(machine, policy=policy))
+        return cls(placed, placement.machine, placed.submit + placed.columns["wait"], placement.partition)
+
+    @property
+    def submit(self) -> Array:
+        """When the jobs were submitted."""
+        return self.workload.submit
+
+    @property
+    def end(self) -> Array:
+        """When the jobs ended."""
+        return self.start + self.workload.runtime
+
+
+def snapshot_at(schedule: Schedule | Record, time: int, policy: str = "easy") -> Snapshot:
+    """What a snapshot at this moment (s from the start of the log) would have said; of a simulated schedule the machine is one pool."""
     w = schedule.workload
     zero = w.origin.unix_start_time or 0
-    machine = Machine.one_pool(w.machine_procs, w.origin.name, policy)
+    machine = schedule.machine if isinstance(schedule, Record) else Machine.one_pool(w.machine_procs, w.origin.name, policy)
     here = (schedule.submit <= time) & (schedule.end > time)
     jobs = []
     for k in np.flatnonzero(here).tolist():
@@ -34,7 +73,7 @@ def snapshot_at(schedule: Schedule, time: int, policy: str = "easy") -> Snapshot
             SnapshotJob(
                 job=int(w.job_id[k]),
                 state=RUNNING if runs else WAITING,
-                partition="all",
+                partition=machine.partitions[int(schedule.partition[k]) if isinstance(schedule, Record) else 0].name,
                 submit=zero + int(schedule.submit[k]),
                 start=zero + int(schedule.start[k]) if runs else None,
                 limit=int(w.requested[k]),
@@ -44,7 +83,7 @@ def snapshot_at(schedule: Schedule, time: int, policy: str = "easy") -> Snapshot
                 name=_name(w, "executable", k),
             )
         )
-    return Snapshot(zero + time, machine, tuple(jobs))
+    return Snapshot(zero + time, machine, tuple(jobs), time_zone=w.origin.time_zone)
 
 
 def _name(w: Workload, column: str, k: int) -> str:

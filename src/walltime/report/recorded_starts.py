@@ -1,0 +1,122 @@
+"""Predicted start times against recorded ones: tables, and a page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from walltime.provenance import provenance
+from walltime.report.html import write_page
+from walltime.report.page import Drawing, Page, Section, note, workload_facts
+from walltime.slurm.starts.recorded import METHODS, RecordedStarts, StartScore
+from walltime.tables import Cell, Row, Table
+from walltime.wording import UNDEFINED, human_percent, human_time
+from walltime.workload import Workload
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["recorded_starts_page", "tables_of", "verdict", "write_recorded_starts_report"]
+
+NAMES = {"prediction": "predicted", "simulation": "simulation alone", "limits": "by limits", "qbets": "QBETS", "no_model": "past waits"}
+AT_LEAST = 100
+"""A class of fewer predictions says little."""
+GOOD = (0.85, 0.95)
+
+
+def verdict(found: RecordedStarts) -> list[str]:
+    """What it says, in sentences."""
+    count, scores = found.classes["all"]
+    own = scores["prediction"]
+    told = {name: one["prediction"].inside for name, (jobs, one) in found.classes.items() if name != "all" and jobs > AT_LEAST}
+    off = [f"{human_percent(100 * part)} {name}" for name, part in told.items() if not GOOD[0] <= part <= GOOD[1]]
+    holds = "In each class of over 100 predictions it is 85 to 95 %." if not off else f"It is {', '.join(off)}."
+    better = [NAMES[name] for name, one in scores.items() if name != "prediction" and not own.error < one.error]
+    errors = f"The median error is no smaller than that of: {', '.join(better)}" if better else "No other method has a smaller median error"
+    return [
+        f"On {found.log}, {human_percent(100 * own.inside)} of {count:,} waiting jobs started within the 90 % intervals predicted for "
+        f"them, which are {human_time(own.width)} wide at the median; the likely time was off by {human_time(own.error)} at the median.",
+        f"{holds} {errors}.",
+    ]
+
+
+def tables_of(found: RecordedStarts) -> list[Table]:
+    """The scores of all methods, by how far ahead the predicted start lay, and by the part of the machine."""
+    titles = {"start predicted in": found.classes, "part of the machine": found.sizes}
+    return [table for head, classes in titles.items() for table in _tables(head, classes)]
+
+
+def _tables(head: str, classes: Mapping[str, tuple[int, Mapping[str, StartScore]]]) -> list[Table]:
+    measures = {"started within the interval": "inside", "median width of the interval": "width", "median error": "error"}
+    tables = []
+    for title, measure in measures.items():
+        rows: list[Row] = []
+        for name, (jobs, scores) in classes.items():
+            values = [float(getattr(one, measure)) for one in scores.values()]
+            rows.append([name, Cell(f"{jobs:,}", value=jobs), *(Cell(_text(measure, value), value=value) for value in values)])
+        methods = [NAMES[name] for name in next(iter(classes.values()))[1]]
+        tables.append(Table([head, "predictions", *methods], rows, title, look="months"))
+    return tables
+
+
+def _text(measure: str, value: float) -> str:
+    return UNDEFINED if value != value else human_percent(100 * value) if measure == "inside" else human_time(value)
+
+
+def write_recorded_starts_report(
+    path: str | Path, found: RecordedStarts, workload: Workload, *, settings: Mapping[str, Any] | None = None
+) -> Path:
+    """Write the page; `settings`: further entries of the provenance, and as `command` the command line. Raises OutputError."""
+    return write_page(recorded_starts_page(found, workload, settings), path)
+
+
+def recorded_starts_page(found: RecordedStarts, workload: Workload, settings: Mapping[str, Any] | None = None) -> Page:
+    """The page of `write_recorded_starts_report`."""
+    chosen = {"policy": found.policy, "samples": found.samples, "seed": found.seed}
+    record = provenance(workload, **chosen, **(settings or {}))
+    tables = tables_of(found)
+    drawing = Drawing(
+        inside_figure(found),
+        "inside",
+        "The part of the jobs that started within their intervals, by how far ahead the start was predicted.",
+        "The line: 90 %. A class of few predictions, or of few days, says little.",
+    )
+    methods = Table(["", ""], [[NAMES[name], meaning] for name, meaning in METHODS.items()], texts=-1)
+    half = len(tables) // 2
+    return Page(
+        "recorded and predicted start times",
+        f"When do jobs start on {found.machine}, and how well is it predicted?",
+        verdict(found),
+        [
+            Section("Do the intervals hold", [drawing]),
+            Section("By how far ahead the start was predicted", tables[:half]),
+            Section("By the part of the machine", tables[half:]),
+            Section("What is compared", [methods, note(HOW)]),
+        ],
+        [("moments", f"{found.moments:,}"), ("days", f"{found.days:,}"), *workload_facts(workload, record["log"])],
+        found.caveats,
+        workload=workload,
+        record=record,
+    )
+
+
+HOW = (
+    "At moments drawn at random from the last three quarters of the log, each job that waited was predicted with nothing but what was "
+    "known then. Predictions of one moment hold or fail together, so these say less than as many independent ones."
+)
+
+
+def inside_figure(found: RecordedStarts) -> Figure:
+    """The parts inside the intervals, by class and method."""
+    from walltime.report.figures import BLUE, rows_figure
+
+    names = list(found.classes)
+    with rows_figure(names, "started within the 90 % interval, %", 0.3) as (figure, axes):
+        for k, name in enumerate(names):
+            for method, score in found.classes[name][1].items():
+                marker, colour = ("o", BLUE) if method == "prediction" else ("|", "#808890")
+                axes.plot([100 * score.inside], [k], marker=marker, color=colour, markersize=7)
+        axes.axvline(90, color="#808890", linewidth=0.8)
+        axes.set_xlim(0, 100)
+    return figure

@@ -1,0 +1,124 @@
+"""Start times without a simulation: what intervals from a log have to be better than."""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Iterator
+from math import ceil, floor, sqrt
+
+import numpy as np
+
+from walltime.slurm.starts.replay import Record
+
+__all__ = ["LEAST", "no_model", "qbets"]
+
+Array = np.ndarray
+
+SIZES = (4, 16, 64)
+"""Bounds of the classes of processors within a queue, those of Brevik, Nurmi and Wolski."""
+LEAST = 59
+"""The fewest waits of which the largest is above the 95 % quantile with 95 % confidence: log(0.05) / log(0.95)."""
+MISSES = 3
+"""So many waits in a row beyond their bound are a change point: under 5 % of the series of independent waits have such a run by chance."""
+CONFIDENT = 1.645
+"""The 95 % quantile of the normal distribution."""
+LATEST = 1000
+"""So many waits of a class count without a model, those that ended last."""
+FEWEST = 8
+
+
+def _bounds(ranked: list[int]) -> tuple[int, int, int]:
+    """A lower bound of the 5 % quantile, the median, and an upper bound of the 95 % quantile, each bound with 95 % confidence."""
+    count = len(ranked)
+    beyond = floor(0.05 * count - CONFIDENT * sqrt(0.05 * 0.95 * count))  # so many lie beyond either bound
+    return ranked[max(beyond, 0)], ranked[count // 2], ranked[min(count - 1 - beyond, count - 1)]
+
+
+class _Waits:
+    """The waits of one class since its last change point."""
+
+    def __init__(self) -> None:
+        self.latest: list[int] = []
+        self.ranked: list[int] = []
+        self.missed = 0
+
+    def add(self, wait: int) -> None:
+        if len(self.ranked) >= LEAST:
+            self.missed = self.missed + 1 if wait > _bounds(self.ranked)[2] else 0
+        self.latest.append(wait)
+        insort(self.ranked, wait)
+        if self.missed == MISSES:
+            self.latest = self.latest[-LEAST:]
+            self.ranked, self.missed = sorted(self.latest), 0
+
+
+def qbets(record: Record, made: Array, job: Array) -> Array:
+    """Quantile bounds from the history of waits, by queue and size, cut at change points: s after `made`, shape (3, predictions).
+
+    `made`: when each prediction is made, s from the start of the log; `job`: of which job, by its place. A job's wait until then is
+    subtracted. A class of fewer than 59 waits has the bounds of all jobs. Where waits are correlated the method wants longer runs of misses
+    before it cuts; here it is three always. Sources: Brevik, Nurmi, Wolski, PPoPP 2006, section 3 (bounds by the binomial distribution,
+    here by its normal approximation; change points); Nurmi, Brevik, Wolski, JSSPP 2007 (QBETS), here with fixed classes of processors.
+    """
+    classes = _classes(record)
+    known: dict[int, _Waits] = {-1: _Waits()}
+    bounds = np.zeros((3, len(made)))
+    for k in _in_time(record, made, lambda started: _learn(known, started, record, classes)):
+        own = known.get(int(classes[job[k]]))
+        ranked = (own if own is not None and len(own.ranked) >= LEAST else known[-1]).ranked
+        bounds[:, k] = _bounds(ranked) if ranked else (0, 0, 0)
+    return np.maximum(bounds - (made - record.submit[job]), 0)
+
+
+def _learn(known: dict[int, _Waits], started: int, record: Record, classes: Array) -> None:
+    wait = int(record.start[started] - record.submit[started])
+    known[-1].add(wait)
+    known.setdefault(int(classes[started]), _Waits()).add(wait)
+
+
+def _in_time(record: Record, made: Array, learn: object) -> Iterator[int]:
+    """The predictions in the order in which they are made; `learn` is called with each job that started before."""
+    assert callable(learn)
+    order = np.argsort(record.start, kind="stable")
+    starts, done = record.start[order], 0
+    for k in np.argsort(made, kind="stable").tolist():
+        until = int(np.searchsorted(starts, made[k]))
+        for started in order[done:until].tolist():
+            learn(started)
+        done = max(done, until)
+        yield k
+
+
+def _classes(record: Record) -> Array:
+    """The class of each job: its queue, and its size."""
+    jobs = record.workload
+    queue = jobs.columns.get("queue", np.zeros(len(jobs), np.int64))
+    return np.maximum(queue, 0) * (len(SIZES) + 1) + np.searchsorted(SIZES, jobs.procs)
+
+
+def no_model(record: Record, made: Array, job: Array) -> Array:
+    """Quantiles of the last waits of jobs of the same queue and size that waited longer than the job has by then, as `qbets`."""
+    classes = _classes(record)
+    known: dict[int, list[int]] = {}
+    quantiles = np.zeros((3, len(made)))
+
+    def learn(started: int) -> None:
+        for name in (-1, int(classes[started])):
+            waits = known.setdefault(name, [])
+            waits.append(int(record.start[started] - record.submit[started]))
+            if len(waits) > 2 * LATEST:
+                del waits[:-LATEST]
+
+    for k in _in_time(record, made, learn):
+        waited = int(made[k] - record.submit[job[k]])
+        for name in (int(classes[job[k]]), -1):
+            waits = np.sort(np.array(known.get(name, [])[-LATEST:], np.int64))
+            longer = waits[np.searchsorted(waits, waited, side="right") :]
+            if len(longer) >= FEWEST:
+                break
+        else:
+            longer = waits[-FEWEST:]
+        if len(longer):
+            places = [max(floor(0.05 * (len(longer) + 1)), 1), len(longer) // 2 + 1, min(ceil(0.95 * (len(longer) + 1)), len(longer))]
+            quantiles[:, k] = np.maximum(longer[np.array(places) - 1] - waited, 0)
+    return quantiles

@@ -1,0 +1,210 @@
+"""Predicted start times against what a log recorded: at moments of the log, with nothing but what was known then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from walltime.errors import PolicyError, WorkloadError
+from walltime.machine import Machine
+from walltime.provenance import version
+from walltime.slurm.starts.baselines import no_model, qbets
+from walltime.slurm.starts.replay import Record, snapshot_at
+from walltime.slurm.starts.scores import CLASSES, Outcome, calibrated, class_of
+from walltime.slurm.starts.start_times import start_times
+from walltime.workload import Workload
+
+__all__ = ["METHODS", "SIZES", "Predictions", "RecordedStarts", "StartScore", "calibrate_starts", "draw_moments"]
+
+Array = np.ndarray
+
+METHODS = {
+    "prediction": "what walltime slurm start-times says, adjusted by what became of its predictions before",
+    "simulation": "the simulations alone",
+    "limits": "every job runs to its limit, and none comes: what Slurm knows; from now until then",
+    "qbets": "quantile bounds from the waits of the queue and size, cut at change points (Brevik, Nurmi, Wolski)",
+    "no_model": "quantiles of the last waits of the queue and size",
+}
+"""What predicts, the one that is judged first, and what it says."""
+SIZES = {"under 1 %": 0.01, "1 to 10 %": 0.1, "10 to 50 %": 0.5, "50 % and more": np.inf}
+"""Classes of the part of the machine that a job needs, by their upper bounds."""
+FIRST = 0.25
+"""The first moment is so far into the log: what comes before is history."""
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Predictions of waiting jobs, one entry per job and moment, in order of time.
+
+    `made`: when, s from the start of the log; `job`: its place in the record; `real`: when it started, s after `made`; `ends`: by method
+    the early end, the median and the late end, s after `made` (inf for never), shape (3, predictions).
+    """
+
+    made: Array
+    job: Array
+    real: Array
+    ends: Mapping[str, Array]
+
+    def __len__(self) -> int:
+        return len(self.made)
+
+
+@dataclass(frozen=True)
+class StartScore:
+    """How good the predictions of a method were in a class: the part that started within the interval, s of median width and error.
+
+    `before`, `after`: the parts that started outside of it.
+    """
+
+    inside: float
+    before: float
+    after: float
+    width: float
+    error: float
+
+    @classmethod
+    def of(cls, ends: Array, real: Array) -> StartScore:
+        """Those of intervals, shape (3, predictions), and of what happened."""
+        early, median, late = ends
+        before, after = real < early, real > late
+        with np.errstate(invalid="ignore"):
+            width, error = np.median(late - early), np.median(np.abs(median - real))
+        return cls(float((~before & ~after).mean()), float(before.mean()), float(after.mean()), float(width), float(error))
+
+
+@dataclass(frozen=True, eq=False)
+class RecordedStarts:
+    """How good start times were on a log.
+
+    `moments`: at how many they were predicted, `days`: on how many days; `classes`: by how far ahead the predicted start lay, `sizes`: by
+    the part of the machine that the job needs: for `all` and each class that has any predictions their number, and the scores by method.
+    """
+
+    log: str
+    machine: str
+    policy: str
+    samples: int
+    seed: int
+    moments: int
+    days: int
+    classes: Mapping[str, tuple[int, Mapping[str, StartScore]]]
+    sizes: Mapping[str, tuple[int, Mapping[str, StartScore]]]
+    caveats: Sequence[str]
+    predictions: Predictions
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it but the single predictions, ready for JSON."""
+
+        def row(jobs: int, scores: Mapping[str, StartScore]) -> dict[str, Any]:
+            first, *others = ({name: asdict(score)} for name, score in scores.items())
+            baselines = {name: values for other in others for name, values in other.items()}
+            return {"jobs": jobs, **first["prediction"], "baselines": baselines}
+
+        return {
+            "log": self.log,
+            "machine": self.machine,
+            "policy": self.policy,
+            "samples": self.samples,
+            "seed": self.seed,
+            "moments": self.moments,
+            "days": self.days,
+            "predictions": len(self.predictions),
+            "starts": {name: row(*scores) for name, scores in self.classes.items()},
+            "sizes": {name: row(*scores) for name, scores in self.sizes.items()},
+            "caveats": list(self.caveats),
+            "version": version(),
+        }
+
+
+def draw_moments(record: Record, count: int, seed: int) -> list[int]:
+    """So many moments at random in the last three quarters of the log at which jobs wait, ascending; s from its start."""
+    first, last = (int(x) for x in (record.submit[0] + FIRST * (record.submit[-1] - record.submit[0]), record.submit[-1]))
+    drawn = np.random.default_rng(seed).integers(first, max(last, first + 1), 50 * count)
+    waited = np.searchsorted(np.sort(record.submit), drawn, side="right") > np.searchsorted(np.sort(record.start), drawn, side="right")
+    return sorted(set(drawn[waited][:count].tolist()))
+
+
+def calibrate_starts(
+    workload: Workload,
+    machine: Machine | None = None,
+    policy: str | None = None,
+    *,
+    moments: int | Sequence[int] = 150,
+    samples: int = 40,
+    seed: int = 0,
+    workers: int | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> RecordedStarts:
+    """Predict the starts of the jobs that waited at moments of a log, with what was known then, and compare with those that were recorded.
+
+    At each moment the recorded state is simulated (`start_times`). `moments`: how many, or which (s from the start of the log).
+    `machine`: by default the log's processors as one pool; `policy`: by default the machine's, else EASY.
+    `progress` is called with the number of moments done. Raises WorkloadError for a log without waits.
+    """
+    record = Record.of(workload, machine, policy)
+    chosen = draw_moments(record, moments, seed) if isinstance(moments, int) else sorted(moments)
+    place_of = {number: k for k, number in enumerate(record.workload.job_id.tolist())}
+    made, job, ends, limits = [], [], [], []
+    label = ""
+    for done, moment in enumerate(chosen):
+        snapshot = snapshot_at(record, moment)
+        try:
+            result = start_times(snapshot, record.workload, samples=samples, seed=seed + done, workers=workers)
+        except PolicyError:  # none of those that wait fits the machine
+            continue
+        label = result.policy
+        for one, quantiles in zip(result.jobs, result.simulated.T, strict=True):
+            made.append(moment)
+            job.append(place_of[one.job.job])
+            ends.append(quantiles)
+            limits.append(np.inf if one.by_limits is None else one.by_limits - snapshot.time)
+        if progress is not None:
+            progress(done + 1)
+    if not made:
+        raise WorkloadError(f"no job of {workload.origin.name} waits at any of the moments")
+    when, which = np.array(made, np.int64), np.array(job, np.int64)
+    real = (record.start[which] - when).astype(float)
+    simulated, by_limits = np.array(ends).T, np.array(limits, float)
+    outcomes = [
+        Outcome("", time, float(early), float(median), float(late), limit, np.nan, start)
+        for time, (early, median, late), limit, start in zip(made, ends, limits, real.tolist(), strict=True)
+    ]
+    adjusted = np.array([(one.early, one.median, one.late) for one in calibrated(outcomes)]).T
+    all_ends = {
+        "prediction": adjusted,
+        "simulation": simulated,
+        "limits": np.stack([np.zeros(len(real)), by_limits, by_limits]),
+        "qbets": qbets(record, when, which),
+        "no_model": no_model(record, when, which),
+    }
+    predictions = Predictions(when, which, real, all_ends)
+    names = np.array([class_of(median) for median in adjusted[1]])
+    part = record.workload.procs[which] / record.machine.procs
+    size = np.array(list(SIZES))[np.searchsorted(list(SIZES.values()), part, side="right")]
+    return RecordedStarts(
+        log=workload.origin.name,
+        machine=record.machine.name,
+        policy=label,
+        samples=samples,
+        seed=seed,
+        moments=len(set(made)),
+        days=len(set((when // 86400).tolist())),
+        classes=_by_class(predictions, names, CLASSES),
+        sizes=_by_class(predictions, size, SIZES),
+        caveats=[],
+        predictions=predictions,
+    )
+
+
+def _by_class(predictions: Predictions, names: Array, order: Sequence[str] | Mapping[str, Any]) -> dict[str, Any]:
+    """The number of predictions and the scores, of all and by class."""
+    rows = {}
+    for name in ("all", *order):
+        mine = names == name if name != "all" else np.ones(len(names), bool)
+        if mine.any():
+            scores = {method: StartScore.of(ends[:, mine], predictions.real[mine]) for method, ends in predictions.ends.items()}
+            rows[name] = (int(mine.sum()), scores)
+    return rows
