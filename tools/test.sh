@@ -6,6 +6,7 @@ cd "$(dirname "$0")/.."
 
 export WALLTIME_PROFILE=$1
 shift
+unset PYTHONDONTWRITEBYTECODE # else every worker, and every command that a test starts, compiles all modules again
 workers=(--numprocesses "${WORKERS:-2}" --dist worksteal)
 
 if [ "$WALLTIME_PROFILE" = quick ]; then

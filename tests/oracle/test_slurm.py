@@ -121,6 +121,7 @@ def test_soft_limits__jobs_on_nodes_that_are_kept_for_those_ahead(seed):
     assert columns_of(kernel) == columns_of(reference)
 
 
+@pytest.mark.slow
 def test_processors_counted_together():
     """Where everything is a multiple of a power of two, the schedule is that of so many fewer processors, on the same nodes."""
     draw = random.Random("together")

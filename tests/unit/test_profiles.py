@@ -28,7 +28,7 @@ def profile(name: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("name", "numbers"),
     [
-        ("quick", "10, true, 6, 1, 1"),
+        ("quick", "7, true, 4, 1, 1"),
         ("default", "20, true, 12, 1, 1"),
         ("nightly", "1000, false, 600, 40, 10"),
         ("", "20, true, 12, 1, 1"),

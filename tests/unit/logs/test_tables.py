@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from tests.cli import call
+from tests.profiles import scaled
 from validation.hostile import trials
 from walltime.errors import LogError
 from walltime.logs import read_log
@@ -254,4 +255,4 @@ def test_guess__names_what_is_missing(tmp_path):
 
 @pytest.mark.parametrize("kind", ["unknown-table", "json-lines", "mapping", "table"])
 def test_hostile__mutated_tables_and_mappings_give_one_line_errors_only(kind):
-    assert trials(kind, 25, seed=5) == []
+    assert trials(kind, scaled(125), seed=5) == []

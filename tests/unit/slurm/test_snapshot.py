@@ -136,6 +136,7 @@ def test_json__a_bad_record_is_counted_and_told(bad):
     assert "\n" not in notes[0]
 
 
+@pytest.mark.slow
 def test_json__arrays_that_are_too_long_are_counted():
     jobs, counts, _ = read(record(3, array_job_id=number(3), array_task_string="0-4000000000"), record(4))
     assert [job.job for job in jobs] == [4]
