@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import polars as pl
@@ -15,19 +16,51 @@ from walltime.files import whole_file, write_as_parquet
 from walltime.logs import read_swf, write_swf
 from walltime.logs.input import without_panics
 from walltime.provenance import provenance
-from walltime.workload import LIMIT, SCHEDULE_COLUMNS, Workload
+from walltime.workload import LIMIT, SCHEDULE_COLUMNS, Origin, Workload
 
-__all__ = ["FORMATS", "output_format", "read_schedule", "schedule_table", "write_schedule", "write_table"]
+__all__ = ["FORMATS", "output_format", "read_schedule", "schedule_table", "table_of_jobs", "write_schedule", "write_table"]
 
 Array = np.ndarray
 FORMATS = (".csv", ".parquet", ".swf", ".swf.gz")
 NEEDED = ("job_id", "start", "end")
+KINDS = ("immediate", "reserved", "backfilled")
+"""How a job started, by the numbers of the column `kind`."""
 NAMES = (*(column.name for column in SCHEDULE_COLUMNS), LIMIT.name)
 
 
 def schedule_table(columns: Mapping[str, Array]) -> pl.DataFrame:
     """The columns of a schedule (`Schedule.columns`) as a table, one row per job in order of arrival."""
     return pl.DataFrame({name: columns[name] for name in NAMES if name in columns or name != LIMIT.name})
+
+
+def table_of_jobs(workload: Workload, columns: Mapping[str, Array]) -> pl.DataFrame:
+    """A schedule with what the log says of its jobs, as `walltime.Schedule.table` describes it."""
+    origin = workload.origin
+    table = schedule_table(columns).with_columns(
+        kind=pl.Series([*KINDS]).gather(columns["kind"]).cast(pl.Enum(KINDS)),
+        reserved_start=pl.when(pl.col("reserved_start") >= 0).then("reserved_start"),
+        wait=pl.col("start") - pl.col("submit"),
+    )
+    logged = []
+    for name, values in workload.columns.items():
+        column = pl.Series("recorded_wait" if name == "wait" else name, values)
+        if texts := origin.names.get(name):
+            names = pl.Series([None, *texts], dtype=pl.String)
+            column = names.gather(np.clip(values, 0, len(texts))).cast(pl.Categorical).alias(name)
+        if column.name not in table.columns:
+            logged.append(column)
+    if origin.unix_start_time is not None:
+        logged += [_local_times(origin, columns[name]).alias(f"{name}_time") for name in ("submit", "start", "end")]
+    return table.with_columns(logged)
+
+
+def _local_times(origin: Origin, seconds: Array) -> pl.Series:
+    """Times by the clocks of the site, seconds from the start of its log."""
+    times = pl.from_epoch(pl.Series(seconds + origin.unix_start_time, dtype=pl.Int64))
+    zone = origin.tzinfo()
+    if isinstance(zone, ZoneInfo):
+        return times.dt.replace_time_zone("UTC").dt.convert_time_zone(zone.key).dt.replace_time_zone(None)
+    return times + zone.utcoffset(None)
 
 
 def output_format(path: Path) -> str:

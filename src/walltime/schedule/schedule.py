@@ -295,10 +295,15 @@ class Schedule:
         return audit(self.workload, columns, self.policy, placement=self.placement, slots=self.slots, **rules)
 
     def table(self) -> pl.DataFrame:
-        """The schedule as a polars table, one row per job, columns as in `walltime.workload.SCHEDULE_COLUMNS`."""
-        from walltime.schedule.files import schedule_table
+        """The schedule as a polars table to work with, one row per job in order of arrival.
 
-        return schedule_table(self.columns())
+        The columns of a schedule file (`walltime.workload.SCHEDULE_COLUMNS`), with `kind` in words and no reservation as null; `wait`
+        (s); the other columns of the log, such as `user` and `queue`, by name where the log has names, the wait that it records as
+        `recorded_wait`; and, if the log says when it began, `submit_time`, `start_time` and `end_time` by the clocks of the site.
+        """
+        from walltime.schedule.files import table_of_jobs
+
+        return table_of_jobs(self.workload, self.columns())
 
     def to_pandas(self) -> Any:
         """The same as a pandas table; needs pandas (`pip install walltime[pandas]`)."""

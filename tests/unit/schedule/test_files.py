@@ -1,6 +1,7 @@
 """Schedules written and read: the same starts come back, whole files only, and one line for whatever is wrong."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ import polars as pl
 import pytest
 
 from walltime import Easy, LogError, OutputError, Workload, WorkloadError, audit, compare, read, read_schedule, simulate
-from walltime.workload import SCHEDULE_COLUMNS
+from walltime.workload import SCHEDULE_COLUMNS, Origin
 
 JOBS = Workload.from_arrays(
     submit=[0, 1, 2, 3], runtime=[10, 10, 5, 4], requested=[10, 12, 6, 8], procs=[3, 4, 1, 2], machine_procs=4, job_id=[7, 8, 9, 12]
@@ -137,6 +138,32 @@ def test_schedule_table__is_one_row_per_job(schedule):
     assert len(table) == len(schedule) == 4
     assert np.array_equal(table["end"].to_numpy(), schedule.end)
     assert repr(schedule) == "<Schedule easy: 4 jobs of workload>"
+
+
+def test_schedule_table__has_what_one_groups_by():
+    """Two users share a machine of 4; the site's clock is an hour ahead of UTC in winter."""
+    jobs = Workload.from_arrays(
+        submit=[0, 10, 20],
+        runtime=[100, 50, 30],
+        procs=[4, 4, 1],
+        machine_procs=4,
+        columns={"user": [1, 2, 1], "wait": [0, 7, 9], "queue": [5, 5, -1]},
+        origin=Origin(unix_start_time=0, time_zone="Europe/Stockholm", names={"user": ("ann", "bob")}),
+    )
+    schedule = simulate(jobs, Easy())
+    table = schedule.table()
+    assert table["wait"].to_list() == [0, 90, 130]
+    assert table["recorded_wait"].to_list() == [0, 7, 9]
+    assert table["user"].to_list() == ["ann", "bob", "ann"]
+    assert table["queue"].to_list() == [5, 5, -1]
+    assert table["kind"].to_list() == ["immediate", "reserved", "reserved"]
+    assert table["reserved_start"].to_list() == [None, 100, 150]
+    assert [str(time) for time in table["start_time"]] == ["1970-01-01 01:00:00", "1970-01-01 01:01:40", "1970-01-01 01:02:30"]
+    frame = schedule.to_pandas()
+    assert frame.groupby("user").wait.mean().to_dict() == {"ann": 65, "bob": 90}
+    assert frame["start_time"].dt.hour.tolist() == [1, 1, 1]
+    offset = replace(jobs, origin=Origin(unix_start_time=0, time_zone="-18000"))
+    assert str(simulate(offset, Easy()).table()["submit_time"][0]) == "1969-12-31 19:00:00"
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet", "swf"])
