@@ -135,8 +135,8 @@ def one_step(
     """Ask a policy at every recorded instant what it would start.
 
     `start`: recorded starts, int64 s, one per job; jobs with a negative one are left out. `end`: by default `start` and the runtime.
-    `procs`: size of the machine, by default the workload's. `chosen`: bool, the jobs of a part of the machine. Raises PolicyError for a
-    policy whose passes are unknown here, and WorkloadError where no start is recorded.
+    `procs`: size of the machine, by default the workload's; a wider job is never started. `chosen`: bool, the jobs of a part of the
+    machine. Raises PolicyError for a policy whose passes are unknown here, and WorkloadError where no start is recorded.
     """
     rules, reading, own = rules or SiteRules(), Dialect.of(dialect), Prediction.of(prediction)
     counted = start >= 0 if chosen is None else (start >= 0) & chosen
@@ -153,9 +153,10 @@ def one_step(
     along = Decisions(workload, recorded, reading.apply(policy), reading, own, lowering)
     place = along.recorded.job
     asked = _asked(workload, rules, place)
+    asked.jobs.eligible[workload.procs[place] > size] = LONGEST
     state = along.memory.state
     while True:
-        status = ask_along(*along.memory, asked, STEPS)
+        status = ask_along(*along.memory, asked, STEPS // 20)
         if status == s.DONE:
             break
         if status == s.ASKS:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
+import typer
+
 from walltime.cli import options as o
 from walltime.cli.explain import paragraphs
 from walltime.cli.groups import Reading, read_cluster
@@ -23,7 +25,7 @@ def infer(
     report: o.ReportOption = None,
     output: Output,
 ) -> None:
-    """Read a site's rules off its log: hours, outages, parts, limits; kept where they explain months not used to find them."""
+    """Read a site's rules off its log: hours, outages, parts, limits; exit status 1 if the log does not fit its machine."""
     from walltime.report import inference as rows
     from walltime.report.page import Items
     from walltime.simulation.variation import Variation
@@ -42,3 +44,5 @@ def infer(
         rows.write_inference_report(report, found, workload, settings={"command": command_line()})
     blocks: list[Any] = [*paragraphs(rows.verdict(found)), "", *rows.tables_of(found), Items(found.notes)]
     output.show(found.as_dict(), blocks, machine=None if found.refused else out, report=report)
+    if found.refused:
+        raise typer.Exit(1)

@@ -57,7 +57,7 @@ def verdict(found: Inference) -> list[str]:
 
 def tables_of(found: Inference) -> list[Table]:
     """The rules, the simulations and the months."""
-    rules = [[rule.text, rule.evidence, f"{rule.gain:+.3f}", rule.months] for rule in found.rules]
+    rules = [[rule.text, rule.evidence, rule.agreement, rule.months] for rule in found.rules]
     free = [
         [
             run.machine,

@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from walltime.auditor.one_step import Score
 from walltime.files import whole_file
 from walltime.machine import Machine, write_machine
@@ -22,18 +24,25 @@ __all__ = ["FreeRun", "Inference", "InferredRule", "MonthAgreement", "site_text"
 class InferredRule:
     """A rule that was kept: what it says, the evidence, and what it adds to the agreement of the months that judge.
 
-    `gain`: F1 of these months with the rule minus without, at its turn; `better`, `worse`: in how many of them it adds and takes away;
-    `since`, `until`: times of the log between which it holds, s, None for always.
+    `gain`: F1 of these months with the rule minus without, at its turn; `error`: its standard error, by leaving out a week at a time;
+    `better`, `worse`: in how many months it adds and takes away; `since`, `until`: times of the log between which it holds, s, None for
+    always.
     """
 
     kind: str
     text: str
     evidence: str
     gain: float
+    error: float
     better: int
     worse: int
     since: int | None = None
     until: int | None = None
+
+    @property
+    def agreement(self) -> str:
+        """What it adds to the agreement, and how sure that is, in words."""
+        return f"{self.gain:+.3f} ± {2 * self.error:.3f}"
 
     @property
     def months(self) -> str:
@@ -90,6 +99,7 @@ class Inference:
     delay: tuple[float, float, float]
     misfits: float
     clock: int
+    unix_start_time: int | None = None
     notes: Sequence[str] = ()
     refused: str = ""
     free: tuple[FreeRun, ...] = ()
@@ -98,7 +108,7 @@ class Inference:
         """Everything, ready for JSON; the machine as the text of its file."""
         scores = {name: getattr(self, name).as_dict() for name in ("before", "after", "hindsight")}
         lists = {name: [plain(asdict(one)) for one in getattr(self, name)] for name in ("rules", "months", "free")}
-        rest = {name: plain(getattr(self, name)) for name in ("log", "refused", "misfits", "clock", "delay", "notes")}
+        rest = {name: plain(getattr(self, name)) for name in ("log", "refused", "misfits", "clock", "unix_start_time", "delay", "notes")}
         return rest | scores | lists | {"machine": site_text(self)}
 
 
@@ -129,11 +139,16 @@ def site_text(inference: Inference) -> str:
         kind = next((kind for start, kind in above.items() if line.startswith(start)), None)
         if kind is not None and comments[kind]:
             rule = comments[kind].pop(0)
-            lines += [f"# {rule.text}: {rule.evidence}; agreement +{rule.gain:.3f}, {rule.months}{_when(rule)}"]
+            lines += [f"# {rule.text}: {rule.evidence}; agreement {rule.agreement}, {rule.months}{_when(inference, rule)}"]
         lines.append(line)
     return "\n".join([*head, *lines]) + "\n"
 
 
-def _when(rule: InferredRule) -> str:
-    since = "" if rule.since is None else f", since {rule.since:,} s of the log"
-    return since + ("" if rule.until is None else f", until {rule.until:,} s of the log")
+def _when(inference: Inference, rule: InferredRule) -> str:
+    times = [(word, time) for word, time in (("since", rule.since), ("until", rule.until)) if time is not None]
+    return "".join(f", {word} {_date(inference.unix_start_time, time)}" for word, time in times)
+
+
+def _date(unix_start_time: int | None, time: int) -> str:
+    """A time of the log as a date, in UTC, where the log says when it starts."""
+    return f"{time:,} s of the log" if unix_start_time is None else str(np.datetime64(unix_start_time + time, "D"))

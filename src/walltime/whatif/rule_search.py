@@ -7,14 +7,14 @@ the others judge.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from walltime import metrics
 from walltime.auditor.one_step import OneStep, SiteRules, one_step
 from walltime.errors import WorkloadError
 from walltime.machine import Limit, Machine, Outage, Partition, Pool, Window
@@ -23,7 +23,6 @@ from walltime.machine.placing import place
 from walltime.machine.windows import Hours
 from walltime.policy import Easy, Policy, parse_policy
 from walltime.schedule.groups import recorded_wait
-from walltime.simulation.run import simulate
 from walltime.whatif.candidate_rules import (
     Part,
     RecordedLog,
@@ -34,9 +33,10 @@ from walltime.whatif.candidate_rules import (
     periods,
     stopped_stretches,
 )
-from walltime.whatif.inference import FreeRun, Inference, InferredRule, MonthAgreement
+from walltime.whatif.free_runs import free_runs
+from walltime.whatif.inference import Inference, InferredRule, MonthAgreement
+from walltime.wording import human_time
 from walltime.workload import Workload, check_workload
-from walltime.workload.scaling import shake
 
 __all__ = ["infer"]
 
@@ -51,7 +51,7 @@ DEEPEST = 30
 """With more jobs waiting on average, policies that plan for all of them are not tried."""
 LONGEST_DELAY = 600
 """A job that starts so long after the policy would start it waited for something else, s."""
-MONTH = 30 * DAY
+WEEK, MONTH = 7 * DAY, 30 * DAY
 ALWAYS = np.iinfo(np.int64).max // 4
 
 
@@ -63,6 +63,16 @@ class Rules(NamedTuple):
     parts: tuple[Part, ...] = ()
     at_once: tuple[tuple[int, int], ...] = ()
     policy: Policy = Easy()
+
+
+class _Suggestion(NamedTuple):
+    """A rule in words, with its evidence; all rules with it, and what takes it away again."""
+
+    kind: str
+    text: str
+    evidence: str
+    rules: Rules
+    without: Callable[[Rules], Rules]
 
 
 class _Search:
@@ -79,6 +89,7 @@ class _Search:
         self.clock, self.zone = 0, False
         self.rules = Rules()
         self.kept: list[InferredRule] = []
+        self.without: list[Callable[[Rules], Rules]] = []
         self.notes: list[str] = []
         self.month = self._months()
         self.choose = self.log.known & (self.month % 2 == 0)
@@ -171,20 +182,36 @@ class _Search:
         """What F1 of these jobs gains."""
         return new.score(mask).f1 - old.score(mask).f1
 
+    def error(self, old: OneStep, new: OneStep) -> float:
+        """The standard error of what F1 of the months that judge gains: jackknife over their weeks."""
+        week = np.where(self.judge, (self.log.start - int(self.log.start[self.judge].min())) // WEEK, -1)
+        _, place = np.unique(week, return_inverse=True)
+        scores = []
+        for answer in (old, new):
+            made, both = (np.bincount(place, column)[1:] for column in (answer.made, answer.counted + answer.wishes))
+            scores.append(2 * (made.sum() - made) / np.maximum(both.sum() - both, 1))
+        gains = scores[1] - scores[0]
+        return float(np.sqrt((len(gains) - 1) * gains.var()))
+
     def months_moved(self, old: OneStep, new: OneStep) -> tuple[int, int]:
         """In how many of the months that judge F1 is higher, and in how many it is lower."""
         gains = [self.gain(old, new, self.judge & (self.month == month)) for month in np.unique(self.month[self.judge])]
         return sum(gain > 0 for gain in gains), sum(gain < 0 for gain in gains)
 
-    def keep(self, kind: str, text: str, evidence: str, old: OneStep, new: OneStep, rules: Rules, **times: int | None) -> bool:
+    def keep(self, suggestion: _Suggestion, old: OneStep, new: OneStep, **times: int | None) -> bool:
         """Keep a rule if the months that judge agree better with it."""
+        kind, text, evidence, rules, without = suggestion
         better, worse = self.months_moved(old, new)
-        gain = self.gain(old, new, self.judge)
-        if gain <= 0 or better <= worse:
-            self.notes.append(f"{text}: it explains the months that choose, not those that judge ({gain:+.3f}), and is left out.")
+        gain, error = self.gain(old, new, self.judge), self.error(old, new)
+        rule = InferredRule(kind, text, evidence, gain, error, better, worse, **times)
+        if gain <= 2 * error or better <= worse:
+            self.notes.append(
+                f"Left out: {text}. It explains the months that choose, but not surely those that judge ({rule.agreement}; {rule.months})."
+            )
             return False
         self.rules = rules
-        self.kept.append(InferredRule(kind, text, evidence, gain, better, worse, **times))
+        self.kept.append(rule)
+        self.without.append(without)
         return True
 
 
@@ -229,6 +256,7 @@ def infer(
     current = _windows(search, current)
     current = _limits(search, current)
     current = _policy(search, current)
+    current = _drop_superseded(search, current)
     return _result(search, plain, current, misfits, "")
 
 
@@ -246,10 +274,12 @@ def _parts(search: _Search, current: OneStep) -> OneStep:
         if best is None or best_part is None:
             return current
         jobs = int((best_part.takes(search.w) & search.log.known).sum())
-        text = f"jobs of up to {best_part.widest:,} processors and {best_part.longest:,} s run on a part of {best_part.procs:,} processors"
+        sizes = "1 processor" if best_part.widest == 1 else f"up to {best_part.widest:,} processors"
+        text = f"jobs of {sizes} and up to {human_time(best_part.longest)} run on a part of {_processors(best_part.procs)}"
         evidence = f"the {jobs:,} such jobs never use more together"
         rules = search.rules._replace(parts=(*search.rules.parts, best_part))
-        if not search.keep("part", text, evidence, current, best, rules):
+        without = partial(_without, "parts", best_part)
+        if not search.keep(_Suggestion("part", text, evidence, rules, without), current, best):
             return current
         current = best
     return current
@@ -265,7 +295,8 @@ def _outages(search: _Search, current: OneStep) -> OneStep:
     every = periods(stretches)
     text = f"{len(stretches)} outages of the whole machine, known in advance{f', {every}' if every else ''}"
     evidence = f"nothing runs for an hour and longer while jobs wait, {sum(b - a for a, b in stretches) / 3600:,.0f} h in all"
-    if search.gain(current, answer, search.choose) > LEAST_GAIN / 5 and search.keep("outage", text, evidence, current, answer, rules):
+    suggestion = _Suggestion("outage", text, evidence, rules, lambda rules: rules._replace(outages=()))
+    if search.gain(current, answer, search.choose) > LEAST_GAIN / 5 and search.keep(suggestion, current, answer):
         return answer
     return current
 
@@ -303,8 +334,9 @@ def _windows(search: _Search, current: OneStep) -> OneStep:
         window, best = _period(search, current, window, best)
         rules = search.rules._replace(windows=(*search.rules.windows, window))
         text, evidence = _said(search, window)
+        suggestion = _Suggestion("window", text, evidence, rules, partial(_without, "windows", window))
         times = {"since": window.since, "until": window.until}
-        if search.keep("window", text, evidence, current, best, rules, **times):  # type: ignore[arg-type]
+        if search.keep(suggestion, current, best, **times):  # type: ignore[arg-type]
             current = best
     return current
 
@@ -353,13 +385,17 @@ def _said(search: _Search, window: Window) -> tuple[str, str]:
     days = "every day" if len(window.days) == 7 else "-".join((window.days[0], window.days[-1])) if len(window.days) > 1 else window.days[0]
     who = "jobs"
     if window.longer_than is not None:
-        who = f"jobs of over {window.longer_than / 3600:g} h"
+        who = f"jobs of over {human_time(window.longer_than)}"
     if window.wider_than is not None:
-        who = f"jobs of over {window.wider_than:,} processors"
+        who = f"jobs of over {_processors(window.wider_than)}"
     if window.end is None:
         text = f"no job is planned to run across {window.begin} ({days})"
         return text, "far fewer requests cross it than the half hours beside it"
     return f"{who} do not start from {window.begin} to {window.end} ({days})", "far fewer of them start then than are submitted"
+
+
+def _processors(count: int) -> str:
+    return f"{count:,} processor{'' if count == 1 else 's'}"
 
 
 def _limits(search: _Search, current: OneStep) -> OneStep:
@@ -380,7 +416,8 @@ def _limits(search: _Search, current: OneStep) -> OneStep:
     answer = search.ask(rules)
     text = f"{len(better)} user{'s' if len(better) > 1 else ''} whose jobs run one or two at a time"
     evidence = "more of their jobs wait than ever run together"
-    if search.gain(current, answer, search.choose) > LEAST_GAIN and search.keep("limit", text, evidence, current, answer, rules):
+    suggestion = _Suggestion("limit", text, evidence, rules, lambda rules: rules._replace(at_once=()))
+    if search.gain(current, answer, search.choose) > LEAST_GAIN and search.keep(suggestion, current, answer):
         return answer
     return current
 
@@ -406,8 +443,28 @@ def _policy(search: _Search, current: OneStep) -> OneStep:
         return current
     text = f"the policy is {policy.label}"
     evidence = "it explains more starts than EASY in order of arrival"
-    if search.keep("policy", text, evidence, current, best, search.rules._replace(policy=policy)):
-        return best
+    rules = search.rules._replace(policy=policy)
+    suggestion = _Suggestion("policy", text, evidence, rules, lambda rules: rules._replace(policy=Easy()))
+    return best if search.keep(suggestion, current, best) else current
+
+
+def _without(name: str, value: Part | Window, rules: Rules) -> Rules:
+    """The rules without one of them."""
+    return rules._replace(**{name: tuple(one for one in getattr(rules, name) if one != value)})  # type: ignore[arg-type]
+
+
+def _drop_superseded(search: _Search, current: OneStep) -> OneStep:
+    """Leave out rules that explain nothing beside those that were kept after them; by the months that choose."""
+    k = 0
+    while k < len(search.kept) - 1:
+        rules = search.without[k](search.rules)
+        answer = search.ask(rules)
+        if search.gain(answer, current, search.choose) > LEAST_GAIN / 5:
+            k += 1
+            continue
+        search.notes.append(f"Left out: {search.kept[k].text}. The rules below explain as much without it.")
+        search.rules, current = rules, answer
+        del search.kept[k], search.without[k]
     return current
 
 
@@ -435,34 +492,8 @@ def _result(search: _Search, plain: OneStep, current: OneStep, misfits: float, r
         delay=(low, middle, high),
         misfits=misfits,
         clock=search.clock,
+        unix_start_time=search.since,
         notes=search.notes,
         refused=refused,
-        free=() if refused else tuple(_free_runs(search, machine)),
+        free=() if refused else tuple(free_runs(search.w, search.judge, search.machine_of(Rules()), machine)),
     )
-
-
-def _free_runs(search: _Search, machine: Machine) -> Iterator[FreeRun]:
-    """The plain machine, the one with the rules, and the latter against itself."""
-    recorded = np.where(search.log.known, search.log.start - search.w.submit, -1)
-    plain = search.machine_of(Rules())
-    ids = search.w.job_id
-    for name, own in (("plain EASY", plain), ("with the rules", machine)):
-        schedule = simulate(search.w, own.policy or "easy", machine=own)
-        place = np.searchsorted(ids, schedule.workload.job_id) if (np.diff(ids) > 0).all() else _places(ids, schedule.workload.job_id)
-        yield _free_run(name, recorded[place], schedule.wait, search.judge[place])
-    shaken = simulate(shake(search.w, 30, 1), machine.policy or "easy", machine=machine)
-    other = _places(shaken.workload.job_id, schedule.workload.job_id)
-    yield _free_run("with the rules, against itself shaken by 30 s", shaken.wait[other], schedule.wait, search.judge[place])
-
-
-def _places(ids: Array, wanted: Array) -> Array:
-    """Where these job numbers are."""
-    order = np.argsort(ids, kind="stable")
-    return order[np.searchsorted(ids[order], wanted)]
-
-
-def _free_run(name: str, recorded: Array, simulated: Array, chosen: Array) -> FreeRun:
-    one, other = recorded[chosen], simulated[chosen]
-    waits = metrics.recorded_waits(one, other)
-    within = float(np.mean(np.abs(other - one) <= 600))
-    return FreeRun(name, len(one), float(one.mean()), float(other.mean()), waits.rank_correlation, within)

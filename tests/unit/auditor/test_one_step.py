@@ -83,6 +83,11 @@ def test_short__starts_for_which_the_record_leaves_too_few_processors_are_marked
     assert asked(made([0, 1], [10, 10], [3, 3]), [0, 1]).short.tolist() == [False, True]
 
 
+def test_one_step__a_job_wider_than_the_part_is_never_started_and_stops_nobody():
+    found = asked(made([0, 1], [10, 10], [3, 2]), [0, 10], "conservative", procs=2)
+    assert found.made.tolist() == [False, True]
+
+
 def test_one_step__needs_recorded_starts_and_a_known_policy():
     workload = made([0], [1], [1])
     with pytest.raises(WorkloadError, match="records no starts"):
