@@ -43,6 +43,8 @@ def load_predictors() -> None:
     columns = {name: np.zeros(1, np.int64) for name in ("user", "group", "executable")}
     nothing = Workload.from_arrays(submit=[0], runtime=[1], procs=[1], machine_procs=1, columns=columns)
     for predictor in PREDICTOR_NAMES:
+        if predictor_class(predictor).positional:
+            continue  # made elsewhere: there is nothing to compile
         load_predictor(predictor_class(predictor)().compiled(Jobs(nothing, nothing.requested, nothing.requested, nothing.runtime)))
 
 

@@ -13,10 +13,14 @@ _SAYS_NOTHING = {"kind", "returns", "type_comment"}
 
 
 def syntax_hash(files: Iterable[Path], folder: Path) -> str:
-    """Hash (64 hexadecimal digits) of the code in these files and of their names relative to `folder`, in the order given."""
+    """Hash (64 hexadecimal digits) of the code in these files and of their names relative to `folder`, in the order given.
+
+    Of files that are not Python it is their bytes.
+    """
     digest = hashlib.sha256()
     for file in files:
-        digest.update(f"{file.relative_to(folder).as_posix()}\0{syntax_text(file.read_text(encoding='utf-8'))}\0".encode())
+        text = syntax_text(file.read_text(encoding="utf-8")) if file.suffix == ".py" else hashlib.sha256(file.read_bytes()).hexdigest()
+        digest.update(f"{file.relative_to(folder).as_posix()}\0{text}\0".encode())
     return digest.hexdigest()
 
 

@@ -20,7 +20,7 @@ from walltime.syntax import syntax_hash
 
 __all__ = ["NO_RESULTS", "RESULTS", "SPELLED", "Cell", "engine_version", "files_of_results", "scheduler_of"]
 
-SPELLED = ("policy", "order", "backfill_order")
+SPELLED = ("policy", "order", "backfill_order", "predictor")
 """The parameters whose values may name a user's own file."""
 RANDOM_SCALING = ("size", "thin", "users")
 RESULTS = ("campaign/work.py", "engine", "estimates", "logs", "metrics", "policy", "predictors", "schedule", "simulation", "workload")

@@ -179,7 +179,7 @@ MEANINGS = {
     "--policy": "A scheduler: fcfs, easy, conservative, conservative-scratch, hybrid:depth=N, relaxed, selective, los, multiqueue, slack, "
     "slurm (with --cluster), or FILE.py:NAME for a custom one; with options, as in easy:backfill-order=sjf,predictor=tsafrir07.",
     "--predictor": "Predict runtimes from jobs that have ended: tang13, tsafrir07, last, mualem01-history, gaussier15, ..., with options: "
-    "tang13:key=user,statistic=p90,window=all.",
+    "tang13:key=user,statistic=p90,window=all; or made elsewhere: column:NAME, file:predictions.csv, FILE.py:CLASS.",
     "--procs": "Processors of the machine.",
     "--replications": "Repeat the simulations so many times.",
     "--report": "Write a self-contained HTML page here.",

@@ -1,4 +1,4 @@
-"""Custom orders and policies from Python files, written `FILE.py:NAME`."""
+"""Custom orders, policies and predictors from Python files, written `FILE.py:NAME`, and other files that specifications name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from typing import Any
 
 from walltime.errors import PolicyError
 
-_FILES = re.compile(r"(?:(?<==)|^)([^=,:]+\.py)(?=:)")
+OWN = re.compile(r"(?P<file>[^=,:]+?\.py):(?P<name>\w+)(?:[:,](?P<options>.*))?$")
+"""How something of one's own is spelled, with its options."""
+_FILES = re.compile(r"(?:(?<==)|^)([^=,:]+\.py)(?=:)|(?:(?<==)|^)file:([^=,]+)")
 
 _only: ContextVar[frozenset[Path] | None] = ContextVar("_only", default=None)
 
@@ -75,15 +77,44 @@ def _module(file: Path, _modified: int) -> Any:
     return module
 
 
+def own_options(text: str | None, whole: str) -> tuple[tuple[str, Any], ...]:
+    """The options of something of one's own, as it is called with them: whole numbers, numbers, yes and no, or texts.
+
+    >>> own_options("hours=24,factor=0.5,strict=yes,name=x", "")
+    (('hours', 24), ('factor', 0.5), ('strict', True), ('name', 'x'))
+    """
+    options: dict[str, Any] = {}
+    for part in filter(None, (part.strip() for part in (text or "").split(","))):
+        key, _, value = part.partition("=")
+        key = key.strip().replace("-", "_")
+        if not key.isidentifier() or not value or key in options:
+            raise PolicyError(f"{part!r} of {whole!r} is no option; options are spelled name=value, each once")
+        options[key] = _literal(value.strip())
+    return tuple(options.items())
+
+
+def _literal(text: str) -> Any:
+    if text in ("yes", "no"):
+        return text == "yes"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
 def files_in(text: str) -> list[str]:
-    """The Python files named in the specification of an order or policy.
+    """The files named in the specification of an order, policy or predictor: Python files, and files of predictions.
 
     >>> files_in("easy:order=mine.py:widest,backfill-order=sjf"), files_in("own.py:Day:order=sjf"), files_in("easy")
     (['mine.py'], ['own.py'], [])
+    >>> files_in("easy:predictor=file:made.csv,column=p90")
+    ['made.csv']
     """
-    return _FILES.findall(text)
+    return [match[1] or match[2] for match in _FILES.finditer(text)]
 
 
 def placed(text: str, folder: Path) -> str:
     """The specification with these files resolved against a folder."""
-    return _FILES.sub(lambda match: str((folder / match[1]).resolve()), text)
+    return _FILES.sub(lambda match: ("file:" if match[2] else "") + str((folder / (match[1] or match[2])).resolve()), text)

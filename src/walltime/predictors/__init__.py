@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from walltime.predictors.base import StartedJob as StartedJob
     from walltime.predictors.base import SubmittedJob as SubmittedJob
     from walltime.predictors.base import predictor as predictor
+    from walltime.predictors.external import LogColumn as LogColumn
+    from walltime.predictors.external import PredictionFile as PredictionFile
+    from walltime.predictors.external import Twins as Twins
+    from walltime.predictors.external import twins as twins
     from walltime.predictors.history import History as History
     from walltime.predictors.history import LogHistory as LogHistory
     from walltime.predictors.history import Past as Past
@@ -55,6 +59,7 @@ __getattr__, __dir__, __all__ = lazy(
             "SubmittedJob",
             "predictor",
         ),
+        "predictors.external": ("LogColumn", "PredictionFile", "Twins", "twins"),
         "predictors.history": ("History", "LogHistory", "Past", "check_columns", "log_ends"),
         "predictors.jobs": ("KEYS", "Jobs", "alike"),
         "predictors.prediction": (

@@ -114,6 +114,8 @@ class Predictor:
     name: ClassVar[str] = "predictor"
     presets: ClassVar[dict[str, dict[str, Any]]] = {}
     """Named sets of options, such as `cobalt` in `tang13:cobalt`."""
+    positional: ClassVar[tuple[str, ...]] = ()
+    """Options that come first, without their names, as in `file:predictions.csv`; they are written as they are."""
 
     def begin(self) -> Learner:
         """A learner that has seen no job."""
@@ -127,10 +129,21 @@ class Predictor:
         """As `given`, for predictors that read columns of the log."""
         return self.given(requested, runtime)
 
-    def made_in_advance(self, workload: Workload, requested: Array, runtime: Array, limit: Array) -> Array | None:
-        """As `given`, but at least 1 s and, unless they are `uncapped`, at most the limit (int64 s, one per job)."""
+    def made_in_advance(self, workload: Workload, requested: Array, runtime: Array, limit: Array) -> tuple[Array, Array] | None:
+        """As `given`, but at least 1 s and, unless they are `uncapped`, at most the limit (int64 s, one per job); and their basis, uint8.
+
+        Where `given` is below 0 nothing is known, and the limit is taken.
+        """
         given = self.given_for(workload, requested, runtime)
-        return None if given is None else np.maximum(given if self.uncapped else np.minimum(given, limit), 1)
+        if given is None:
+            return None
+        known = given >= 0
+        seconds = np.maximum(given if self.uncapped else np.minimum(given, limit), 1)
+        return np.where(known, seconds, limit), np.where(known, Basis.OWN, Basis.NOTHING).astype(np.uint8)
+
+    def remarks(self, workload: Workload, requested: Array, runtime: Array) -> list[str]:
+        """Caveats of its predictions for these jobs, as sentences: of those that were made elsewhere."""
+        return []
 
     def compiled(self, jobs: Jobs) -> Compiled | None:
         """The compiled form for these jobs, with nothing learned yet; None if there is none."""
@@ -159,7 +172,9 @@ class Predictor:
     @property
     def label(self) -> str:
         """The name, with the options that differ from the default, as read by `parse_predictor`."""
-        options = [f"{f.name}={_spell(getattr(self, f.name))}" for f in fields(self) if getattr(self, f.name) != f.default]
+        options = [str(getattr(self, name)) for name in self.positional]
+        others = [f for f in fields(self) if f.name not in self.positional]
+        options += [f"{f.name}={_spell(getattr(self, f.name))}" for f in others if getattr(self, f.name) != f.default]
         return self.name + (":" + ",".join(options) if options else "")
 
 
@@ -188,7 +203,11 @@ class PlainPredictor(Predictor):
     'Longest'
     """
 
-    make: Callable[[], Any]
+    make: Callable[..., Any]
+    spelling: str = ""
+    """what it is called, if not by the name of the class: `FILE.py:NAME,option=value`"""
+    options: tuple[tuple[str, Any], ...] = ()
+    """that `make` is called with"""
 
     def __post_init__(self) -> None:
         if not callable(self.make):
@@ -196,7 +215,13 @@ class PlainPredictor(Predictor):
 
     def begin(self) -> Learner:
         """A new object."""
-        learner: Learner = self.make()
+        try:
+            learner: Learner = self.make(**dict(self.options))
+        except TypeError as error:
+            if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
+                raise  # it is of the class's own code
+            said = ", ".join(f"{name}={value!r}" for name, value in self.options) or "no options"
+            raise PolicyError(f"{self.make.__name__} cannot be made with {said} ({error})") from None
         for method in ("predict", "observe"):
             if not callable(getattr(learner, method, None)):
                 raise PolicyError(f"the predictor {self.label} has no method {method}(job)")
@@ -205,7 +230,7 @@ class PlainPredictor(Predictor):
     @property
     def label(self) -> str:
         """The name of the class."""
-        return getattr(self.make, "__name__", repr(self.make))
+        return self.spelling or getattr(self.make, "__name__", repr(self.make))
 
 
 def predictor(make: Callable[[], Any]) -> PlainPredictor:

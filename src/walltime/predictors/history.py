@@ -25,7 +25,7 @@ class History:
         check_columns(predictor, workload)
         given = predictor.made_in_advance(workload, requested, runtime, limit)
         self.predictor = predictor
-        self._given = None if given is None else [int(value) for value in given]
+        self._given = None if given is None else [Guess(*one) for one in zip(given[0].tolist(), map(Basis, given[1]), strict=True)]
         self._learner: Any = None if given is not None else predictor.begin()
         self._learner_started: Any = getattr(self._learner, "started", None)
         self._limit = [int(value) for value in limit]
@@ -36,7 +36,7 @@ class History:
     def predict(self, index: int, submit: int, now: int) -> Guess:
         """The prediction for the job at this place, a whole number of seconds from 1 to its limit."""
         if self._given is not None:
-            return Guess(self._given[index], Basis.OWN)
+            return self._given[index]
         limit = self._limit[index]
         job = SubmittedJob(self._known, index, submit, now)
         guess = self._learner.predict(job)

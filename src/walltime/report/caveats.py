@@ -93,6 +93,7 @@ def caveats(
             "policies, and a policy that makes jobs wait receives less work in the same time."
         )
     found += _estimates(schedules, estimates)
+    found += _predictions(schedules)
     found += _killed(schedules)
     least = min(s.measured_jobs for s in summaries)
     if least < FEW_JOBS:
@@ -165,6 +166,16 @@ def _estimates(schedules: Sequence[Schedule], estimates: object) -> list[str]:
     if np.array_equal(workload.requested, np.maximum(workload.runtime, 1)):
         return ["Every estimate equals the runtime: the log has no user estimates, or they were replaced. Real users estimate worse."]
     return []
+
+
+def _predictions(schedules: Sequence[Schedule]) -> list[str]:
+    """What is to be said of predictions that were made elsewhere, each once."""
+    made = {s.predictions.prediction.predictor.label: s for s in schedules if s.predictions is not None}
+    told = []
+    for s in made.values():
+        assert s.predictions is not None
+        told += s.predictions.prediction.predictor.remarks(s.workload, s.workload.requested, s.workload.runtime)
+    return told
 
 
 def _killed(schedules: Sequence[Schedule]) -> list[str]:

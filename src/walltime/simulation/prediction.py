@@ -69,7 +69,7 @@ class Predicted:
         lowered = engine.nothing_predicted()
         if given is not None:
             check_columns(predictor, workload)
-            lowered = lowered._replace(predicted=given, basis=np.ones(len(workload), np.uint8))
+            lowered = lowered._replace(predicted=given[0], basis=given[1])
         elif self.prediction.history == "log":
             start, end, known = log_ends(workload)
             predicted, basis = predict_beside(predictor, Jobs(workload, self.requested, self._limit, end - start), (start, end, known))
@@ -128,7 +128,7 @@ def _predict(predictor: Predictor, jobs: Jobs, ends: Ends, arrivals_first: bool)
     count, runtime = len(start), end - start
     given = predictor.made_in_advance(jobs.workload, jobs.requested, runtime, jobs.limit)
     if given is not None:
-        return given, np.ones(count, np.uint8)
+        return given
     prediction = engine.nothing_predicted()._replace(compiled=compiled(predictor, jobs))
     predicting, addresses = engine.new_predicting(count, prediction), record(ADDRESSES, **load_predictor(prediction.compiled))
     shown = np.flatnonzero(known)

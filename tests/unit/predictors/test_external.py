@@ -1,0 +1,207 @@
+"""Predictions made elsewhere: columns, files and classes of one's own, and the test on twins."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+import walltime as wt
+from tests.cli import call
+from tests.traces import trace_path
+from walltime.errors import PolicyError
+from walltime.predictors import parse_predictor, twins
+
+OWN = """
+class Last:
+    def __init__(self, last=1):
+        self.last, self.runtimes = last, {}
+
+    def predict(self, job):
+        mine = self.runtimes.get(job.user, [])[-self.last:]
+        return sum(mine) / len(mine) if mine else None
+
+    def observe(self, job):
+        self.runtimes.setdefault(job.user, []).append(job.runtime)
+
+
+class Fails:
+    def predict(self, job):
+        return 1 / 0
+
+    def observe(self, job):
+        pass
+"""
+
+
+def some_jobs(count=300, seed=1, **more):
+    draw = np.random.default_rng(seed)
+    runtime = draw.integers(1, 4000, count)
+    soft = np.where(draw.random(count) < 0.8, runtime + 60, -1)
+    return wt.Workload.from_arrays(
+        submit=np.cumsum(draw.integers(0, 600, count)),
+        runtime=runtime,
+        requested=runtime + draw.choice([0, 100, 3600], count),
+        procs=draw.integers(1, 9, count),
+        machine_procs=16,
+        columns={"user": draw.integers(1, 4, count), "wait": draw.integers(0, 99, count), "soft_walltime": soft},
+        **more,
+    )
+
+
+JOBS = some_jobs()
+
+
+def written(folder, **columns):
+    path = folder / "made.csv"
+    pl.DataFrame({name: list(values) for name, values in columns.items()}).write_csv(path)
+    return path
+
+
+@pytest.mark.parametrize("engine", ["kernel", "reference"])
+def test_column__is_the_prediction_and_where_it_lacks_the_request(engine):
+    done = wt.simulate(JOBS, "easy:backfill-order=sjf,predictor=column:soft_walltime", engine=engine)
+    soft = JOBS.columns["soft_walltime"]
+    expected = np.where(soft >= 0, np.minimum(soft, JOBS.requested), JOBS.requested)
+    assert (done.predictions.predicted == expected).all()
+    assert (done.predictions.basis == (soft >= 0)).all()
+    assert done.label == "easy:backfill-order=sjf,predictor=column:soft_walltime"
+    assert done.audit().ok
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("predictor", ["tsafrir07", "quantile"])
+def test_file__of_what_a_predictor_said_gives_its_schedule(tmp_path, predictor, kind):
+    learned = wt.simulate(JOBS, f"easy:predictor={predictor}")
+    table = pl.DataFrame({"job_id": JOBS.job_id, "p90": learned.predictions.predicted}).sample(fraction=1.0, shuffle=True, seed=1)
+    path = tmp_path / f"made.{kind}"
+    (table.write_csv if kind == "csv" else table.write_parquet)(path)
+    again = wt.simulate(JOBS, f"easy:predictor=file:{path},column=p90")
+    assert (again.start == learned.start).all()
+
+
+def test_file__predictions_that_came_late_or_are_missing_are_counted_and_the_request_used(tmp_path):
+    known = JOBS.submit + np.where(np.arange(len(JOBS)) % 10 == 0, 1, 0)
+    path = written(tmp_path, job_id=JOBS.job_id[:200], predicted=np.full(200, 30.4), known_at=known[:200])
+    done = wt.simulate(JOBS, f"easy:predictor=file:{path}")
+    late = (np.arange(len(JOBS)) % 10 == 0) | (np.arange(len(JOBS)) >= 200)
+    assert (done.predictions.predicted == np.where(late, JOBS.requested, np.minimum(30, JOBS.requested))).all()
+    remarks = parse_predictor(f"file:{path}").remarks(JOBS, JOBS.requested, JOBS.runtime)
+    assert remarks[0].startswith("20 predictions")
+    assert remarks[1].startswith("120 of 300 jobs have no prediction")
+
+
+def test_file__known_at_may_be_unix_times(tmp_path):
+    jobs = some_jobs(origin=wt.workload.Origin(unix_start_time=1_700_000_000))
+    path = written(tmp_path, job_id=jobs.job_id, predicted=jobs.requested, known_at=jobs.submit + 1_700_000_000)
+    assert not any("known only after" in one for one in parse_predictor(f"file:{path}").remarks(jobs, jobs.requested, jobs.runtime))
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"job": [1], "predicted": [5]}, r"no column job_id; a table of predictions has job_id and predicted, not job, predicted"),
+        ({"job_id": [1]}, "no column predicted"),
+        ({"job_id": [1, 1], "predicted": [5, 6]}, "job 1 is predicted twice"),
+        ({"job_id": [1, 2], "predicted": ["5", "soon"]}, "predicted of row 2 is 'soon', not a number"),
+        ({"job_id": [1.5], "predicted": [5]}, "job_id of row 1 is no whole number"),
+        ({"job_id": [-7], "predicted": [5]}, "predicts no job of the log"),
+    ],
+)
+def test_file__says_in_one_line_what_is_wrong(tmp_path, columns, message):
+    with pytest.raises(PolicyError, match=message):
+        wt.simulate(JOBS, f"easy:predictor=file:{written(tmp_path, **columns)}")
+
+
+def test_file__and_column_name_what_is_not_there():
+    with pytest.raises(PolicyError, match=r"no file nowhere\.csv with predictions"):
+        wt.simulate(JOBS, "easy:predictor=file:nowhere.csv")
+    with pytest.raises(PolicyError, match="no column 'soft' with predictions; its further columns are soft_walltime, user, wait"):
+        wt.simulate(JOBS, "easy:predictor=column:soft")
+    with pytest.raises(PolicyError, match="needs its file: file:FILE"):
+        parse_predictor("file")
+
+
+def test_own_class__takes_options_begins_anew_and_has_a_label_that_is_read_again(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(OWN)
+    label = f"easy:predictor={path}:Last,last=5"
+    first, second = wt.simulate(JOBS, label), wt.simulate(JOBS, label)
+    assert (first.start == second.start).all()
+    assert first.label == label
+    assert (first.predictions.basis == 0).any()
+    assert (wt.simulate(JOBS, f"easy:predictor={path}:Last").start != first.start).any()
+    compiled = wt.simulate(JOBS, f"easy:predictor={path}:Last,history=log")
+    assert compiled.engine == "kernel"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"), [("Nobody", "has no predictor named 'Nobody'"), ("Fails", "mine.py, line 16: ZeroDivisionError")]
+)
+def test_own_class__errors_are_one_line_with_file_and_line(tmp_path, capsys, name, message):
+    path, log = tmp_path / "mine.py", tmp_path / "log.swf"
+    path.write_text(OWN)
+    log.write_text("; MaxProcs: 4\n" + "".join(f"{n} {n} -1 9 1 -1 -1 1 10 -1 1 1 1 1 1 1 -1 -1\n" for n in range(1, 9)))
+    status, _, error = call(capsys, "simulate", log, "--predictor", f"{path}:{name}")
+    assert status != 0
+    assert message in error
+    assert "Traceback" not in error
+
+
+def test_own_class__with_options_that_it_does_not_take(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(OWN)
+    with pytest.raises(PolicyError, match=r"Last cannot be made with last=1, colour='red' \(.*unexpected keyword"):
+        wt.simulate(JOBS, f"easy:predictor={path}:Last,last=1,colour=red")
+
+
+def test_campaign__notices_another_content_of_the_file(tmp_path):
+    from walltime.campaign.cell import Cell
+
+    settings = {"model": "lublin99", "policy": "easy", "predictor": f"file:{written(tmp_path, job_id=[1], predicted=[5])}"}
+    first = Cell.of(settings, 1, "none", False, ()).key(None, 1)
+    assert first == Cell.of(settings, 1, "none", False, ()).key(None, 1)
+    written(tmp_path, job_id=[1], predicted=[6])
+    assert first != Cell.of(settings, 1, "none", False, ()).key(None, 1)
+
+
+def bursts(count=400, seed=3):
+    """Four jobs of one user at a time, alike in all columns, of different runtimes."""
+    draw = np.random.default_rng(seed)
+    first = np.cumsum(draw.integers(2000, 9000, count // 4)).repeat(4)
+    return wt.Workload.from_arrays(
+        submit=first + np.tile([0, 5, 5, 20], count // 4),
+        runtime=draw.integers(30, 4000, count),
+        requested=np.full(count, 7200),
+        procs=np.ones(count, np.int64),
+        machine_procs=4,
+        columns={"user": draw.integers(1, 5, count // 4).repeat(4)},
+    )
+
+
+def test_twins__function_of_the_past_orders_half_of_them_and_the_future_all():
+    jobs = bursts()
+    for predictor in ("tsafrir07", "last", "gaussier15", "quantile"):
+        predicted = wt.simulate(jobs, f"easy:predictor={predictor}").predictions.predicted
+        assert not twins(jobs, jobs.requested, jobs.runtime, predicted).suspicious, predictor
+    noise = np.random.default_rng(1).integers(1, 7200, len(jobs))
+    assert not twins(jobs, jobs.requested, jobs.runtime, noise).suspicious
+    exact = twins(jobs, jobs.requested, jobs.runtime, jobs.runtime)
+    assert (exact.pairs, exact.right, exact.suspicious) == (200, 200, True)
+    assert twins(jobs, jobs.requested, jobs.runtime, np.where(noise < 6000, jobs.runtime, noise)).suspicious
+
+
+def test_twins__are_not_those_of_which_one_had_ended():
+    jobs = bursts()
+    quick = twins(jobs, jobs.requested, np.minimum(jobs.runtime, 15), jobs.runtime)
+    assert quick.pairs == 0
+
+
+def test_caveat__of_a_file_that_has_seen_the_future(tmp_path, capsys):
+    log = trace_path("KTH-SP2-1996-2.1-cln.swf.gz")
+    jobs = wt.read(log)
+    path = written(tmp_path, job_id=jobs.job_id, predicted=jobs.runtime)
+    caveats = json.loads(call(capsys, "simulate", log, "--predictor", f"file:{path}", "--json")[1])["caveats"]
+    assert any("it puts 100 % in the order of their runtimes" in one for one in caveats)
+    honest = json.loads(call(capsys, "simulate", log, "--predictor", "tsafrir07", "--json")[1])["caveats"]
+    assert not any("alike in all columns" in one for one in honest)
