@@ -24,6 +24,7 @@ from performance_figures import figure, figures
 from performance_tables import performance
 from reproduction_tables import reproduction
 from slurm_tables import real_slurm
+from specification_tables import specifications
 from start_times_tables import start_times
 from tuning_tables import tuning
 from validation_tables import validation
@@ -36,7 +37,7 @@ from walltime.auditor.report import ALWAYS
 from walltime.campaign import DIMENSIONS, Line, compare_cells, replication_cells
 from walltime.cli.schema import FILES, toml_file
 from walltime.errors import WalltimeError
-from walltime.estimates import ESTIMATE_NAMES, Tsafrir05
+from walltime.estimates import Tsafrir05
 from walltime.logs import all_rules
 from walltime.logs.catalogue import CATALOGUE
 from walltime.logs.cleaning import PUBLISHED
@@ -234,11 +235,6 @@ def shown(value: object) -> str:
     return f"={value:g}" if isinstance(value, float) else f"={value}"
 
 
-def estimates() -> str:
-    """The names of the models of estimates."""
-    return ", ".join(f"`{name}`" for name in ESTIMATE_NAMES)
-
-
 def help_text(command: str = "") -> str:
     """The output of `--help`."""
     program = Path(sys.executable).with_name("walltime")
@@ -338,7 +334,7 @@ GENERATORS = {
     "catalogue": catalogue,
     "published": published,
     "models": models,
-    "estimates": estimates,
+    "specifications": specifications,
     "demo": demo,
     "dimensions": dimensions,
     "groupings": groupings,

@@ -13,72 +13,43 @@ dataclasses for tables written [[...]], or several of them, joined by `|`. A `Ke
 Pool(nodes=4, procs=8, gpus=0)
 >>> parse({"nodes": 4, "proc": 8}, Pool)
 Traceback (most recent call last):
-walltime.toml_file.KeyFaultError: unknown key 'proc', did you mean 'procs'?; known are nodes, procs, gpus
+walltime.declared.KeyFaultError: unknown key 'proc', did you mean 'procs'?; known are nodes, procs, gpus
 """
 
 from __future__ import annotations
 
-import ast
-import difflib
 import inspect
 import os
-import textwrap
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from datetime import datetime
-from functools import cache
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Annotated, Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Generic, TypeVar, get_args, get_origin
 
+from walltime.declared import (
+    KINDS,
+    Key,
+    KeyFaultError,
+    alternatives,
+    bare,
+    described,
+    holds,
+    is_table,
+    is_within,
+    keys_of,
+    meaning_of,
+    nearest,
+    unwrapped,
+)
 from walltime.errors import WalltimeError, shown
 from walltime.files import printable
 
-__all__ = ["MOST", "Key", "KeyFaultError", "TomlFile", "key_tables", "parse", "to_toml", "wrong_field"]
+__all__ = ["NOTHING", "TomlFile", "key_tables", "parse", "to_toml"]
 
 T = TypeVar("T")
-MOST = 2**53
-"""No whole number of a file is larger, unless its key says so: below it each is exact in a float64."""
 NOTHING: Mapping[str, str] = {}
-KINDS: Mapping[Any, tuple[str, str, Mapping[str, Any]]] = {
-    str: ("a text", "texts", {"type": "string"}),
-    int: ("a whole number", "whole numbers", {"type": "integer"}),
-    float: ("a number", "numbers", {"type": "number"}),
-    bool: ("true or false", "true or false", {"type": "boolean"}),
-    datetime: ("a date and time", "dates and times", {"type": "string", "format": "date-time"}),
-    Any: ("a value", "values", {}),
-}
-"""What a single value is called, what several are, and its JSON Schema."""
-
-
-class KeyFaultError(WalltimeError, ValueError):
-    """A key of a file is unknown, missing, or of the wrong kind."""
-
-
-@dataclass(frozen=True, eq=False)
-class Key:
-    """What a key may hold, beyond its type.
-
-    `name`: how the file spells it, by default as the field; `{word}` in it is filled from the `words` of the file. `least`, `most`: of a
-    number; of a text and a list, their lengths. `known`: the words that a text may be. `instead`: texts that stand for other values.
-    `takes`: the type in the file, of which `read` makes the field's value; `read` raises a WalltimeError for one that cannot be. `keys`: of
-    a Mapping whose keys are not free, their types. `said`: what messages call the type. `meaning`: in place of the text below the field.
-    `inside`: it is no key of the file, but set by the program.
-    """
-
-    name: str = ""
-    least: float | None = None
-    most: float | None = None
-    known: Sequence[str] = ()
-    instead: Mapping[str, Any] = field(default_factory=dict)
-    takes: Any = None
-    read: Callable[[Any], Any] | None = None
-    keys: Mapping[str, Any] = field(default_factory=dict)
-    said: str = ""
-    meaning: str = ""
-    inside: bool = False
 
 
 @dataclass(frozen=True)
@@ -149,18 +120,6 @@ def parse(content: Mapping[str, Any], kind: type[T], words: Mapping[str, str] = 
     return found
 
 
-def wrong_field(value: Any) -> str:
-    """Which field of a dataclass is not as its type and Key say, in words; empty if none. For values that were made by hand."""
-    kind: Any = type(value)
-    for one in _keys_of(kind).values():
-        now = getattr(value, one.field)
-        if now != one.default and not any(
-            _holds(_unwrapped(kind)[0], now) and _is_within(now, one.key) for kind in _alternatives(one.kind)
-        ):
-            return f"{one.field} must be {_said(one.kind, one.key)}, not {now!r}"
-    return ""
-
-
 def to_toml(value: Any, words: Mapping[str, str]) -> str:
     """The text of a file that says this; what is as by default is left out."""
     return "\n".join(_lines(value, words)).lstrip("\n") + "\n"
@@ -171,9 +130,9 @@ def key_tables(kind: type, title: str = "") -> str:
     lines = [f"`{title}`: {inspect.cleandoc(kind.__doc__ or '').splitlines()[0]}", ""] if title else []
     lines += ["| key | holds | default | meaning |", "| --- | --- | --- | --- |"]
     inside: dict[Any, str] = {}
-    for name, one in _keys_of(kind).items():
+    for name, one in keys_of(kind).items():
         usual = "needed" if one.needed else f"`{_toml(one.default)}`" if one.is_said else ""
-        lines.append(f"| `{name}` | {_said(one.kind, one.key)} | {usual} | {_meaning(kind, one)} |")
+        lines.append(f"| `{name}` | {described(one.kind, one.key)} | {usual} | {meaning_of(kind, one)} |")
         for table in _tables_in(one.kind):
             several = {tuple: f"[[{name}]]", Mapping: f"[{name}] NAME"}.get(get_origin(one.kind), f"[{name}]")
             inside[table] = key_tables(table, several)
@@ -194,7 +153,7 @@ class _Reading:
 
     def table(self, content: Any, kind: Any, where: str) -> Any:
         """The instance of a dataclass that a table is."""
-        keys = {name.format_map(self.words): one for name, one in _keys_of(kind).items()}
+        keys = {name.format_map(self.words): one for name, one in keys_of(kind).items()}
         lacking = [f"[[{name}]]" if _tables_in(one.kind) else name for name, one in keys.items() if one.needed and name not in content]
         self.missing += [f"{name} in {where}" if where else name for name in lacking]
         given = self.entries(content, {name: (one.kind, one.key) for name, one in keys.items()}, where)
@@ -210,7 +169,7 @@ class _Reading:
         unknown = [name for name in content if name not in keys]
         for name in unknown:
             what, inside = "table" if isinstance(content[name], Mapping) else "key", f" in {where}" if where else ""
-            self.faults.append(KeyFaultError(f"unknown {what} {shown(name)}{inside}{_nearest(name, keys)}; known are {', '.join(keys)}"))
+            self.faults.append(KeyFaultError(f"unknown {what} {shown(name)}{inside}{nearest(name, keys)}; known are {', '.join(keys)}"))
         known = {name: value for name, value in content.items() if name in keys}
         values = self.values([(value, *keys[name], _below(where, name)) for name, value in known.items()])
         if unknown:
@@ -232,14 +191,14 @@ class _Reading:
         if isinstance(value, str) and value in key.instead:
             return key.instead[value]
         takes = kind if key.takes is None else key.takes
-        inner = next((one for one in _alternatives(takes) if _holds(_bare(one), value)), None)
-        if inner is None or (inner is takes and not _is_within(value, key)):
-            said = _said(kind, key)
+        inner = next((one for one in alternatives(takes) if holds(bare(one), value)), None)
+        if inner is None or (inner is takes and not is_within(value, key)):
+            said = described(kind, key)
             written = {"a table": f", written [{where}]", "tables": f", written [[{where}]]"}.get(said, "") if where.isidentifier() else ""
             raise self.wrong(where, f"must be {said}{written}, not {shown(value)}")
         if isinstance(value, str) and key.known and value not in key.known:
-            raise self.wrong(where, f"unknown value {shown(value)}{_nearest(value, key.known)}; known are {', '.join(key.known)}")
-        said = self.typed(value, inner, key, where) if inner is takes else self.value(value, *_unwrapped(inner), where)
+            raise self.wrong(where, f"unknown value {shown(value)}{nearest(value, key.known)}; known are {', '.join(key.known)}")
+        said = self.typed(value, inner, key, where) if inner is takes else self.value(value, *unwrapped(inner), where)
         try:
             return said if key.read is None else key.read(said)
         except WalltimeError as fault:
@@ -250,13 +209,13 @@ class _Reading:
         if is_dataclass(kind):
             return self.table(value, kind, where)
         if key.keys:
-            return self.entries(value, {name: _unwrapped(one) for name, one in key.keys.items()}, where)
+            return self.entries(value, {name: unwrapped(one) for name, one in key.keys.items()}, where)
         if get_origin(kind) is tuple:
-            element = _unwrapped(get_args(kind)[0])
-            places = [_numbered(where, number, one) if _is_table(element[0]) else where for number, one in enumerate(value, 1)]
+            element = unwrapped(get_args(kind)[0])
+            places = [_numbered(where, number, one) if is_table(element[0]) else where for number, one in enumerate(value, 1)]
             return tuple(self.values([(one, *element, place) for one, place in zip(value, places, strict=True)]))
         if get_origin(kind) is Mapping:
-            element = _unwrapped(get_args(kind)[1])
+            element = unwrapped(get_args(kind)[1])
             return dict(zip(value, self.values([(one, *element, _below(where, name)) for name, one in value.items()]), strict=True))
         return float(value) if kind is float else value
 
@@ -267,113 +226,11 @@ class _Reading:
         return _Wrong()
 
 
-@dataclass(frozen=True)
-class _DeclaredKey:
-    """A key as a field of a dataclass declares it."""
-
-    field: str
-    kind: Any
-    key: Key
-    default: Any
-
-    @property
-    def needed(self) -> bool:
-        return self.default is MISSING
-
-    @property
-    def is_said(self) -> bool:
-        """Whether the default is a value that says something."""
-        return self.default not in (MISSING, None, (), {}) and not is_dataclass(self.default)
-
-
-@cache
-def _keys_of(kind: Any) -> Mapping[str, _DeclaredKey]:
-    """The keys of a table, by their names in files."""
-    hints = get_type_hints(kind, include_extras=True)
-    declared = {}
-    for one in fields(kind):
-        inner, key = _unwrapped(hints[one.name])
-        default = one.default_factory() if one.default_factory is not MISSING else one.default
-        if one.init and not key.inside:
-            declared[key.name or one.name] = _DeclaredKey(one.name, inner, key, default)
-    return declared
-
-
-def _unwrapped(kind: Any) -> tuple[Any, Key]:
-    """A type, and the Key beside it; a Literal is a text of known words, and `| None` says nothing more."""
-    key = None
-    if get_origin(kind) is Annotated:
-        kind, *beside = get_args(kind)
-        key = next((one for one in beside if isinstance(one, Key)), None)
-    alone = _alternatives(kind)
-    if len(alone) == 1 and alone[0] is not kind:
-        kind, inner = _unwrapped(alone[0])
-        key = key or inner
-    key = key or Key()
-    return (str, replace(key, known=get_args(kind))) if get_origin(kind) is Literal else (kind, key)
-
-
-def _alternatives(kind: Any) -> list[Any]:
-    """The types that are joined by `|`; None is a key that is not there."""
-    return [one for one in get_args(kind) if one is not NoneType] if get_origin(kind) in (Union, UnionType) else [kind]
-
-
-def _is_table(kind: Any) -> bool:
-    return is_dataclass(kind) or get_origin(kind) is Mapping
-
-
 def _tables_in(kind: Any) -> list[Any]:
     """The dataclasses of the tables that a key holds."""
-    inner = [_unwrapped(one)[0] for one in _alternatives(kind)]
-    inner += [_unwrapped(get_args(one)[-2 if get_origin(one) is tuple else -1])[0] for one in inner if get_args(one)]
-    return [one for part in inner for one in _alternatives(part) if is_dataclass(one)]
-
-
-def _holds(kind: Any, value: Any) -> bool:
-    """Whether a value of TOML is of this type."""
-    if kind is Any:
-        return True
-    if _is_table(kind):
-        return isinstance(value, Mapping)
-    if get_origin(kind) is tuple:
-        return isinstance(value, list | tuple)
-    return type(value) is kind or (kind is float and type(value) is int)
-
-
-def _is_within(value: Any, key: Key) -> bool:
-    """Whether a number, or the length of a text or list, is within the bounds of its key."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        usual = MOST if isinstance(value, int) else None
-        least, most = (-usual if key.least is None and usual else key.least), (usual if key.most is None else key.most)
-        return (least is None or value >= least) and (most is None or value <= most)
-    size = len(value) if isinstance(value, str | list) else 0
-    return (key.least is None or size >= key.least) and (key.most is None or size <= key.most)
-
-
-def _said(kind: Any, key: Key) -> str:
-    """What messages and pages call a type."""
-    kind = kind if key.takes is None else key.takes
-    ways = _alternatives(kind)
-    if key.said or len(ways) > 1:
-        return key.said or " or ".join(dict.fromkeys(_said(*_unwrapped(one)) for one in ways))
-    if get_origin(kind) is tuple:
-        inner = _bare(get_args(kind)[0])
-        return "tables" if _is_table(inner) else f"a list of {' or '.join(KINDS[one][1] for one in map(_bare, _alternatives(inner)))}"
-    if _is_table(kind):
-        return "a table"
-    return f"one of {', '.join(key.known)}" if key.known else KINDS[kind][0] + _bounds(key.least, key.most, kind is str)
-
-
-def _bare(kind: Any) -> Any:
-    return _unwrapped(kind)[0]
-
-
-def _bounds(least: float | None, most: float | None, letters: bool) -> str:
-    if least is None and most is None:
-        return ""
-    if letters:
-        return " that is not empty" if most is None else f" of {most:,} character{'s' if most > 1 else ''}"
-    return f" of {least:,} or more" if most is None else f" up to {most:,}" if least is None else f" from {least:,} to {most:,}"
+    inner = [unwrapped(one)[0] for one in alternatives(kind)]
+    inner += [unwrapped(get_args(one)[-2 if get_origin(one) is tuple else -1])[0] for one in inner if get_args(one)]
+    return [one for part in inner for one in alternatives(part) if is_dataclass(one)]
 
 
 def _below(where: str, name: str) -> str:
@@ -388,16 +245,11 @@ def _numbered(where: str, number: int, table: Any) -> str:
     return f"{where} {name!r}" if isinstance(name, str) and name.isprintable() else f"{where} number {number}"
 
 
-def _nearest(word: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
-    return f", did you mean {close[0]!r}?" if close else ""
-
-
 def _lines(value: Any, words: Mapping[str, str]) -> list[str]:
     """The lines of a table: single values first, then tables."""
     lines, tables = [], []
     kind: Any = type(value)
-    for name, one in _keys_of(kind).items():
+    for name, one in keys_of(kind).items():
         name, now = name.format_map(words), getattr(value, one.field)
         if now == one.default or now is None:
             continue
@@ -428,55 +280,38 @@ def _toml(value: Any) -> str:
     return value.isoformat() if isinstance(value, datetime) else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-@cache
-def _meanings(kind: Any) -> Mapping[str, str]:
-    """The texts below the fields of a dataclass."""
-    (declared,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
-    assert isinstance(declared, ast.ClassDef), "it is the source of a class"
-    return {
-        one.target.id: " ".join(text.value.value.split())
-        for one, text in zip(declared.body, declared.body[1:], strict=False)
-        if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)
-        if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant) and isinstance(text.value.value, str)
-    }
-
-
-def _meaning(kind: type, one: _DeclaredKey) -> str:
-    return one.key.meaning or _meanings(kind).get(one.field, "")
-
-
 def _schema(kind: Any, key: Key) -> dict[str, Any]:
     """The JSON Schema of a type with the Key beside it."""
     kind = kind if key.takes is None else key.takes
-    ways = _alternatives(kind)
+    ways = alternatives(kind)
     if key.instead:
         return {"anyOf": [_schema(kind, replace(key, instead={})), *({"const": word} for word in key.instead)]}
     if len(ways) > 1:
-        return {"anyOf": [_schema(*_unwrapped(one)) for one in ways]}
+        return {"anyOf": [_schema(*unwrapped(one)) for one in ways]}
     if is_dataclass(kind):
         return _table_schema(kind)  # type: ignore[arg-type]
     if key.keys:
-        inner = {name: _schema(*_unwrapped(one)) | {"description": _unwrapped(one)[1].meaning} for name, one in key.keys.items()}
+        inner = {name: _schema(*unwrapped(one)) | {"description": unwrapped(one)[1].meaning} for name, one in key.keys.items()}
         return {"type": "object", "properties": inner, "additionalProperties": False}
     if get_origin(kind) is Mapping:
-        return {"type": "object", "additionalProperties": _schema(*_unwrapped(get_args(kind)[1]))}
+        return {"type": "object", "additionalProperties": _schema(*unwrapped(get_args(kind)[1]))}
     if get_origin(kind) is tuple:
         least = {} if key.least is None else {"minItems": key.least}
-        return {"type": "array", "items": _schema(*_unwrapped(get_args(kind)[0])), **least}
-    names = ("minLength", "maxLength") if kind is str else ("minimum", "maximum")
-    ends = {name: end for name, end in zip(names, (key.least, key.most), strict=True) if end is not None}
+        return {"type": "array", "items": _schema(*unwrapped(get_args(kind)[0])), **least}
+    names = ("minLength", "maxLength") if kind is str else ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+    ends = {name: end for name, end in zip(names, (key.least, key.most, key.above, key.below), strict=False) if end is not None}
     return {**KINDS[kind][2], **({"enum": list(key.known)} if key.known else {}), **ends}
 
 
 def _table_schema(kind: type) -> dict[str, Any]:
     properties: dict[str, Any] = {}
     further: Any = False
-    for name, one in _keys_of(kind).items():
-        about = {"description": meaning} if (meaning := _meaning(kind, one)) else {}
+    for name, one in keys_of(kind).items():
+        about = {"description": meaning} if (meaning := meaning_of(kind, one)) else {}
         about |= {"default": one.default} if one.is_said else {}
         if "{" in name:
             further = _schema(one.kind, one.key) | about
         else:
             properties[name] = _schema(one.kind, one.key) | about
-    needed = [name for name, one in _keys_of(kind).items() if one.needed]
+    needed = [name for name, one in keys_of(kind).items() if one.needed]
     return {"type": "object", "properties": properties, "required": needed, "additionalProperties": further}

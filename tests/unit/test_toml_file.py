@@ -15,8 +15,9 @@ from tests.cli import call
 from walltime.benchmark import SUITES
 from walltime.campaign import DIMENSIONS
 from walltime.cli.schema import FILES, toml_file
+from walltime.declared import KeyFaultError
 from walltime.errors import LogError, WorkloadError
-from walltime.toml_file import KeyFaultError, TomlFile, key_tables, parse, to_toml
+from walltime.toml_file import TomlFile, key_tables, parse, to_toml
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 EXAMPLES = [

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Annotated
 
+from walltime.declared import Key
 from walltime.errors import PolicyError, WorkloadError
 from walltime.estimates import parse_estimates
 from walltime.logs import read
 from walltime.simulation.windows import DAY, Window, check_cost, windows
-from walltime.toml_file import Key, TomlFile
+from walltime.toml_file import TomlFile
 from walltime.workload import Workload
 from walltime.workload.models import parse_model
 from walltime.workload.users import with_users

@@ -13,11 +13,11 @@ from walltime.estimates.base import (
 from walltime.estimates.fmodel import FModel, wrong_order_probability
 from walltime.estimates.modes import largest_estimate
 from walltime.estimates.mualem01 import Mualem01
-from walltime.estimates.registry import ESTIMATE_NAMES, parse_estimates
+from walltime.estimates.registry import ESTIMATES, parse_estimates
 from walltime.estimates.tsafrir05 import Tsafrir05
 
 __all__ = [
-    "ESTIMATE_NAMES",
+    "ESTIMATES",
     "OVERRUN",
     "EstimateModel",
     "ExactEstimates",

@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
+from walltime.declared import Key
 from walltime.errors import PolicyError
+from walltime.specification import Specified
 from walltime.workload import Workload
 from walltime.workload.workload import MAX_TIME
 
 Array = np.ndarray
 
-LIMITS = ("model", "user")
-
 
 @dataclass(frozen=True)
-class EstimateModel:
-    """A model of the runtimes that a scheduler is told.
+class EstimateModel(Specified):
+    """A model of the runtimes that a scheduler is told."""
 
-    `limit` determines when jobs are killed: with `model` the estimates replace the users' requests and are also the kill limit;
-    with `user` only the scheduler's view changes, and the users' requests remain the kill limit.
-    """
-
-    limit: Literal["model", "user"] = "model"
-
-    def __post_init__(self) -> None:
-        if self.limit not in LIMITS:
-            raise PolicyError(f"the kill limit of an estimate model is that of the {' or the '.join(LIMITS)}, not {self.limit!r}")
+    limit: Literal["model", "user"] = field(default="model", kw_only=True)
+    """when jobs are killed: with `model` the estimates replace the users' requests and are also the kill limit; with `user` only the
+    scheduler's view changes, and the users' requests remain the kill limit"""
 
     @property
     def random(self) -> bool:
@@ -76,19 +70,16 @@ def whole_seconds(estimates: Array, runtime: Array) -> Array:
 
 @dataclass(frozen=True)
 class UserEstimates(EstimateModel):
-    """The users' own requests, which remain the kill limit.
+    """The users' own requests, which remain the kill limit, unless they are truncated."""
 
-    `truncated`: requests and runtimes are truncated to this many seconds, E_max, as for the real estimates shown beside the
-    truncated f-model in tsafrir06, Fig. 13. It sets the kill limit, so `limit` is "model" then.
-    """
-
-    limit: Literal["model", "user"] = "user"
-    truncated: int | None = None
+    limit: Annotated[Literal["model", "user"], Key(inside=True)] = field(default="user", kw_only=True, init=False)
+    truncated: Annotated[int | None, Key(least=1)] = None
+    """requests and runtimes are cut at this many seconds, E_max, as for the real estimates beside the truncated f-model in tsafrir06,
+    Fig. 13; it is the kill limit then"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.truncated is not None and (self.truncated < 1 or self.limit == "user"):
-            raise PolicyError("truncated estimates need at least 1 s, and set the kill limit themselves (limit='model')")
+        object.__setattr__(self, "limit", "user" if self.truncated is None else "model")
 
     def draw(self, workload: Workload, seed: int = 0) -> Array:
         """The requests, at most `truncated`."""
@@ -116,13 +107,10 @@ class FactorEstimates(EstimateModel):
     Source: mualem01, section 4.5, and tsafrir06, Fig. 2, with a factor of 2.
     """
 
-    limit: Literal["model", "user"] = "user"
-    factor: float = 2.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 < self.factor <= 1e6:
-            raise PolicyError(f"the factor of the estimates must be over 0 and up to a million, not {self.factor:g}")
+    positional: ClassVar[tuple[str, ...]] = ("factor",)
+    limit: Literal["model", "user"] = field(default="user", kw_only=True)
+    factor: Annotated[float, Key(above=0, most=1_000_000)]
+    """what requests are multiplied with"""
 
     def draw(self, workload: Workload, seed: int = 0) -> Array:
         """The products, rounded to the nearest second, at least 1."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from walltime.declared import Key
 from walltime.errors import PolicyError
 from walltime.estimates.base import Array, EstimateModel, whole_seconds
 from walltime.workload import Workload
@@ -15,46 +16,40 @@ from walltime.workload.draws import uniforms
 STREAM_F = 1
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True)
 class FModel(EstimateModel):
     """Estimates from r to F r: uniform at random, or always F r.
 
-    `F` is the f of feitelson98 and mualem01: 1 is perfect. The badness of tsafrir06 is f = F - 1: `FModel.of_badness(f)`.
-    `deterministic`: the estimate is F r. `truncated`: the largest estimate E_max, s; longer runtimes are truncated to it by the
-    kill limit (then `limit` must be the model's). Estimates are drawn as real numbers and rounded to the nearest second, at least
-    the runtime and at least 1 s; the rounding is our interpretation.
+    Estimates are drawn as real numbers and rounded to the nearest second, at least the runtime and at least 1 s; the rounding is our
+    interpretation.
 
     Source: feitelson98, section 3.3; mualem01, section 4.2; tsafrir06, sections II (deterministic) and VII (truncated).
 
     >>> FModel(4).F, FModel.of_badness(3).F, FModel(4).twin()
-    (4.0, 4.0, FModel(2.5, deterministic=True))
+    (4, 4, FModel(F=2.5, deterministic=True, truncated=None, limit='model'))
     """
 
-    F: float = 1.0
-    deterministic: bool = False
-    truncated: int | None = None
+    positional: ClassVar[tuple[str, ...]] = ("F",)
+    F: Annotated[float, Key(least=0, most=1_000_000)]
+    """the f of feitelson98 and mualem01: 1 is perfect; the badness of tsafrir06 is f = F - 1"""
+    deterministic: bool = field(default=False, kw_only=True)
+    """the estimate is F r"""
+    truncated: Annotated[int | None, Key(least=1)] = field(default=None, kw_only=True)
+    """the largest estimate E_max, s; longer runtimes are cut there by the kill limit, which is the model's then"""
 
-    def __init__(
-        self, F: float, *, deterministic: bool = False, truncated: int | None = None, limit: Literal["model", "user"] = "model"
-    ) -> None:
-        for name, value in (("limit", limit), ("F", float(F)), ("deterministic", bool(deterministic)), ("truncated", truncated)):
-            object.__setattr__(self, name, value)
-        self.__post_init__()
-        if not 1 <= self.F <= 1e6:
-            raise PolicyError(
-                f"F of the f-model must be from 1 (perfect) to a million, not {self.F:g}; the badness f of tsafrir06 is F - 1"
-            )
-        if truncated is not None and truncated < 1:
-            raise PolicyError(f"the largest estimate must be at least 1 s, not {truncated}")
-        if truncated is not None and limit == "user":
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.F < 1:
+            raise PolicyError(f"F of the f-model must be 1 (perfect) or more, not {self.F:g}; the badness f of tsafrir06 is F - 1")
+        if self.truncated is not None and self.limit == "user":
             raise PolicyError("a truncated f-model sets the kill limit itself; the users' limits cannot stay")
 
     @classmethod
-    def of_badness(cls, f: float, **options: bool | int | None) -> FModel:
+    def of_badness(cls, f: float, **options: Any) -> FModel:
         """The model of badness f (tsafrir06), from 0 (perfect): F = f + 1."""
-        if f < 0:
-            raise PolicyError(f"the badness of the f-model must be 0 (perfect) or more, not {f:g}")
-        return cls(f + 1, **options)  # type: ignore[arg-type]
+        if not 0 <= f < 1e6:
+            raise PolicyError(f"the badness of the f-model must be from 0 (perfect) to a million, not {f:g}")
+        return cls(f + 1, **options)
 
     @property
     def badness(self) -> float:
@@ -82,12 +77,6 @@ class FModel(EstimateModel):
             estimates = runtime * (1 + (self.F - 1) * share)
         estimates = whole_seconds(estimates, runtime)
         return estimates if self.truncated is None else np.minimum(estimates, self.truncated)
-
-    def __repr__(self) -> str:
-        options = [f"{name}={value!r}" for name, value in (("deterministic", self.deterministic), ("truncated", self.truncated)) if value]
-        if self.limit != "model":
-            options.append(f"limit={self.limit!r}")
-        return f"FModel({', '.join([f'{self.F:g}', *options])})"
 
 
 def wrong_order_probability(r1: float, r2: float, F: float) -> float:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
-from walltime.errors import PolicyError
+from walltime.declared import Key
 from walltime.estimates.base import Array, EstimateModel
 from walltime.workload import Workload
 from walltime.workload.draws import uniforms
@@ -18,10 +19,8 @@ STREAM_ACCURACY = 2
 class Mualem01(EstimateModel):
     """Estimates whose accuracy r / e is uniform, as the histograms of real logs suggest.
 
-    With probability `under` the estimate is `under_factor` r (such a job is killed shortly before its end) and final; otherwise
-    it is r / u with u uniform in (0, 1], and `short_factor` times that for jobs shorter than `short` seconds. All estimates are
-    at most `cap`, s; if the cap is below the runtime, the job is killed at the cap (`walltime.estimates.cut_short` counts both
-    kinds).
+    With probability `under` the estimate is `under_factor` r and final; otherwise it is r / u with u uniform in (0, 1], and
+    `short_factor` times that for short jobs. All estimates are at most `cap`.
 
     The paper does not specify the rounding. Here overestimates are rounded up to whole seconds and underestimates down, so that
     they remain such; all are at least 1 s, so a job of 1 s is never underestimated.
@@ -33,22 +32,16 @@ class Mualem01(EstimateModel):
     ([990], [900])
     """
 
-    under: float = 0.10
-    under_factor: float = 0.99
-    short: int = 90
-    short_factor: float = 10.0
-    cap: int = 24 * 3600
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 <= self.under <= 1:
-            raise PolicyError(f"the share of underestimates must be from 0 to 1, not {self.under:g}")
-        if not 0 < self.under_factor <= 1:
-            raise PolicyError(f"underestimates must be over 0 and up to 1 times the runtime, not {self.under_factor:g}")
-        if not 1 <= self.short_factor <= 1e6:
-            raise PolicyError(f"the factor for short jobs must be from 1 to a million, not {self.short_factor:g}")
-        if self.cap < 1:
-            raise PolicyError(f"the largest estimate must be at least 1 s, not {self.cap}")
+    under: Annotated[float, Key(least=0, most=1)] = 0.10
+    """share of the jobs whose estimate is too short: such a job is killed shortly before its end"""
+    under_factor: Annotated[float, Key(above=0, most=1)] = 0.99
+    """what the runtime of such a job is multiplied with"""
+    short: Annotated[int, Key(least=0)] = 90
+    """jobs below this many seconds are short"""
+    short_factor: Annotated[float, Key(least=1, most=1_000_000)] = 10.0
+    """what estimates of short jobs are multiplied with"""
+    cap: Annotated[int, Key(least=1)] = 24 * 3600
+    """the largest estimate, s; a job that runs longer is killed there (`walltime.estimates.cut_short` counts them)"""
 
     @property
     def random(self) -> bool:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
+from walltime.declared import Key
 from walltime.errors import PolicyError, WorkloadError
 from walltime.estimates import modes as m
 from walltime.estimates.base import Array, EstimateModel
 from walltime.workload import Workload
 from walltime.workload.draws import uniforms
 
+BINS = "times (s) with numbers of jobs, such as 3600x50/7200x20"
 STREAM_RANKS, STREAM_TAIL, STREAM_ASSIGN = 3, 4, 5
 FEWEST_JOBS = 200
 """With fewer jobs the model has fewer than its 20 popular values."""
@@ -26,16 +28,6 @@ class Tsafrir05(EstimateModel):
     Unlike in the other models, the estimates depend on the whole set of jobs: removing a job may change the others' estimates.
     They depend on nothing but the seed and this set; ties are broken by job id, so the order of the jobs does not matter.
 
-    `emax`: the largest estimate, s, at least one hour; by default the site's limit inferred from the log (`largest_estimate`).
-    Longer runtimes are truncated to it by the kill limit, which is the model's. `share`: percent of the jobs that use `emax`, exact
-    to the job; by default the remainder of the model's curve, 21.73. A larger share means worse estimates. `bins`: further pairs
-    of a time, s, and its exact number of jobs, at most 19 besides `emax`.
-
-    `modes`: number of distinct estimates, by default a function of the number of jobs, `linear` or by the `power` law with
-    `power_law` a, b. `head_curve` a, b, c: percent a exp(b x) + c for popularity ranks x from 2, `head_total` percent for the
-    first 20 together; `tail_curve` a, b: a x^b for the other ranks; `tail_bend` p, q: their times follow
-    y = (a - 1) x / (a - x) with a = 1 + p K^q.
-
     Source: tsafrir05 (JSSPP 2005) and its authors' program m_tsafrir05; recommended in tsafrir06, section VII.
 
     >>> jobs = Workload.from_arrays(submit=range(300), runtime=[k * k // 20 for k in range(300)], procs=[1] * 300, machine_procs=4)
@@ -44,34 +36,38 @@ class Tsafrir05(EstimateModel):
     (True, 75)
     """
 
-    emax: int | None = None
-    share: float | None = None
-    bins: tuple[tuple[int, int], ...] = ()
-    modes: int | None = None
+    emax: Annotated[int | None, Key(least=m.HOUR)] = None
+    """the largest estimate, s, at least one hour, by default the site's limit inferred from the log (`largest_estimate`); longer runtimes
+    are cut there by the kill limit, which is the model's"""
+    share: Annotated[float | None, Key(above=0, below=100)] = None
+    """percent of the jobs that use `emax`, exact to the job, by default the remainder of the model's curve, 21.73; a larger share means
+    worse estimates"""
+    bins: Annotated[
+        tuple[tuple[int, int], ...], Key(least=1, said="times in s with their exact numbers of jobs, such as 3600x50/7200x20")
+    ] = ()
+    """further times with their exact numbers of jobs, at most 19 besides `emax`"""
+    modes: Annotated[int | None, Key(least=m.HEAD)] = None
+    """number of distinct estimates, by default a function of the number of jobs"""
     modes_rule: Literal["linear", "power"] = "linear"
+    """that function: linear, or the power law"""
     power_law: tuple[float, float] = (0.653566, 0.547761)
+    """a, b of the power law"""
     head_curve: tuple[float, float, float] = (14.0491, -0.177531, 0.462513)
-    head_total: float = 89.0
+    """a, b, c: percent a exp(b x) + c for popularity ranks x from 2"""
+    head_total: Annotated[float, Key(above=0, below=100)] = 89.0
+    """percent for the first 20 ranks together"""
     tail_curve: tuple[float, float] = (795.6, -2.267)
+    """a, b: percent a x^b for the other ranks"""
     tail_bend: tuple[float, float] = (12.1039, -0.6026)
+    """p, q: the times of the other ranks follow y = (a - 1) x / (a - x) with a = 1 + p K^q"""
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         object.__setattr__(self, "bins", tuple((int(t), int(n)) for t, n in self.bins))
+        super().__post_init__()
         if self.limit == "user":
             raise PolicyError("the modal model sets the kill limit itself; the users' limits cannot stay")
-        if self.emax is not None and not m.HOUR <= self.emax < 2**60:
-            raise PolicyError(f"the largest estimate of the modal model must be at least 3600 s, one hour, not {self.emax}")
-        if self.share is not None and not 0 < self.share < 100:
-            raise PolicyError(f"the share of jobs with the largest estimate must be between 0 and 100 percent, not {self.share:g}")
-        if self.modes_rule not in ("linear", "power"):
-            raise PolicyError(f"the number of modes follows the rule linear or power, not {self.modes_rule!r}")
-        if self.modes is not None and self.modes < m.HEAD:
-            raise PolicyError(f"the modal model has at least {m.HEAD} modes, not {self.modes}")
-        if not 0 < self.head_total < 100:
-            raise PolicyError(f"the {m.HEAD} most popular estimates must hold between 0 and 100 percent, not {self.head_total:g}")
-        if any(t < 1 or n < 1 for t, n in self.bins) or len({t for t, _ in self.bins}) < len(self.bins):
-            raise PolicyError("each bin of the modal model is a distinct time, in s, and a number of jobs, both at least 1")
+        if len({t for t, _ in self.bins}) < len(self.bins):
+            raise PolicyError("each bin of the modal model is a distinct time, in s, and a number of jobs")
 
     @property
     def random(self) -> bool:

@@ -8,10 +8,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
+from walltime.declared import Key
 from walltime.errors import LogError
 from walltime.logs.clock import parse_zone
 from walltime.logs.joblog import is_further_name
-from walltime.toml_file import Key, TomlFile, to_toml
+from walltime.toml_file import TomlFile, to_toml
 from walltime.workload import SWF_BY_NAME
 
 __all__ = ["MAPPING_FILE", "SPANS", "STATUS", "TIMES", "UNITS", "About", "Source", "Status", "TableMapping", "as_text"]

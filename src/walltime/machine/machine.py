@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, Any
 
+from walltime.declared import MOST, Key, wrong_field
 from walltime.durations import seconds_of
 from walltime.errors import WorkloadError
-from walltime.toml_file import MOST, Key, wrong_field
 
 __all__ = ["Limit", "Machine", "Outage", "Partition", "Pool", "Qos", "Share", "Window", "length_of"]
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from walltime import metrics
-from walltime.estimates import FModel, UserEstimates
+from walltime.estimates import EstimateModel, FModel, UserEstimates, parse_estimates
 from walltime.metrics import Summary
 from walltime.metrics.intervals import SHOWN_LEVEL
 from walltime.report.answers import CLOSE, distinct, labels
@@ -150,14 +150,15 @@ def queue_keeps_growing(schedule: Schedule) -> bool:
 
 def _estimates(schedules: Sequence[Schedule], estimates: object) -> list[str]:
     workload = schedules[0].workload
-    name = "" if estimates is None else estimates.strip().lower() if isinstance(estimates, str) else repr(estimates)
-    if isinstance(estimates, FModel) or name.startswith(("f:", "badness:")):
+    model = parse_estimates(estimates) if isinstance(estimates, str | EstimateModel) else UserEstimates()
+    name = str(estimates)
+    if isinstance(model, FModel):
         return [
             f"The estimates are not user estimates but from the f-model ({name}), which gives unrealistically good results (tsafrir06, "
             "Tsafrir and Feitelson 2006): spread "
             "evenly above the runtimes they tell the scheduler which jobs are short, whereas real user estimates hardly do."
         ]
-    if name not in ("", "user") and not isinstance(estimates, UserEstimates):
+    if not isinstance(model, UserEstimates):
         exact = np.array_equal(workload.believed, np.maximum(workload.runtime, 1))
         more = " Each equals the runtime; real users estimate worse." if exact else ""
         return [f"The scheduler does not plan with the user estimates of the log but with those of the model {name}.{more}"]

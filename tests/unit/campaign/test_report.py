@@ -188,7 +188,7 @@ def test_caveats__on_single_runs(tmp_path):
 
 def test_caveats__on_flurries(tmp_path):
     assert caveats_of(tmp_path, model(0.5, "", 'seeds = 2\ntrim = "tsafrir06"'), {"log.swf": 2}) == ["Uncleaned"]
-    assert caveats_of(tmp_path, model(0.5, 'estimates = "f:4:truncated=100000"', 'seeds = 2\ntrim = "tsafrir06"')) == []
+    assert caveats_of(tmp_path, model(0.5, 'estimates = "f:4,truncated=100000"', 'seeds = 2\ntrim = "tsafrir06"')) == []
 
 
 SACCT = """JobID|User|Partition|Submit|Start|End|ElapsedRaw|TimelimitRaw|AllocCPUS|State

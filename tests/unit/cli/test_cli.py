@@ -242,7 +242,7 @@ BAD_CALLS = {
     "an unknown order": (["--order", "lifo"], "fcfs, sjf, wfp"),
     "an unknown backfill order": (["--backfill-order", "lifo"], "fcfs, sjf, wfp"),
     "an order file that is not there": (["--order", "none.py:f"], "no file none.py"),
-    "unknown estimates": (["--estimates", "lucky"], "user, user:truncated=SECONDS, exact, double, factor:X, f:F"),
+    "unknown estimates": (["--estimates", "lucky"], "user, exact, double, factor, f, badness"),
     "an unknown overrun rule": (["--overrun", "shrug"], "kill"),
     "an unknown trim": (["--trim", "p9"], "tsafrir06"),
     "an output of unknown kind": (["--out", "s.doc"], ".csv"),
@@ -530,6 +530,6 @@ def test_start_time_that_no_calendar_has__is_shown_as_it_is(capsys, log):
 
 
 def test_estimates_below_the_runtimes__are_said_in_one_line(capsys, log):
-    status, out, err = call(capsys, "simulate", log, "--estimates", "f:2:truncated=5", "--json")
+    status, out, err = call(capsys, "simulate", log, "--estimates", "f:2,truncated=5", "--json")
     assert (status, json.loads(out)["killed"]) == (0, 2)
     assert err == "walltime: 2 of 4 jobs run longer than their estimates under this model, and end there\n"

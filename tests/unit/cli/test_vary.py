@@ -104,7 +104,7 @@ def test_simulate__is_the_same_as_in_python(capsys, log):
 
 
 @pytest.mark.parametrize(
-    ("given", "same"), [("badness:3", "f:4"), ("badness:3:deterministic", "f:4:deterministic"), ("factor:2", "double")]
+    ("given", "same"), [("badness:3", "f:4"), ("badness:3,deterministic=yes", "f:4,deterministic=yes"), ("factor:2", "double")]
 )
 def test_estimates__have_two_spellings(capsys, log, given, same):
     first, second = (result(capsys, "simulate", log, "--estimates", name, "--seed", 3) for name in (given, same))
@@ -114,7 +114,7 @@ def test_estimates__have_two_spellings(capsys, log, given, same):
 
 @pytest.mark.parametrize(
     "model",
-    ["user", "exact", "double", "factor:1.5", "f:2", "f:4:deterministic", "f:11:truncated=64800", "mualem01", "tsafrir05:emax=200000"],
+    ["user", "exact", "double", "factor:1.5", "f:2", "f:4,deterministic=yes", "f:11,truncated=64800", "mualem01", "tsafrir05:emax=200000"],
 )
 def test_estimates__of_every_kind_run(capsys, log, model):
     status, out, err = call(capsys, "simulate", log, "--estimates", model, "--seed", 1, "--json")
@@ -338,10 +338,10 @@ def test_wrong_variation__gets_one_line(capsys, log, command, what):
         ("simulate", ["--replications", 2, "--monthly"], "show one run"),
         ("compare", ["--replications", 2, "--report", "r.html"], "replications would all be the same"),
         ("compare", ["--replications", 2, "--monthly"], "show one run"),
-        ("simulate", ["--estimates", "f:0.5"], "from 1 (perfect)"),
-        ("simulate", ["--estimates", "badness:-1"], "0 (perfect) or more"),
-        ("simulate", ["--estimates", "f:much"], "is not a number"),
-        ("simulate", ["--estimates", "mualem01:top=9"], "unknown estimates"),
+        ("simulate", ["--estimates", "f:0.5"], "1 (perfect) or more"),
+        ("simulate", ["--estimates", "badness:-1"], "a number from 0"),
+        ("simulate", ["--estimates", "f:much"], "must be a number"),
+        ("simulate", ["--estimates", "mualem01:top=9"], "unknown option 'top'"),
         ("clean", ["--published"], "no filters are published here for 'made'"),
         ("clean", ["--flurries", "--flurry-share", 1.5], "--flurry-share"),
         ("clean", ["--flurries", "--flurry-times", -1], "--flurry-times"),

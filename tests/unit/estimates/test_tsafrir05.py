@@ -349,14 +349,14 @@ def test_model__on_the_logs_of_the_dynamics_paper(name, hours):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"emax": 3599}, "at least 3600 s, one hour"),
-        ({"emax": 2**61}, "at least 3600 s, one hour"),
+        ({"emax": 3599}, "of 3,600 or more, or none"),
+        ({"emax": 2**61}, "emax of Tsafrir05 must be"),
         ({"limit": "user"}, "sets the kill limit itself"),
-        ({"share": 100.0}, "between 0 and 100 percent"),
-        ({"modes_rule": "cubic"}, "linear or power"),
-        ({"modes": 19}, "at least 20 modes"),
-        ({"head_total": 100.0}, "between 0 and 100 percent"),
-        ({"bins": ((60, 0),)}, "a distinct time"),
+        ({"share": 100.0}, "over 0 and below 100"),
+        ({"modes_rule": "cubic"}, "one of linear, power"),
+        ({"modes": 19}, "whole number of 20 or more"),
+        ({"head_total": 100.0}, "over 0 and below 100"),
+        ({"bins": ((60, 0),)}, "must be times in s with their exact numbers of jobs"),
         ({"bins": ((60, 1), (60, 2))}, "a distinct time"),
     ],
 )

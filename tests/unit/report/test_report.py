@@ -317,7 +317,7 @@ def test_repeat_command__only_where_one_line_says_it():
     assert repeat_command([made(origin=Origin())], "none") is None
 
 
-@pytest.mark.parametrize("estimates", ["f:4", "badness:3", " F:11:truncated=64800", FModel(4)])
+@pytest.mark.parametrize("estimates", ["f:4", "badness:3", " F:11,truncated=64800", FModel(4)])
 def test_caveats__the_f_model_is_too_good(estimates):
     told = caveats_in(made(jobs=2000), trim="tsafrir06", estimates=estimates)
     assert "the f-model" in told

@@ -22,7 +22,7 @@ __all__ = ["figure_2", "figure_3", "figure_4", "figure_13", "loads", "modal", "s
 METRICS = {"mean_wait": "wait", "mean_bounded_slowdown": "slowdown"}
 UNITS = {"mean_wait": "average wait (min)", "mean_bounded_slowdown": "average bounded slowdown"}
 DIVISOR = {"mean_wait": 60.0, "mean_bounded_slowdown": 1.0}
-REAL = {"user": "real", "double": "2 x real", "exact": "perfect", "badness:1:deterministic": "2 x perfect"}
+REAL = {"user": "real", "double": "2 x real", "exact": "perfect", "badness:1,deterministic=yes": "2 x perfect"}
 TRIM = "tsafrir06"
 NEAR_F0 = 0.9
 """Almost all: at least this share of the values of f."""
@@ -54,7 +54,7 @@ def figure_2(study: Study) -> list[Part]:
     for metric, word in METRICS.items():
         for log in names:
             r = results[log]
-            for single, double in (("user", "double"), ("exact", "badness:1:deterministic")):
+            for single, double in (("user", "double"), ("exact", "badness:1,deterministic=yes")):
                 gain = 100 * (r[double][metric] / r[single][metric] - 1)
                 claims.add(f"{log}, {word}: doubling {REAL[single]} estimates helps", gain < 0, f"{gain:+.1f} %")
             gain = 100 * (r["exact"][metric] / r["user"][metric] - 1)
@@ -256,7 +256,7 @@ def modal(study: Study) -> list[Part]:
             rows.append([subject.name, "the log has no users' estimates", None, None, None, None])
             continue
         models = _models(subject)
-        sweep = [f"tsafrir05:emax={subject.emax}:share={share}" for share in (10, 20, 30)]
+        sweep = [f"tsafrir05:emax={subject.emax},share={share}" for share in (10, 20, 30)]
         names = [*models.values(), *sweep]
         table = study.cells(f"{subject.name}: estimate models", subject, [{"estimates": name} for name in names], seeds=count, trim=TRIM)
         values = {key[0]: {m: float(part[m].to_numpy().mean()) for m in METRICS} for key, part in table.group_by("estimates")}
@@ -310,8 +310,8 @@ def _models(subject: Subject) -> dict[str, str]:
     _, share = rank_of(emax, np.minimum(subject.workload.requested, emax))
     models = {"real": "user", "perfect": "exact"}
     models |= {f"f = {f}": f"badness:{f}" for f in (1, 3, 10, 100)}
-    models |= {f"f = {f}, truncated": f"badness:{f}:truncated={emax}" for f in (10, 100)}
-    return models | {"modal": f"tsafrir05:emax={emax}:share={max(share, 1):.4g}"}
+    models |= {f"f = {f}, truncated": f"badness:{f},truncated={emax}" for f in (10, 100)}
+    return models | {"modal": f"tsafrir05:emax={emax},share={max(share, 1):.4g}"}
 
 
 def _f(value: float | None) -> str:

@@ -166,8 +166,8 @@ def _name(f: float, emax: int | None = None, deterministic: bool = False) -> str
     f = round(f, 6)
     name = f"badness:{f:g}"
     if deterministic and f > 0:
-        name += ":deterministic"
-    return name if emax is None else f"{name}:truncated={emax}"
+        name += ",deterministic=yes"
+    return name if emax is None else f"{name},truncated={emax}"
 
 
 def _mean(values: Array) -> float:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
+from walltime.declared import Key, wrong_field
 from walltime.errors import PolicyError
-from walltime.toml_file import Key, TomlFile, wrong_field
+from walltime.toml_file import TomlFile
 
 __all__ = ["SETTINGS_FILE", "Settings"]
 

@@ -1,0 +1,39 @@
+"""The page of reference on specifications: the names of each family, and their options."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+from walltime.declared import meaning_of
+from walltime.specification import FAMILIES, Form, asked, spell
+
+
+def specifications(title: str) -> str:
+    """The names of a family, and below each the options that it takes."""
+    family = next(family for family in FAMILIES.values() if family.title == title)
+    return "\n\n".join(section(name, form) for name, form in family.forms.items())
+
+
+def section(name: str, form: Form) -> str:
+    """A name: what it is, and its options in a table."""
+    about = form.meaning or first_sentence(form.loaded if isinstance(form.loaded, type) else type(form.loaded))
+    lines = [f"### `{name}`", "", about]
+    places = [key for key in getattr(form.loaded, "positional", ()) if key in form.keys]
+    if form.keys:
+        lines += ["", "| option | value | default | meaning |", "| --- | --- | --- | --- |"]
+    for key, one in form.keys.items():
+        usual = "needed" if one.needed else f"`{spell(one.default, one)}`"
+        place = " (may come first, without its name)" if key in places else ""
+        lines.append(f"| `{key}` | {asked(one)} | {usual} | {meaning_of(form.loaded, one)}{place} |")
+    presets = getattr(form.loaded, "presets", {})
+    for preset, values in presets.items():
+        said = ",".join(f"{key}={spell(values[one.field], one)}" for key, one in form.keys.items() if one.field in values)
+        lines += ["", f"`{name}:{preset}` is `{name}:{said}`."]
+    return "\n".join(lines)
+
+
+def first_sentence(kind: type) -> str:
+    """What a class says first."""
+    text = " ".join(inspect.cleandoc(kind.__doc__ or "").partition("\n\n")[0].split())
+    return re.sub(r"\|", r"\\|", text)

@@ -1,0 +1,227 @@
+"""Fields of dataclasses as declarations: what a key of a file, or an option of a specification, may hold, and what messages call it.
+
+A field without a default is needed, the text below a field is its meaning, its type says what it holds, and a `Key` beside the type says
+the rest.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import inspect
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
+from datetime import datetime
+from functools import cache
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from walltime.errors import WalltimeError
+
+__all__ = [
+    "KINDS",
+    "MOST",
+    "DeclaredKey",
+    "Key",
+    "KeyFaultError",
+    "alternatives",
+    "bare",
+    "described",
+    "holds",
+    "is_table",
+    "is_within",
+    "keys_of",
+    "meaning_of",
+    "nearest",
+    "unwrapped",
+    "wrong_field",
+]
+
+KINDS: Mapping[Any, tuple[str, str, Mapping[str, Any]]] = {
+    str: ("a text", "texts", {"type": "string"}),
+    int: ("a whole number", "whole numbers", {"type": "integer"}),
+    float: ("a number", "numbers", {"type": "number"}),
+    bool: ("true or false", "true or false", {"type": "boolean"}),
+    datetime: ("a date and time", "dates and times", {"type": "string", "format": "date-time"}),
+    Any: ("a value", "values", {}),
+}
+"""What a single value is called, what several are, and its JSON Schema."""
+
+
+MOST = 2**53
+"""No whole number of a file is larger, unless its key says so: below it each is exact in a float64."""
+
+
+class KeyFaultError(WalltimeError, ValueError):
+    """A key of a file is unknown, missing, or of the wrong kind."""
+
+
+@dataclass(frozen=True, eq=False)
+class Key:
+    """What a key may hold, beyond its type.
+
+    `name`: how the file spells it, by default as the field; `{word}` in it is filled from the `words` of the file. `least`, `most`: of a
+    number; of a text and a list, their lengths. `above`, `below`: bounds of a number that it does not reach. `known`: the words that a text
+    may be. `instead`: texts that stand for other values. `takes`: the type in the file, of which `read` makes the field's value; `read`
+    raises a WalltimeError for one that cannot be. `keys`: of a Mapping whose keys are not free, their types. `said`: what messages call the
+    type. `meaning`: in place of the text below the field. `inside`: it is no key of the file, but set by the program.
+    """
+
+    name: str = ""
+    least: float | None = None
+    most: float | None = None
+    above: float | None = None
+    below: float | None = None
+    known: Sequence[str] = ()
+    instead: Mapping[str, Any] = field(default_factory=dict)
+    takes: Any = None
+    read: Callable[[Any], Any] | None = None
+    keys: Mapping[str, Any] = field(default_factory=dict)
+    said: str = ""
+    meaning: str = ""
+    inside: bool = False
+
+
+def wrong_field(value: Any) -> str:
+    """Which field of a dataclass is not as its type and Key say, in words; empty if none. For values that were made by hand."""
+    kind: Any = type(value)
+    for one in keys_of(kind).values():
+        now = getattr(value, one.field)
+        if now != one.default and not any(holds(unwrapped(kind)[0], now) and is_within(now, one.key) for kind in alternatives(one.kind)):
+            return f"{one.field} must be {described(one.kind, one.key)}, not {now!r}"
+    return ""
+
+
+@dataclass(frozen=True)
+class DeclaredKey:
+    """A key as a field of a dataclass declares it."""
+
+    field: str
+    kind: Any
+    key: Key
+    default: Any
+
+    @property
+    def needed(self) -> bool:
+        """Whether it has no default."""
+        return self.default is MISSING
+
+    @property
+    def is_said(self) -> bool:
+        """Whether the default is a value that says something."""
+        return self.default not in (MISSING, None, (), {}) and not is_dataclass(self.default)
+
+
+@cache
+def keys_of(kind: Any) -> Mapping[str, DeclaredKey]:
+    """The keys of a table, by their names in files."""
+    hints = get_type_hints(kind, include_extras=True)
+    declared = {}
+    for one in fields(kind):
+        inner, key = unwrapped(hints[one.name])
+        default = one.default_factory() if one.default_factory is not MISSING else one.default
+        if one.init and not key.inside:
+            declared[key.name or one.name] = DeclaredKey(one.name, inner, key, default)
+    return declared
+
+
+def unwrapped(kind: Any) -> tuple[Any, Key]:
+    """A type, and the Key beside it; a Literal is a text of known words, and `| None` says nothing more."""
+    key = None
+    if get_origin(kind) is Annotated:
+        kind, *beside = get_args(kind)
+        key = next((one for one in beside if isinstance(one, Key)), None)
+    alone = alternatives(kind)
+    if len(alone) == 1 and alone[0] is not kind:
+        kind, inner = unwrapped(alone[0])
+        key = key or inner
+    key = key or Key()
+    return (str, replace(key, known=get_args(kind))) if get_origin(kind) is Literal else (kind, key)
+
+
+def alternatives(kind: Any) -> list[Any]:
+    """The types that are joined by `|`; None is a key that is not there."""
+    return [one for one in get_args(kind) if one is not NoneType] if get_origin(kind) in (Union, UnionType) else [kind]
+
+
+def is_table(kind: Any) -> bool:
+    """Whether it is a table of a file."""
+    return is_dataclass(kind) or get_origin(kind) is Mapping
+
+
+def holds(kind: Any, value: Any) -> bool:
+    """Whether a value of TOML is of this type."""
+    if kind is Any:
+        return True
+    if is_table(kind):
+        return isinstance(value, Mapping)
+    if get_origin(kind) is tuple:
+        return isinstance(value, list | tuple)
+    return type(value) is kind or (kind is float and type(value) is int)
+
+
+def is_within(value: Any, key: Key) -> bool:
+    """Whether a number, or the length of a text or list, is within the bounds of its key."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        usual = MOST if isinstance(value, int) else None
+        least, most = (-usual if key.least is None and usual else key.least), (usual if key.most is None else key.most)
+        inside = (key.above is None or value > key.above) and (key.below is None or value < key.below)
+        return inside and (least is None or value >= least) and (most is None or value <= most)
+    size = len(value) if isinstance(value, str | list) else 0
+    return (key.least is None or size >= key.least) and (key.most is None or size <= key.most)
+
+
+def described(kind: Any, key: Key) -> str:
+    """What messages and pages call a type."""
+    kind = kind if key.takes is None else key.takes
+    ways = alternatives(kind)
+    if key.said or len(ways) > 1:
+        return key.said or " or ".join(dict.fromkeys(described(*unwrapped(one)) for one in ways))
+    if get_origin(kind) is tuple:
+        inner = bare(get_args(kind)[0])
+        return "tables" if is_table(inner) else f"a list of {' or '.join(KINDS[one][1] for one in map(bare, alternatives(inner)))}"
+    if is_table(kind):
+        return "a table"
+    return f"one of {', '.join(key.known)}" if key.known else KINDS[kind][0] + _bounds(key, kind is str)
+
+
+def bare(kind: Any) -> Any:
+    """A type without the Key beside it."""
+    return unwrapped(kind)[0]
+
+
+def _bounds(key: Key, letters: bool) -> str:
+    least, most = key.least, key.most
+    if letters and (least or most):
+        return " that is not empty" if most is None else f" of {most:,} character{'s' if most > 1 else ''}"
+    low = f" over {key.above:,}" if key.above is not None else "" if least is None else f" of {least:,} or more"
+    if key.below is not None or most is not None:
+        high = f"below {key.below:,}" if most is None else f"up to {most:,}"
+        return f" from {least:,} to {most:,}" if least is not None and most is not None else f"{low} and {high}" if low else f" {high}"
+    return low
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """The question that an error ends with; empty if nothing is similar."""
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    return f", did you mean {close[0]!r}?" if close else ""
+
+
+@cache
+def _meanings(kind: Any) -> Mapping[str, str]:
+    """The texts below the fields of a dataclass."""
+    (declared,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+    assert isinstance(declared, ast.ClassDef), "it is the source of a class"
+    return {
+        one.target.id: " ".join(text.value.value.split())
+        for one, text in zip(declared.body, declared.body[1:], strict=False)
+        if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)
+        if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant) and isinstance(text.value.value, str)
+    }
+
+
+def meaning_of(kind: type, one: DeclaredKey) -> str:
+    """The text below a field, of the class itself or of one that it inherits from."""
+    texts = (_meanings(base).get(one.field, "") for base in kind.__mro__ if is_dataclass(base))
+    return one.key.meaning or next(filter(None, texts), "")

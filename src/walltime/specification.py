@@ -1,0 +1,344 @@
+"""Specifications in text: `NAME`, or `NAME:value,key=value,...`, which dataclasses declare and one grammar reads and writes.
+
+A `Family` lists the names, each with the class that it makes. The fields of the class are the options, with types and texts as in
+`walltime.declared`; those that are `positional` may come first, without their names. Values are numbers, words, yes and no, lists such as
+8/64, and specifications of other families; the options of such a value follow it, and one that it does not have is the whole's again:
+`easy:order=wfp:exponent=2,threshold=0.5,extra=none`. `str(thing)` gives the spelling back.
+
+The same declarations check what is made in Python, give the page of reference, and complete what is typed in a shell.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import numbers
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, ClassVar, Generic, TypeVar, get_args, get_origin
+
+from walltime.declared import DeclaredKey, Key, alternatives, described, is_within, keys_of, nearest, unwrapped
+from walltime.errors import PolicyError, WalltimeError, shown
+
+__all__ = ["FAMILIES", "Family", "Form", "Specified", "asked", "complete", "options_of", "spell"]
+
+T = TypeVar("T", bound="Specified")
+FAMILIES: dict[type, Family[Any]] = {}
+"""The families, by the base class of what they make."""
+
+
+class Specified:
+    """Base of the frozen dataclasses that specifications make; their fields are the options."""
+
+    positional: ClassVar[tuple[str, ...]] = ()
+    """Options that may come first, in this order, without their names; those without a default are written so."""
+    written: ClassVar[tuple[str, ...]] = ()
+    """Options that are written even at their defaults."""
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    """Named sets of options that may come first, as `cobalt` in `tang13:cobalt`."""
+    separator: ClassVar[str] = "-"
+    """Between the words of an option's name where it is written; any is read."""
+
+    def __post_init__(self) -> None:
+        """Raise PolicyError for a field that is not as its type and `Key` say."""
+        for key, one in options_of(type(self)).items():
+            value = getattr(self, one.field)
+            if value is not one.default and not _fits(one, value):
+                raise PolicyError(f"{key} of {type(self).__name__} must be {asked(one)}, not {shown(value)}")
+
+    def __str__(self) -> str:
+        return self.label
+
+    @property
+    def label(self) -> str:
+        """The specification: the name, with the options that differ from the default."""
+        name, implied = _name_of(self)
+        options = {key: one for key, one in options_of(type(self)).items() if one.field not in implied}
+        first = [key for key in self.positional if key in options and options[key].needed]
+        others = [key for key, one in options.items() if key not in first and (key in self.written or self.says(one))]
+        parts = [spell(getattr(self, options[key].field), options[key]) for key in first]
+        parts += _in_order([(key, options[key], spell(getattr(self, options[key].field), options[key])) for key in others])
+        return f"{name}:{','.join(parts)}" if parts else name
+
+    def says(self, option: DeclaredKey) -> bool:
+        """Whether an option has to be written: it differs from its default, and nothing else implies it."""
+        return bool(getattr(self, option.field) != option.default)
+
+
+@dataclass(frozen=True)
+class Form:
+    """A name of a family: what it makes, and the options that it implies.
+
+    `kind`: the class, or `module:Class` to import it on first use, or a thing that is complete. `options`: if not None, only these can be
+    set. `make`: what is called in place of the class. `meaning`: by default the first sentence of the class.
+    """
+
+    kind: Any
+    implied: Mapping[str, Any] = field(default_factory=dict)
+    options: tuple[str, ...] | None = None
+    make: Callable[..., Any] | None = None
+    meaning: str = ""
+
+    @property
+    def loaded(self) -> Any:
+        """The class, or the complete thing."""
+        if not isinstance(self.kind, str):
+            return self.kind
+        module, _, name = self.kind.partition(":")
+        return getattr(importlib.import_module(module), name)
+
+    @property
+    def keys(self) -> dict[str, DeclaredKey]:
+        """The options that may be set, by name."""
+        if not isinstance(self.loaded, type):
+            return {}
+        able = {key: one for key, one in options_of(self.loaded).items() if one.field not in self.implied}
+        return able if self.options is None else {key: able[key] for key in self.options}
+
+    def makes(self, thing: object) -> bool:
+        """Whether a thing is of this form, but for options."""
+        kind = type(thing)
+        same = f"{kind.__module__}:{kind.__qualname__}" == self.kind if isinstance(self.kind, str) else self.kind in (kind, thing)
+        return same and self.make is None and all(getattr(thing, name) == value for name, value in self.implied.items())
+
+
+@dataclass(frozen=True, eq=False)
+class Family(Generic[T]):
+    """Specifications that make things of one base class.
+
+    `title`: what messages call one. `forms`: the names. `own`: of a text of a user's own its form and the rest, None for other texts;
+    `own_said`: what such texts look like.
+    """
+
+    base: type[T]
+    title: str
+    forms: Mapping[str, Form]
+    own: Callable[[str], tuple[Form, str] | None] = lambda text: None
+    own_said: str = ""
+
+    def __post_init__(self) -> None:
+        FAMILIES[self.base] = self
+
+    def parse(self, text: str | T, **defaults: Any) -> T:
+        """What a text specifies, or the thing itself; `defaults`: of options that the text leaves out.
+
+        Raises PolicyError, in one line, for an unknown name or option, with the nearest one, and for an impossible value.
+        """
+        if isinstance(text, self.base):
+            return text
+        form, values, _ = self.read(text)
+        return self.build(text, form, defaults | values)
+
+    def read(self, text: object, more: Mapping[str, DeclaredKey] | None = None) -> tuple[Form, dict[str, Any], dict[str, Any]]:
+        """The form of a text, and the values of its options, by field; options named in `more` are read too, and come last."""
+        form, rest = self.form(text)
+        keys, further = form.keys, more or {}
+        by_letters = {_letters(key): key for key in (*further, *keys)}
+        places = [key for key in getattr(form.loaded, "positional", ()) if key in keys]
+        presets = getattr(form.loaded, "presets", {})
+        preset: Mapping[str, Any] = {}
+        said: dict[str, str] = {}
+        inner = ""  # the option whose value is a specification, and may go on
+        where = f"the {self.title} {shown(text)}"
+        for number, part in enumerate(map(str.strip, rest.split(",")) if rest.strip() else ()):
+            key, equals, value = (piece.strip() for piece in part.partition("="))
+            name = by_letters.get(_letters(key)) if equals else None
+            if inner and equals and _takes((further | keys)[inner], said[inner], key):
+                said[inner] += f",{part}"
+                continue
+            if not equals and number < len(places):
+                name, value = places[number], part
+            elif not equals and number == 0 and part.lower() in presets:
+                preset = presets[part.lower()]
+                continue
+            if name is None:
+                known = [*keys, *presets, *further]
+                words = f"{nearest(key, known)}; known are {', '.join(known)}" if known else "; it has none"
+                raise PolicyError(f"unknown option {shown(key)} of {where}{words}")
+            if not value or name in said:
+                raise PolicyError(f"{name} of {where} is {'said twice' if name in said else 'empty'}")
+            said[name] = value
+            inner = name if ":" in value else ""
+        lacking = [key for key, one in keys.items() if one.needed and key not in said and one.field not in preset]
+        if lacking:
+            raise PolicyError(f"{lacking[0]} of {where} is missing; it is {asked(keys[lacking[0]])}")
+        values = {one.field: _read(one, key, said[key], where) for key, one in keys.items() if key in said}
+        return form, {**preset, **values}, {one.field: _read(one, key, said[key], where) for key, one in further.items() if key in said}
+
+    def build(self, text: object, form: Form, values: Mapping[str, Any]) -> T:
+        """What a form makes with these options."""
+        if not isinstance(form.loaded, type):
+            made: T = form.loaded
+            return made
+        try:
+            made = (form.make or form.loaded)(**{**form.implied, **values})
+        except WalltimeError as error:
+            raise PolicyError(f"the {self.title} {shown(text)}: {error}") from error
+        return made
+
+    def form(self, text: object) -> tuple[Form, str]:
+        """The form that a text names, and what follows the name."""
+        if not isinstance(text, str):
+            raise PolicyError(f"{self.title} must be one such as {next(iter(self.forms))!r}, not {shown(text)}")
+        own = self.own(text.strip())
+        if own is not None:
+            return own
+        name, _, rest = text.strip().partition(":")
+        form = self.forms.get(name.strip().lower())
+        if form is None:
+            also = f", or {self.own_said}" if self.own_said else ""
+            close = nearest(name.strip().lower(), self.forms)
+            raise PolicyError(f"unknown {self.title} {shown(text)}{close}; known are {', '.join(self.forms)}{also}")
+        return form, rest
+
+
+@cache
+def options_of(kind: type) -> Mapping[str, DeclaredKey]:
+    """The options of a class, by their names in specifications."""
+    return {name.replace("_", getattr(kind, "separator", "-")): one for name, one in keys_of(kind).items()}
+
+
+def asked(option: DeclaredKey) -> str:
+    """What messages and pages call the values of an option."""
+    if option.key.said:
+        return option.key.said
+    ways = [_called(*_alternative(one, option.key)) for one in alternatives(option.kind)]
+    return ", or ".join([" or ".join(ways), *option.key.instead, *(["none"] if option.default is None and "none" not in ways else [])])
+
+
+def spell(value: Any, option: DeclaredKey | None = None) -> str:
+    """A value as specifications have it."""
+    instead = {} if option is None else option.key.instead
+    if value is None or value in instead.values():
+        return next((word for word, meant in instead.items() if meant == value), "none")
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, tuple):
+        return "/".join("x".join(map(spell, one)) if isinstance(one, tuple) else spell(one) for one in value)
+    return repr(float(value)).removesuffix(".0") if isinstance(value, float) else str(value)
+
+
+def complete(family: Family[Any], text: str) -> list[str]:
+    """How a text that somebody is typing may go on: whole texts, of the names, then of the options, then of their words.
+
+    Source of words: a Literal, yes and no, and names of other families.
+    """
+    name, colon, rest = text.partition(":")
+    if not colon:
+        return [known for known in family.forms if known.startswith(name.lower())]
+    try:
+        keys = family.form(name)[0].keys
+    except WalltimeError:
+        return []
+    before, comma, last = rest.rpartition(",")
+    begin = f"{name}:{before}{comma}"
+    key, equals, value = last.partition("=")
+    if not equals:
+        return [f"{begin}{known}=" for known in keys if known.startswith(key) and f"{known}=" not in before]
+    if key not in keys:
+        return []
+    return [f"{begin}{key}={word}" for one in alternatives(keys[key].kind) for word in _words(one, keys[key].key) if word.startswith(value)]
+
+
+def _words(kind: Any, key: Key) -> Collection[str]:
+    """The words that a value may be."""
+    inner, key = _alternative(kind, key)
+    return list(FAMILIES[inner].forms) if inner in FAMILIES else ("yes", "no") if inner is bool else [*key.known, *key.instead]
+
+
+def _name_of(thing: Specified) -> tuple[str, Mapping[str, Any]]:
+    """The name of a thing in its family, the one that implies most, and what it implies."""
+    family = next((FAMILIES[base] for base in type(thing).__mro__ if base in FAMILIES), None)
+    fitting = [(name, form.implied) for name, form in family.forms.items() if form.makes(thing)] if family else []
+    own: str = getattr(thing, "name", "") or type(thing).__name__
+    return max(fitting, key=lambda one: len(one[1]), default=(own, {}))
+
+
+def _in_order(parts: list[tuple[str, DeclaredKey, str]]) -> list[str]:
+    """Options as `key=value`; a specification that would take one that follows for its own comes last."""
+
+    def takes_next(number: int) -> bool:
+        _, option, text = parts[number]
+        return ":" in text and any(_takes(option, text, key) for key, _, _ in parts[number + 1 :])
+
+    places = sorted(range(len(parts)), key=takes_next)
+    return [f"{parts[place][0]}={parts[place][2]}" for place in places]
+
+
+def _takes(option: DeclaredKey, text: str, key: str) -> bool:
+    """Whether the specification that is the value of an option has an option of this name."""
+    family = FAMILIES.get(option.kind)
+    return family is not None and any(_letters(one) == _letters(key) for one in family.form(text)[0].keys)
+
+
+def _letters(key: str) -> str:
+    """An option's name without what separates its words: `bf_max_job_test` and `bf-max-job-test` are the same."""
+    return key.strip().lower().replace("-", "").replace("_", "")
+
+
+def _alternative(kind: Any, key: Key) -> tuple[Any, Key]:
+    """One of the types of an option, and the Key that holds for it."""
+    inner, own = unwrapped(kind)
+    return inner, own if own.known else key
+
+
+def _called(kind: Any, key: Key) -> str:
+    if kind in FAMILIES:
+        title = FAMILIES[kind].title
+        return f"{'an' if title[0] in 'aeiou' else 'a'} {title} such as {next(iter(FAMILIES[kind].forms))}"
+    if kind is bool:
+        return "yes or no"
+    return "numbers such as 8/64" if get_origin(kind) is tuple else described(kind, key)
+
+
+def _read(option: DeclaredKey, key: str, text: str, where: str) -> Any:
+    """The value that a text says."""
+    if text.lower() in option.key.instead:
+        return option.key.instead[text.lower()]
+    if text.lower() == "none" and option.default is None:
+        return None
+    for one in alternatives(option.kind):
+        value = _typed(*_alternative(one, option.key), text)
+        if value is not None and _fits(option, value):
+            return value
+    raise PolicyError(f"{key} of {where} must be {asked(option)}, not {shown(text)}")
+
+
+def _typed(kind: Any, key: Key, text: str, between: str = "/") -> Any:
+    """A text as a value of a type, None if it is none; `between`: what separates the elements of a list."""
+    if kind in FAMILIES:
+        return FAMILIES[kind].parse(text)
+    if kind is bool:
+        return {"yes": True, "no": False}.get(text.lower())
+    if get_origin(kind) is tuple:
+        values = tuple(_typed(get_args(kind)[0], key, one, "x") for one in text.split(between))
+        return None if None in values else values
+    if kind is str:
+        return next((word for word in key.known if word.lower() == text.lower()), None if key.known else text)
+    try:
+        return kind(text)
+    except ValueError:
+        return None
+
+
+def _fits(option: DeclaredKey, value: Any) -> bool:
+    """Whether an option may have a value."""
+    if value is None:
+        return option.default is None or None in option.key.instead.values()
+    return any(_is_of(*_alternative(one, option.key), value) for one in alternatives(option.kind))
+
+
+def _is_of(kind: Any, key: Key, value: Any) -> bool:
+    """Whether a value is of a type, and as its Key says."""
+    if get_origin(kind) is tuple:
+        inner = get_args(kind)
+        whole = isinstance(value, tuple) and (inner[-1] is ... or len(inner) == len(value))
+        return whole and all(_is_of(inner[0], key, one) for one in value)
+    if kind is bool or isinstance(value, bool):
+        return kind is bool and isinstance(value, bool)
+    if kind is int:
+        return isinstance(value, numbers.Integral) and is_within(int(value), key)
+    if kind is float:
+        return isinstance(value, numbers.Real) and math.isfinite(value) and is_within(float(value), key)
+    return isinstance(value, kind) and (kind is not str or not key.known or value in key.known)

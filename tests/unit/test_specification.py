@@ -1,0 +1,121 @@
+"""The grammar of specifications, over every family: what is written is read again, and every fault is one line that says what is known."""
+
+import random
+import string
+from dataclasses import MISSING
+from typing import get_args, get_origin
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import walltime.estimates  # noqa: F401 (its families)
+from walltime.declared import alternatives, unwrapped
+from walltime.errors import PolicyError
+from walltime.specification import FAMILIES, asked, complete
+
+NAMES = [(family.title, name) for family in FAMILIES.values() for name in family.forms]
+BY_TITLE = {family.title: family for family in FAMILIES.values()}
+
+
+def values_of(kind, key, draw):
+    """A value of a type, that its Key allows."""
+    inner, own = unwrapped(kind)
+    key = own if own.known else key
+    if inner in FAMILIES:
+        return FAMILIES[inner].parse(draw(st.sampled_from([name for name, form in FAMILIES[inner].forms.items() if not needed(form)])))
+    if key.known:
+        return draw(st.sampled_from(key.known))
+    if inner is bool:
+        return draw(st.booleans())
+    least = next((end for end in (key.least, key.above) if end is not None), -1000)
+    most = next((end for end in (key.most, key.below) if end is not None), 1000)
+    if inner is int:
+        return draw(st.integers(int(least), max(int(most), int(least) + 1)))
+    if inner is float:
+        return draw(st.floats(least, max(most, least), exclude_min=key.above is not None, exclude_max=key.below is not None))
+    if get_origin(inner) is tuple:
+        args = get_args(inner)
+        count = draw(st.integers(1, 3)) if args[-1] is ... else len(args)
+        return tuple(values_of(args[0], key, draw) for _ in range(count))
+    return draw(st.text(string.ascii_lowercase, min_size=1, max_size=5))
+
+
+def needed(form):
+    return [key for key, one in form.keys.items() if one.default is MISSING]
+
+
+@pytest.mark.parametrize(("title", "name"), NAMES)
+@given(data=st.data())
+def test_specifications__are_read_as_they_are_written(title, name, data):
+    family = BY_TITLE[title]
+    form = family.forms[name]
+    options = data.draw(st.sets(st.sampled_from(sorted(form.keys)))) if form.keys else set()
+    values = {}
+    for key in {*options, *needed(form)}:
+        one = form.keys[key]
+        values[one.field] = values_of(data.draw(st.sampled_from(alternatives(one.kind))), one.key, data.draw)
+    try:
+        thing = family.build(name, form, values)
+    except PolicyError:  # options that exclude each other
+        return
+    assert family.parse(str(thing)) == thing
+    assert str(family.parse(str(thing))) == str(thing)
+    assert family.parse(thing) is thing
+
+
+@pytest.mark.parametrize(("title", "name"), NAMES)
+def test_specifications__every_option_has_a_text_and_says_what_it_takes(title, name):
+    from walltime.declared import meaning_of
+
+    form = BY_TITLE[title].forms[name]
+    for key, one in form.keys.items():
+        assert meaning_of(form.loaded, one), f"{key} of {name} has no text"
+        assert asked(one)
+
+
+@pytest.mark.parametrize("title", list(BY_TITLE))
+def test_specifications__misspelled_names_are_told_the_nearest(title):
+    family = BY_TITLE[title]
+    for name in family.forms:
+        if len(name) > 3:
+            with pytest.raises(PolicyError, match=f"unknown {title} .*did you mean .*known are .*") as error:
+                family.parse(name + "x")
+            assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(("title", "name"), NAMES)
+def test_specifications__misspelled_options_are_told_the_known_ones(title, name):
+    form = BY_TITLE[title].forms[name]
+    with pytest.raises(PolicyError, match=f"unknown option 'nonesuch' of the {title} ") as error:
+        BY_TITLE[title].parse(f"{name}:nonesuch=1")
+    for key in form.keys:
+        assert key in str(error.value)
+        if len(key) > 3:
+            with pytest.raises(PolicyError, match="did you mean"):
+                BY_TITLE[title].parse(f"{name}:{key}x=1")
+
+
+@pytest.mark.parametrize("title", list(BY_TITLE))
+def test_specifications__nonsense_is_one_line(title):
+    drawn = random.Random(7)
+    for _ in range(300):
+        text = drawn.choice(list(BY_TITLE[title].forms)) + "".join(drawn.choices(":,=/x.-1a ", k=8))
+        assert "\n" not in fault_of(BY_TITLE[title], text), text
+
+
+def fault_of(family, text):
+    """The message about a text, empty if there is none."""
+    try:
+        family.parse(text)
+    except PolicyError as error:
+        return str(error)
+    return ""
+
+
+def test_completion__names_then_options_then_words():
+    estimates = BY_TITLE["estimates"]
+    assert complete(estimates, "m") == ["mualem01"]
+    assert complete(estimates, "tsafrir05:emax=64800,sh") == ["tsafrir05:emax=64800,share="]
+    assert complete(estimates, "tsafrir05:modes-rule=") == ["tsafrir05:modes-rule=linear", "tsafrir05:modes-rule=power"]
+    assert complete(estimates, "nobody:") == []
