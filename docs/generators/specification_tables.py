@@ -6,13 +6,15 @@ import inspect
 import re
 
 from walltime.declared import meaning_of
-from walltime.specification import FAMILIES, Form, asked, spell
+from walltime.estimates import ESTIMATES
+from walltime.specification import Form, asked, spell
+
+LISTED = {family.title: family for family in (ESTIMATES,)}
 
 
 def specifications(title: str) -> str:
     """The names of a family, and below each the options that it takes."""
-    family = next(family for family in FAMILIES.values() if family.title == title)
-    return "\n\n".join(section(name, form) for name, form in family.forms.items())
+    return "\n\n".join(section(name, form) for name, form in LISTED[title].forms.items())
 
 
 def section(name: str, form: Form) -> str:

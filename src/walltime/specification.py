@@ -133,7 +133,7 @@ class Family(Generic[T]):
     def read(self, text: object, more: Mapping[str, DeclaredKey] | None = None) -> tuple[Form, dict[str, Any], dict[str, Any]]:
         """The form of a text, and the values of its options, by field; options named in `more` are read too, and come last."""
         form, rest = self.form(text)
-        keys, further = form.keys, more or {}
+        keys, further = form.keys, dict(more or {})
         by_letters = {_letters(key): key for key in (*further, *keys)}
         places = [key for key in getattr(form.loaded, "positional", ()) if key in keys]
         presets = getattr(form.loaded, "presets", {})
@@ -194,7 +194,7 @@ class Family(Generic[T]):
 
 
 @cache
-def options_of(kind: type) -> Mapping[str, DeclaredKey]:
+def options_of(kind: Any) -> Mapping[str, DeclaredKey]:
     """The options of a class, by their names in specifications."""
     return {name.replace("_", getattr(kind, "separator", "-")): one for name, one in keys_of(kind).items()}
 

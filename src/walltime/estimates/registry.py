@@ -11,7 +11,7 @@ from walltime.specification import Family, Form
 __all__ = ["ESTIMATES", "parse_estimates"]
 
 ESTIMATES = Family(
-    EstimateModel,  # type: ignore[type-abstract]
+    EstimateModel,
     "estimates",
     {
         "user": Form(UserEstimates),
