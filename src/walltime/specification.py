@@ -15,7 +15,6 @@ import math
 import numbers
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, ClassVar, Generic, TypeVar, get_args, get_origin
 
 from walltime.declared import DeclaredKey, Key, alternatives, described, is_within, keys_of, nearest, unwrapped
@@ -193,8 +192,7 @@ class Family(Generic[T]):
         return form, rest
 
 
-@cache
-def options_of(kind: Any) -> Mapping[str, DeclaredKey]:
+def options_of(kind: type) -> Mapping[str, DeclaredKey]:
     """The options of a class, by their names in specifications."""
     return {name.replace("_", getattr(kind, "separator", "-")): one for name, one in keys_of(kind).items()}
 
