@@ -13,9 +13,10 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from getpass import getuser
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import walltime as wt
 from tests.slurm.lab import SETTINGS, Lab
-from tests.slurm.replay import WHOLE, miniature, replay, save
+from tests.slurm.replay import WHOLE, miniature, replay, save, shared_out
 from walltime.slurm import read_cluster
 
 Array = np.ndarray
@@ -53,25 +54,65 @@ WITHIN = (10, 60)
 
 @dataclass(frozen=True)
 class Scenario:
-    """`whole`: jobs get whole nodes. `tested`: bf_max_job_test. `settings`: further ones of slurm.conf."""
+    """`whole`: jobs get whole nodes. `tested`: bf_max_job_test. `settings`, `partitions`: further lines of slurm.conf.
+
+    `kinds`: options of sbatch, with the weights with which jobs have them; `accounts`: makes what these name.
+    """
 
     whole: bool
     tested: int = 500
     settings: Mapping[str, str] = field(default_factory=dict)
+    partitions: tuple[str, ...] = ()
+    kinds: Mapping[tuple[str, ...], float] = field(default_factory=dict)
+    accounts: Callable[[Lab], None] | None = None
 
     def lab(self, nodes: int, cpus: int) -> Lab:
         """A cluster for it."""
         parameters = SETTINGS["SchedulerParameters"].replace("bf_max_job_test=500", f"bf_max_job_test={self.tested}")
-        partitions = {"partitions": WHOLE} if self.whole else {}
-        return Lab(nodes=nodes, cpus=cpus, settings={"SchedulerParameters": parameters, **self.settings}, **partitions)
+        more = {"partitions": (*WHOLE, *self.partitions)} if self.whole else {}
+        return Lab(nodes=nodes, cpus=cpus, settings={"SchedulerParameters": parameters, **self.settings}, before=self.accounts, **more)
 
 
 SMALL_FIRST = {"PriorityType": "priority/multifactor", "PriorityWeightJobSize": "1000", "PriorityFavorSmall": "YES"}
+ENFORCE = {"AccountingStorageEnforce": "associations,limits,qos", "PriorityType": "priority/multifactor"}
+HALF_LIFE = 120
+"""s; a quarter of the time in which jobs are submitted."""
+DECAY = {"PriorityWeightFairShare": "10000", "PriorityDecayHalfLife": f"00:{HALF_LIFE // 60:02}:00", "PriorityCalcPeriod": "00:00:05"}
+SHARES = {"physics": 6, "biology": 3, "history": 1}
+"""Shares of the accounts; all submit as many jobs."""
+
+
+def make_qualities(lab: Lab) -> None:
+    """A quality of service of a high priority, for jobs, and one for a partition, where a user may have three jobs running."""
+    lab.run("sacctmgr", "-iQ", "add", "qos", "quick", "Priority=10")
+    lab.run("sacctmgr", "-iQ", "add", "qos", "few", "MaxJobsPerUser=3")
+    lab.run("sacctmgr", "-iQ", "add", "account", "physics")
+    lab.run("sacctmgr", "-iQ", "add", "user", getuser(), "account=physics")
+    lab.run("sacctmgr", "-iQ", "modify", "user", getuser(), "set", "defaultaccount=physics", "qos=normal,quick,few", "defaultqos=normal")
+
+
+def make_accounts(lab: Lab) -> None:
+    """Accounts that differ in their shares."""
+    for name, shares in SHARES.items():
+        lab.run("sacctmgr", "-iQ", "add", "account", name, f"fairshare={shares}")
+        lab.run("sacctmgr", "-iQ", "add", "user", getuser(), f"account={name}")
+
+
 SCENARIOS = {
     "whole": Scenario(whole=True),
     "shared": Scenario(whole=False),
     "small-first": Scenario(whole=True, settings=SMALL_FIRST),
     "untested": Scenario(whole=True, tested=1),
+    "tiers": Scenario(
+        whole=True,
+        settings={**ENFORCE, "PriorityWeightQOS": "1000"},
+        partitions=("PartitionName=urgent Nodes=ALL MaxTime=1-00:00:00 PriorityTier=9 QoS=few OverSubscribe=EXCLUSIVE State=UP",),
+        kinds={("--partition=main",): 6, ("--partition=urgent",): 2, ("--partition=main", "--qos=quick"): 2},
+        accounts=make_qualities,
+    ),
+    "fair-share": Scenario(
+        whole=True, settings={**ENFORCE, **DECAY}, kinds={(f"--account={name}",): 1 for name in SHARES}, accounts=make_accounts
+    ),
 }
 
 
@@ -171,6 +212,8 @@ def make(scenario: Scenario, folder: Path, given: argparse.Namespace) -> None:
         return
     nodes, cpus = given.nodes, given.cpus
     jobs = miniature(given.jobs, nodes * cpus, given.span, given.load, given.seed, whole=cpus if scenario.whole else 1)
+    if scenario.kinds:
+        jobs = shared_out(jobs, scenario.kinds, given.seed)
     with scenario.lab(nodes, cpus) as lab:
         late = replay(lab, jobs)
         save(lab, folder)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -20,12 +21,13 @@ WHOLE = ("PartitionName=main Nodes=ALL Default=YES MaxTime=1-00:00:00 DefaultTim
 
 @dataclass(frozen=True)
 class Job:
-    """When it is submitted (s from the start), its tasks, how long it runs (s), and its limit (min)."""
+    """When it is submitted (s from the start), its tasks, how long it runs (s), its limit (min), and further options of sbatch."""
 
     submit: float
     tasks: int
     runtime: int
     limit: int
+    options: tuple[str, ...] = ()
 
 
 def miniature(count: int, procs: int, span: float, load: float, seed: int, whole: int = 1) -> list[Job]:
@@ -45,6 +47,13 @@ def miniature(count: int, procs: int, span: float, load: float, seed: int, whole
     return [Job(*row) for row in zip(submit.tolist(), model.procs.tolist(), seconds.tolist(), limits.tolist(), strict=True)]
 
 
+def shared_out(jobs: Sequence[Job], kinds: Mapping[tuple[str, ...], float], seed: int) -> list[Job]:
+    """The jobs, each with one of these groups of options, drawn with these weights."""
+    groups, weights = list(kinds), np.array(list(kinds.values()))
+    drawn = np.random.default_rng(seed).choice(len(groups), len(jobs), p=weights / weights.sum())
+    return [replace(job, options=groups[k]) for job, k in zip(jobs, drawn.tolist(), strict=True)]
+
+
 def replay(lab: Lab, jobs: Sequence[Job]) -> list[float]:
     """Submit the jobs at their times, under the names 0, 1, ..., and wait for the last one; returns how late each was, s."""
     begin = time.monotonic()
@@ -52,17 +61,18 @@ def replay(lab: Lab, jobs: Sequence[Job]) -> list[float]:
     for number, job in enumerate(jobs):
         time.sleep(max(0.0, begin + job.submit - time.monotonic()))
         late.append(time.monotonic() - begin - job.submit)
-        lab.submit(f"--job-name={number}", f"--ntasks={job.tasks}", f"--time={job.limit}", wrap=f"sleep {job.runtime}")
+        lab.submit(f"--job-name={number}", f"--ntasks={job.tasks}", f"--time={job.limit}", *job.options, wrap=f"sleep {job.runtime}")
     lab.wait_for_jobs(timeout=3600)
     return late
 
 
 def save(lab: Lab, folder: Path) -> None:
-    """What Slurm says of its jobs and of itself, by the commands that `walltime slurm` prints: jobs.txt.gz, cluster.txt; and sdiag.txt."""
+    """What Slurm says of its jobs and itself, by the commands of `walltime slurm`: jobs.txt.gz, cluster.txt; and sdiag.txt, log.txt.gz."""
     folder.mkdir(parents=True, exist_ok=True)
     lab.shell(printed("sacct-command", "--begin=now-1day", f"--out={folder / 'jobs.txt.gz'}"))
     lab.shell(printed("cluster-command", f"--out={folder / 'cluster.txt'}"))
     (folder / "sdiag.txt").write_text(lab.run("sdiag"))
+    (folder / "log.txt.gz").write_bytes(gzip.compress((lab.folder / "slurmctld.log").read_bytes(), mtime=0))
 
 
 def printed(*words: str) -> str:

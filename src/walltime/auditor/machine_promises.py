@@ -8,7 +8,7 @@ __all__ = ["ALL", "WORDS", "Promise"]
 
 POOL_POLICIES = ("fcfs", "easy", "hybrid", "conservative-scratch", "conservative")
 """The policies that run on machines of pools."""
-ALL = (*POOL_POLICIES, "slurm")
+ALL = (*POOL_POLICIES, "slurm", "oar")
 
 
 class Promise(NamedTuple):
@@ -22,7 +22,9 @@ class Promise(NamedTuple):
 
 WORDS = {
     "t": "an instant at which something happens: jobs arrive or end, a reservation is due, a prediction is corrected, an outage becomes "
-    "known, begins or ends; under Slurm also each backfill cycle, and each full pass of the main scheduler",
+    "known, begins or ends; under Slurm also each backfill cycle, and each full pass of the main scheduler; under OAR only the "
+    "seconds that its passes read, which follow from the starts, ends and submissions of the schedule, from how long its server "
+    "takes, and from the seed",
     "Q(t)": "the jobs that wait at t, by tier, then by the queue order (under Slurm by priority), then by arrival; without those that one "
     "of their limits holds back",
     "free(p, t)": "processors, and units of the second resource, of pool p that neither a running job nor an outage holds at t; at least 0",
@@ -66,13 +68,19 @@ PROMISES = (
     Promise(
         "node_capacity",
         "Each node gives out no more than it has, to jobs of its partitions only; in an outage jobs start on no more nodes than are left.",
-        ("slurm",),
+        ("slurm", "oar"),
         "Needs the nodes of the jobs, which schedule files do not have.",
     ),
     Promise(
         "node_order",
         "j gets whole stretches of consecutive usable nodes, the largest first, until what is left fits into one; of these the smallest.",
         ("slurm",),
+        "Without the nodes of the jobs, they are taken to have what this rule gives them.",
+    ),
+    Promise(
+        "node_order",
+        "j gets the first of its partition's nodes that are free from t on for length(j) and the security time, in all slots of the plan.",
+        ("oar",),
         "Without the nodes of the jobs, they are taken to have what this rule gives them.",
     ),
     Promise(
@@ -92,7 +100,8 @@ PROMISES = (
         "No idle: of Q(t) nobody waits who fits at t beside the reservations made before. fcfs: nobody behind one that shares a pool with "
         "it and waits. easy: each pool keeps one reservation, hybrid k, conservative-scratch one for every job; backfill order for "
         "those behind. conservative: nobody whose reservation could be at t. slurm: at the end of a cycle no tested job is left whose "
-        "request finds its nodes for its length beside what is planned before it.",
+        "request finds its nodes for its length beside what is planned before it. oar: nobody who is placed at t in the "
+        "plan of the pass at t.",
         ALL,
     ),
     Promise(

@@ -7,13 +7,14 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from walltime.auditor.nodes import broken_on_nodes
+from walltime.auditor.oar_decisions import oar_differences
 from walltime.auditor.pool_decisions import differences, keeps_reservations
 from walltime.auditor.pool_flows import broken_by_unions, broken_in_outages, used_at_starts
 from walltime.auditor.slurm_decisions import slurm_differences
 from walltime.estimates import effective_times
 from walltime.machine import Placement
 from walltime.machine.placing import NEVER
-from walltime.policy import Policy, Slurm, Wfp
+from walltime.policy import Oar, Policy, Slurm, Wfp
 from walltime.predictors import Prediction
 from walltime.workload import Workload
 
@@ -27,7 +28,7 @@ MACHINE_CHECKS = {
     "window_shut": "no job starts, or is planned to run, in hours that a window of the site shuts for it",
     "dependency": "no job starts before those end that it depends on",
     "node_capacity": "no node is given out twice, to another partition or in an outage, and each job has what it needs of its nodes",
-    "node_order": "a job gets the nodes that Slurm chooses for it",
+    "node_order": "a job gets the nodes that Slurm, or OAR, chooses for it",
     "limit_shortened": "a limit is shortened only for jobs with a time_min, not below it, and as Slurm does it",
 }
 """Further rules of the auditor for machines of several pools."""
@@ -67,6 +68,8 @@ def broken_rules(
         return
     if isinstance(policy, Slurm):
         yield from slurm_differences(workload, placement, start, end, slots, limit, policy, overrun)
+    elif isinstance(policy, Oar):
+        yield from oar_differences(workload, placement, start, end, slots, policy, overrun)
     else:
         yield from differences(workload, placement, start, end, given, policy, prediction, overrun)
 
@@ -92,9 +95,10 @@ def skipped_rules(
     if why is not None:
         return skipped | dict.fromkeys((*DECISIONS, "pool_order", "node_order"), why)
     assert policy is not None
-    if isinstance(policy, Slurm):
-        skipped["pool_order"] = "under Slurm nodes are chosen one by one"
-        skipped["reserved_start_missed"] = "Slurm makes its reservations anew in every cycle"
+    if isinstance(policy, Slurm | Oar):
+        name = "Slurm" if isinstance(policy, Slurm) else "OAR"
+        skipped["pool_order"] = f"under {name} nodes are chosen one by one"
+        skipped["reserved_start_missed"] = f"{name} makes its reservations anew in every {'cycle' if name == 'Slurm' else 'pass'}"
     else:
         skipped["node_order"] = f"{policy.label} chooses pools, not nodes"
         if not keeps_reservations(policy):
@@ -106,7 +110,7 @@ def _why_undecided(policy: Policy | None) -> str | None:
     """Why it is not known what the policy starts; None if it is."""
     if policy is None:
         return "no policy was given"
-    if isinstance(policy, Slurm):
+    if isinstance(policy, Slurm | Oar):
         return None
     return _why_not_followed(policy)
 

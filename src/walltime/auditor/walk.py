@@ -155,17 +155,18 @@ class Walk(ABC):
         for limit in self.placement.limits_of[job]:
             self.used[limit] += (sign, sign * self.procs[job], sign * int(self.placement.second[job]))
 
-    def _release_followers(self, job: int) -> None:
-        """A job has ended: those that waited only for it are to come, at once or after their users' think times."""
+    def _release_followers(self, job: int, moment: int | None = None) -> None:
+        """A job has ended, now or at another moment: those that waited only for it come at once or after their users' think times."""
+        now = self.now if moment is None else moment
         for other in self.followers.get(job, ()):
             waits = self.waits_for[other]
             if job not in waits:
                 continue
             waits.remove(job)
             if self.after[other] == job:
-                self.submit[other] = max(self.now + self.think[other], 0)
+                self.submit[other] = max(now + self.think[other], 0)
             else:
-                self.submit[other] = max(self.submit[other], self.now)
+                self.submit[other] = max(self.submit[other], now)
             if not waits and other in self.coming:
                 heappush(self.arrivals, (self.submit[other], other))
 

@@ -10,12 +10,14 @@ import numpy as np
 
 from walltime.policy import Policy
 from walltime.policy.log_view import LogView
+from walltime.policy.oar import Latencies
 
 __all__ = [
     "NEVER",
     "Demands",
     "NodeDemands",
     "Nodes",
+    "OarSettings",
     "Outcome",
     "Pools",
     "PredictionSource",
@@ -122,6 +124,20 @@ class NodeDemands(NamedTuple):
     limits: Sequence[Sequence[int]]
 
 
+class OarSettings(NamedTuple):
+    """What OAR's scheduling runs with: as the options of `walltime.policy.Oar` say.
+
+    `bug`: whether running jobs are put into the plan as in 2016. `noticed`, `phase`: of each job, int64 ms, how long after its second its
+    submission is noticed, and after that of its end it really ends.
+    """
+
+    security_time: int
+    bug: bool
+    latencies: Latencies
+    noticed: Array
+    phase: Array
+
+
 class PredictionSource(Protocol):
     """Predicted runtimes, in the form that each engine takes."""
 
@@ -151,7 +167,8 @@ class Problem:
     seconds after its end at which this job is submitted. `coincident`, `expiry`: how simultaneous events and expired predictions are
     handled (`walltime.policy.Dialect`).
 
-    On nodes, `settings` and `shares` are those of Slurm, and `kill`: whether a job is killed at a limit that backfill has shortened.
+    On nodes, `settings` are Slurm's or OAR's, and `shares` are those of Slurm, and `kill`: whether a job is killed at a limit that Slurm's
+    backfill has shortened.
     `logged`: whether starts are recorded, to tell the effects of backfilling. `starts_only`: whether first reservations may be left out,
     where that is faster.
     """

@@ -11,6 +11,7 @@ from walltime.policy.hybrid import Hybrid
 from walltime.policy.log_view import Calendar, LogView, Moment
 from walltime.policy.lookahead import Lookahead
 from walltime.policy.multiqueue import MultiQueue
+from walltime.policy.oar import Oar
 from walltime.policy.orders import FCFS, SJF, WFP, Order, ScoredOrder, UserOrder, Wfp, order
 from walltime.policy.plain import Choice, PlainPolicy, RunningJob, WaitingJob
 from walltime.policy.registry import EVERY, ORDERS, POLICIES, POLICY_NAMES, build, parse_order, parse_policy, split, takes
@@ -55,6 +56,7 @@ __all__ = [
     "MultiQueue",
     "NoBackfilling",
     "NotRunError",
+    "Oar",
     "Order",
     "Passes",
     "PlainPolicy",

@@ -18,6 +18,7 @@ from walltime.policy.formulas import FORMULAS, SCORES, parse_score
 from walltime.policy.hybrid import Hybrid
 from walltime.policy.lookahead import Lookahead
 from walltime.policy.multiqueue import MultiQueue
+from walltime.policy.oar import Oar
 from walltime.policy.orders import FCFS, SJF, WFP, Order, UserOrder
 from walltime.policy.relaxed import Relaxed
 from walltime.policy.selective import Selective
@@ -28,7 +29,19 @@ ORDERS: dict[str, Order] = {order.name: order for order in (FCFS, SJF, WFP, *FOR
 """The built-in orders by name."""
 ALIASES = {"wfp3": "wfp"}
 """Other names of theirs."""
-POLICIES: tuple[type[Policy], ...] = (NoBackfilling, Easy, Conservative, Hybrid, Relaxed, Selective, Lookahead, MultiQueue, Slack, Slurm)
+POLICIES: tuple[type[Policy], ...] = (
+    NoBackfilling,
+    Easy,
+    Conservative,
+    Hybrid,
+    Relaxed,
+    Selective,
+    Lookahead,
+    MultiQueue,
+    Slack,
+    Slurm,
+    Oar,
+)
 BY_NAME = {name: kind for kind in POLICIES for name in kind.names}
 POLICY_NAMES = (
     "fcfs",
@@ -42,6 +55,7 @@ POLICY_NAMES = (
     "multiqueue",
     "slack",
     "slurm",
+    "oar",
 )
 EVERY = (
     *("fcfs", "easy", "conservative", "conservative-scratch", "hybrid:depth=0", "hybrid:depth=4"),

@@ -9,26 +9,33 @@ from typing import Any
 
 import numpy as np
 
-from walltime.engine.problem import NodeDemands, Nodes, Shares
-from walltime.errors import WorkloadError
+from walltime.engine.problem import NodeDemands, Nodes, OarSettings, Shares
+from walltime.errors import PolicyError, WorkloadError
 from walltime.machine import Machine, Placement, place
+from walltime.policy.oar import STREAM, Oar
 from walltime.policy.slurm import Settings, Slurm
 from walltime.workload import Workload
+from walltime.workload.draws import whole_numbers
 
 __all__ = ["job_size", "nodes_of", "place_on_nodes", "placed_on_nodes", "with_priorities"]
 
 Array = np.ndarray
 
 
-def placed_on_nodes(workload: Workload, policy: Slurm, machine: Machine) -> tuple[Workload, Placement, dict[str, Any]]:
-    """The jobs that fit on the nodes, what they need, and what a problem has for Slurm.
+def placed_on_nodes(workload: Workload, policy: Slurm | Oar, machine: Machine) -> tuple[Workload, Placement, dict[str, Any]]:
+    """The jobs that fit on the nodes, what they need, and what a problem has for Slurm or OAR.
 
-    What its settings ask for and is not modelled is said in a warning.
+    What Slurm's settings ask for and is not modelled is said in a warning. Raises PolicyError for a machine on which OAR is not modelled.
     """
+    if isinstance(policy, Oar):
+        placed, placement, demands = place_whole(workload, machine)
+        moments = whole_numbers(policy.seed, placed.job_id, STREAM, policy.takes.noticed, policy.takes.phase)
+        oar = OarSettings(policy.security_time, policy.slots == "2016", policy.takes, *moments)
+        return placed, placement, {"machine": nodes_of(placement.machine, placement), "demands": demands, "settings": oar}
     settings = policy.settings(machine.slurm)
     if settings.notes:
         _warn(settings.notes)
-    placed, placement, demands = place_on_nodes(workload, machine, settings)
+    placed, placement, demands = place_on_nodes(workload, machine, settings["select_type"] == "linear")
     nodes = nodes_of(placement.machine, placement)
     demands, shares = with_priorities(placed, placement.machine, settings, demands, nodes)
     return placed, placement, {"machine": nodes, "demands": demands, "settings": settings, "shares": shares}
@@ -61,14 +68,28 @@ def nodes_of(machine: Machine, placement: Placement) -> Nodes:
     )
 
 
-def place_on_nodes(workload: Workload, machine: Machine, settings: Settings) -> tuple[Workload, Placement, NodeDemands]:
+def place_whole(workload: Workload, machine: Machine) -> tuple[Workload, Placement, NodeDemands]:
+    """The jobs that fit on the whole nodes that OAR gives them; raises PolicyError for what OAR is modelled without."""
+    placed, placement, demands = place_on_nodes(workload, machine, linear=True)
+    without = {
+        "tiers of partitions": len({one.tier for one in machine.partitions}) > 1,
+        "limits": bool(placement.limits),
+        "outages": bool(placement.outages),
+        "a second resource": bool(placement.second.any()),
+    }
+    for what, there in without.items():
+        if there:
+            raise PolicyError(f"OAR's scheduling is modelled without {what}; leave them out of {machine.name}, or take another policy")
+    return placed, placement, demands
+
+
+def place_on_nodes(workload: Workload, machine: Machine, linear: bool = False) -> tuple[Workload, Placement, NodeDemands]:
     """The jobs that fit on the nodes of their partitions, and what they need of them; those that do not are dropped and counted.
 
     Read are the columns `nodes` (the fewest nodes), `exclusive` (1 for whole nodes, where those of the partition have one size), `time_min`
-    (s) and `user`. With SelectType=select/linear all partitions of the
-    placement's machine give whole nodes.
+    (s) and `user`. Where nodes are `linear`, as in SelectType=select/linear, all partitions of the placement's machine give whole nodes.
     """
-    if settings["select_type"] == "linear":
+    if linear:
         machine = replace(machine, partitions=tuple(replace(one, exclusive=True) for one in machine.partitions))
     while True:
         placed, placement = place(workload, machine)

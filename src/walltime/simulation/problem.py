@@ -14,7 +14,7 @@ from walltime.errors import PolicyError
 from walltime.estimates import effective_times
 from walltime.machine import Machine, Placement, place
 from walltime.metrics import Dynamics
-from walltime.policy import PAPERS, Dialect, Policy, Slurm
+from walltime.policy import PAPERS, Dialect, Oar, Policy, Slurm
 from walltime.schedule.schedule import PredictionRecord, Schedule
 from walltime.simulation.prediction import Predicted
 from walltime.simulation.specification import Scheduler
@@ -115,11 +115,13 @@ def run_of(
         if dynamics or dialect != PAPERS:
             what = "the effects of backfilling are not recorded" if dynamics else f"rules are read as in the papers, not {dialect.label},"
             raise PolicyError(f"{what} on a machine of several pools")
-        if isinstance(scheduler.policy, Slurm):
+        if isinstance(scheduler.policy, Slurm | Oar):
+            name = "OAR" if isinstance(scheduler.policy, Oar) else "Slurm"
             if machine.windows:
-                raise PolicyError("Slurm's scheduling knows no windows; leave them out of the machine's file, or take another policy")
+                raise PolicyError(f"{name}'s scheduling knows no windows; leave them out of the machine's file, or take another policy")
             if scheduler.prediction is not None:
-                raise PolicyError("Slurm's scheduling knows no predicted runtimes but time_min; leave the predictor out")
+                but = " but time_min" if name == "Slurm" else ""
+                raise PolicyError(f"{name}'s scheduling knows no predicted runtimes{but}; leave the predictor out")
             from walltime.simulation.nodes import placed_on_nodes
 
             workload, placement, more = placed_on_nodes(workload, scheduler.policy, machine)
@@ -171,10 +173,12 @@ def pools_of(placement: Placement) -> Pools:
 
 def placed_under(workload: Workload, machine: Machine, policy: Policy | None) -> tuple[Workload, Placement]:
     """The jobs that can run on this machine under a policy, as they run there, and what they need; see `walltime.machine.place`."""
-    if isinstance(policy, Slurm):
-        from walltime.simulation.nodes import place_on_nodes
+    if isinstance(policy, Slurm | Oar):
+        from walltime.simulation.nodes import place_on_nodes, place_whole
 
-        return place_on_nodes(workload, machine, policy.settings(machine.slurm))[:2]
+        if isinstance(policy, Oar):
+            return place_whole(workload, machine)[:2]
+        return place_on_nodes(workload, machine, policy.settings(machine.slurm)["select_type"] == "linear")[:2]
     return place(workload, machine)
 
 

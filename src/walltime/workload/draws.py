@@ -12,7 +12,7 @@ import numpy as np
 
 from walltime.errors import WorkloadError, shown
 
-__all__ = ["philox", "seed_fault", "uniforms"]
+__all__ = ["philox", "seed_fault", "uniforms", "whole_numbers"]
 
 Array = np.ndarray
 
@@ -62,3 +62,9 @@ def uniforms(seed: int, ids: Array, stream: int = 0) -> tuple[Array, Array]:
     first, second = (words[0] << _HALF) | words[1], (words[2] << _HALF) | words[3]
     scale = 2.0**-53
     return (first >> np.uint64(11)).astype(np.float64) * scale, (second >> np.uint64(11)).astype(np.float64) * scale
+
+
+def whole_numbers(seed: int, ids: Array, stream: int, *spans: tuple[int, int]) -> tuple[Array, ...]:
+    """For each id a number from each of one or two spans, uniform from the first to below the second, int64; arguments as of `uniforms`."""
+    drawn = uniforms(seed, ids, stream)
+    return tuple((low + (high - low) * one).astype(np.int64) for one, (low, high) in zip(drawn, spans, strict=False))

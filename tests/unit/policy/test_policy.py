@@ -56,7 +56,7 @@ def test_parse_policy__passes_the_orders_on():
         (
             "",
             "unknown policy ''; known are fcfs, easy, conservative, conservative-scratch, hybrid:depth=N, relaxed, selective, los, "
-            "multiqueue, slack, slurm, or FILE",
+            "multiqueue, slack, slurm, oar, or FILE",
         ),
         ("sjf", "unknown policy 'sjf'; known are fcfs, easy"),
         ("easy:1", "'1' is no option of the policy 'easy:1'; its options are order, backfill-order, decisions, window, extra, shadow"),

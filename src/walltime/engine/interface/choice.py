@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from walltime.engine.problem import Nodes, Pools, Problem, as_number
+from walltime.engine.problem import Nodes, OarSettings, Pools, Problem, as_number
 from walltime.errors import PolicyError
 from walltime.policy import Policy, Wfp
 
 if TYPE_CHECKING:
     from walltime.engine.interface.nodes import NodesEngine
     from walltime.engine.interface.number import NumberEngine
+    from walltime.engine.interface.oar import OarEngine
     from walltime.engine.interface.plain import ReferenceEngine
     from walltime.engine.interface.pools import PoolsEngine
 
-    Engine = NumberEngine | PoolsEngine | NodesEngine | ReferenceEngine
+    Engine = NumberEngine | PoolsEngine | NodesEngine | OarEngine | ReferenceEngine
 
 __all__ = ["ENGINES", "choose", "new_engine"]
 
@@ -48,6 +49,8 @@ def new_engine(problem: Problem, wanted: str = "auto") -> Engine:
     kind: Any
     if name == "reference":
         from walltime.engine.interface.plain import ReferenceEngine as kind  # noqa: N813
+    elif isinstance(problem.settings, OarSettings):
+        from walltime.engine.interface.oar import OarEngine as kind  # noqa: N813
     elif isinstance(problem.machine, Nodes):
         from walltime.engine.interface.nodes import NodesEngine as kind  # noqa: N813
     elif isinstance(problem.machine, Pools):

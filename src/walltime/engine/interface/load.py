@@ -35,6 +35,7 @@ from walltime.engine.kernel.memory import (
     records,
 )
 from walltime.engine.kernel.nodes import loop as slurm
+from walltime.engine.kernel.nodes import oar
 from walltime.engine.kernel.nodes.memory import SLURM_JOB, SLURM_RULES, new_slurm_memory
 from walltime.engine.kernel.number import loop
 from walltime.engine.kernel.pools import loop as cluster
@@ -101,6 +102,10 @@ def _example_slurm() -> Arguments:
     rules, jobs = record(SLURM_RULES), records(SLURM_JOB, 0)
     shares = Shares(*[np.zeros(1, np.int64)] * 3)
     return *new_slurm_memory(rules, jobs, machine, records(LIMIT, 0), nothing, nothing, shares, 0), 0
+
+
+def _example_oar() -> Arguments:
+    return *oar.new_oar_memory(record(oar.OAR_RULES), records(oar.OAR_JOB, 0), np.zeros((2, 1), np.int64), as_lists([])), 0
 
 
 def _example_dynamics() -> Arguments:
@@ -189,6 +194,7 @@ _TABLE = (
     *_loops("cluster", _POOLS, cluster.run_cluster, _several(HEAD), (67, 9), (76, 10)),
     *_loops("cluster-kept", f"kept reservations on {_POOLS}", cluster.run_cluster, _several(KEEP), (62, 8), (71, 9)),
     Entry("slurm", "Slurm's scheduling", jit.entry(slurm.run_slurm), _example_slurm, 101, 13),
+    Entry("oar", "OAR's scheduling", jit.entry(oar.run_oar), _example_oar, 16, 4),
     Entry("dynamics", "what backfilling did", dynamics.replay_starts, _example_dynamics, 6, 1),
     Entry("draw", "random estimates", draw.draw_f_estimates, _example_draw, 2, 1),
     Entry("averages", "averages", averages.measure, _example_averages, 6, 1),

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from walltime.engine.problem import Nodes, Outcome, Pools, Problem, State
+from walltime.engine.problem import Nodes, OarSettings, Outcome, Pools, Problem, State
 from walltime.engine.reference.nodes import SlurmReference
 from walltime.engine.reference.number import Reference
+from walltime.engine.reference.oar import OarReference
 from walltime.engine.reference.pools import ClusterReference
 
 __all__ = ["ReferenceEngine"]
@@ -31,7 +32,7 @@ class ReferenceEngine:
         if isinstance(problem.machine, Pools):
             self.machine, kind = "pools", ClusterReference
         elif isinstance(problem.machine, Nodes):
-            self.machine, kind = "nodes", SlurmReference
+            self.machine, kind = "nodes", OarReference if isinstance(problem.settings, OarSettings) else SlurmReference
         self.reference = kind(problem)
 
     def compile(self) -> None:
@@ -119,8 +120,9 @@ class ReferenceEngine:
             given = [[job.given.get(p, (0, 0)) for p in pools] for job in self.reference.jobs]
             more["given"] = np.array(given, np.int64).reshape(len(problem), len(pools), 2)
         if isinstance(problem.machine, Nodes):
-            runtime, more["limit"], more["slots"] = self._column("runtime"), self._column("limit"), self.reference.slots
+            runtime, more["slots"] = self._column("runtime"), self.reference.slots
             more["given"] = problem.machine.given(more["slots"], len(problem))
+            more["limit"] = self._column("limit") if problem.shares is not None else None
         more |= {name: self._column(name) for name in ("start", "submit", "reserved_start")} | {"kind": self._column("kind", np.uint8)}
         return Outcome(engine=self.name, machine=self.machine, runtime=runtime, **more, seconds={"simulate": self.seconds})
 

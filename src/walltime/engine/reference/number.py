@@ -23,6 +23,7 @@ from walltime.policy import (
     Lookahead,
     MultiQueue,
     NoBackfilling,
+    Oar,
     Order,
     PlainPolicy,
     Policy,
@@ -261,7 +262,7 @@ class Reference(Engine):
                 self._keep_reservations(self.policy.order, self.policy.compression)
             case PlainPolicy():
                 self._ask(self.policy)
-            case Slurm():
+            case Slurm() | Oar():
                 raise needs_nodes(self.policy)
             case _:
                 raise PolicyError(f"the reference engine does not know the policy {self.policy!r}")

@@ -111,7 +111,7 @@ def initial_state_of(snapshot: Snapshot, history: Workload, scheduler: Scheduler
     if isinstance(scheduler.policy, Slurm):
         from walltime.simulation.nodes import place_on_nodes
 
-        placed, placement, wants = place_on_nodes(everybody, machine, scheduler.policy.settings(machine.slurm))
+        placed, placement, wants = place_on_nodes(everybody, machine, scheduler.policy.settings(machine.slurm)["select_type"] == "linear")
     else:
         placed, placement = place(everybody, machine)
     kept = placed.job_id[placed.job_id <= count] - 1

@@ -302,7 +302,7 @@ def _new_site(machine: Nodes, tested: int) -> tuple[Site, Records, list[Array]]:
     for k, (_, begin, end, known) in enumerate(machine.outages):
         outages[k].begin, outages[k].end = begin, end
         changes += [(time, k, phase) for time, phase in ((min(known, begin), 1), (begin, 1), (end, 0)) if time < NEVER]
-    sets += [_as_set(np.array(nodes, np.int64), words)[None] for nodes in (*kinds, *(away for away, *_ in machine.outages))]
+    sets += [as_set(np.array(nodes, np.int64), words)[None] for nodes in (*kinds, *(away for away, *_ in machine.outages))]
     table, change = records(STRETCH, len(stretches)), records(CHANGE, len(changes))
     for k, (place, node, end) in enumerate(stretches):
         table[k].place, table[k].node, table[k].end = place, node, end
@@ -312,7 +312,7 @@ def _new_site(machine: Nodes, tested: int) -> tuple[Site, Records, list[Array]]:
     return site, change, kinds
 
 
-def _as_set(nodes: Array, words: int) -> Array:
+def as_set(nodes: Array, words: int) -> Array:
     """The set of these nodes, int64 words."""
     bits = np.zeros(words * WORD, np.uint8)
     bits[nodes] = 1
@@ -326,7 +326,7 @@ def _bits(numbers: Array) -> int:
 
 def _planes(numbers: Array, words: int) -> Array:
     """Numbers by node as planes, int64, shape (bits of the largest, words)."""
-    planes = [_as_set(np.flatnonzero((numbers >> k) & 1), words) for k in range(_bits(numbers))]
+    planes = [as_set(np.flatnonzero((numbers >> k) & 1), words) for k in range(_bits(numbers))]
     return np.array(planes, np.int64).reshape(len(planes), words)
 
 

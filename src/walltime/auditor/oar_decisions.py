@@ -1,0 +1,244 @@
+"""A run along a schedule of OAR's: its server works through what the schedule brings, and each pass is put into the state that has led to.
+
+What a pass would start is compared with what the schedule starts. After a difference the run goes on as the schedule does.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Iterator, Mapping, Sequence
+from heapq import heappop, heappush
+
+import numpy as np
+
+from walltime.auditor.walk import Difference, Walk
+from walltime.estimates import effective_times
+from walltime.machine import Placement
+from walltime.machine.placing import NEVER as NO_TIME
+from walltime.policy.oar import STREAM, Oar
+from walltime.workload import Workload
+from walltime.workload.draws import whole_numbers
+
+__all__ = ["oar_differences", "oar_pass"]
+
+Array = np.ndarray
+SUBMISSION, END, LAUNCH = 0, 1, 2
+
+
+def oar_differences(
+    workload: Workload,
+    placement: Placement,
+    start: Array,
+    end: Array,
+    slots: tuple[Array, Array, Array, Array] | None,
+    policy: Oar,
+    overrun: str = "kill",
+) -> Iterator[Difference]:
+    """Where a schedule starts other jobs than OAR does in the state that the schedule has led to; one entry per instant at most.
+
+    `start`, `end`: int64 s, of all jobs of the workload; `slots`: as `Schedule.slots`; without them the jobs have the nodes that OAR
+    chooses for them.
+    """
+    yield from _Run(workload, placement, start, end, slots, policy, overrun).run()
+
+
+def oar_pass(
+    now: int, every: int, running: Sequence[tuple[int, int]], waiting: Sequence[tuple[int, int, int]], bug: bool
+) -> Mapping[int, int]:
+    """The places in `waiting` of the jobs that a pass starts at `now` (s), and the nodes that each gets.
+
+    Nodes are bits of whole numbers; `every`: all. `running`: how long (s) each is to hold its nodes from now on, at least 1, and these
+    nodes, in order of start, then number. `waiting`, in order: how long each is to hold how many nodes, and of which. `bug`: as in 2016.
+    """
+    until, free, pointer = [NO_TIME], [every], 0  # slot k ends so many s from now, and the next begins then
+
+    def take(k: int, length: int, nodes: int) -> None:
+        """Out of slot k, until so many s from now."""
+        if length < until[k]:
+            until.insert(k, length)
+            free.insert(k, free[k])
+        free[k] &= ~nodes
+
+    for length, nodes in running:
+        if bug and pointer and length <= until[pointer]:
+            pointer += length < until[0]  # the first slot is divided
+            take(0, length, nodes)
+            continue
+        while length > until[pointer]:
+            pointer += 1
+        for k in range(pointer + 1 if bug else next(k for k, end in enumerate(until) if end >= length) + 1):
+            take(k, length, nodes)
+    starting = {}
+    for place, (length, need, may) in enumerate(waiting):
+        for first in range(len(until)):
+            last, common = first, free[first] & may
+            begin = until[first - 1] if first else 0
+            while common.bit_count() >= need and until[last] < begin + length:
+                last += 1
+                common &= free[last]
+            if common.bit_count() >= need:
+                break
+        nodes = lowest(common, need)
+        for k in range(first, last + 1):
+            take(k, begin + length, nodes)
+        if first == 0:
+            starting[place] = nodes
+    return starting
+
+
+def lowest(nodes: int, count: int) -> int:
+    """The first so many of these nodes."""
+    rest = nodes
+    for _ in range(count):
+        rest &= rest - 1
+    return nodes & ~rest
+
+
+class _Run(Walk):
+    """The state that the schedule has led to; sets of nodes are bits of whole numbers, times of the server ms."""
+
+    def __init__(
+        self,
+        workload: Workload,
+        placement: Placement,
+        start: Array,
+        end: Array,
+        slots: tuple[Array, Array, Array, Array] | None,
+        policy: Oar,
+        overrun: str,
+    ):
+        super().__init__(workload, placement, start, end)
+        machine, part = placement.machine, placement.partition
+        self.policy, self.takes = policy, policy.takes
+        held = effective_times(workload, overrun)[1] + policy.security_time
+        noticed, phase = whole_numbers(policy.seed, workload.job_id, STREAM, self.takes.noticed, self.takes.phase)
+        self.held, self.noticed, self.phase = held.tolist(), noticed.tolist(), phase.tolist()
+        first = np.concatenate([[0], np.cumsum([pool.nodes for pool in machine.pools])]).tolist()
+        pools = {pool.name: (1 << first[k + 1]) - (1 << first[k]) for k, pool in enumerate(machine.pools)}
+        own = [sum(pools[name] for name in set(one.pools)) for one in machine.partitions]
+        size = [machine.pools[machine.place_of(one.pools[0])].procs for one in machine.partitions]
+        self.every, self.may = sum(pools.values()), [own[k] for k in part.tolist()]
+        self.need = (workload.procs // np.array(size)[part]).tolist()
+        self.recorded: list[int] | None = None
+        if slots is not None:
+            self.recorded = [0] * len(workload)
+            for job, node in zip(slots[0].tolist(), slots[1].tolist(), strict=True):
+                self.recorded[job] |= 1 << node
+        self.nodes = [0] * len(workload)
+        self.running: list[tuple[int, int]] = []  # start and number
+        self.events: list[tuple[int, int, int]] = []  # a heap
+        self.time, self.again, self.last = -NO_TIME, False, -NO_TIME
+
+    # ------------------------------------------------------------------ from pass to pass
+
+    def _begin_job(self, job: int) -> Iterator[Difference]:
+        nodes = lowest(self.may[job] & ~self._used(), self.need[job])
+        yield from self._check(job, nodes)
+        self._run_job(job, -NO_TIME)
+
+    def _next_event(self) -> int | None:
+        self._expect_submissions()
+        if not self.again:
+            times = [self.events[0][0]] if self.events else []
+            if self.takes.period and any(job not in self.late for job in self.waiting):
+                times.append(self.time + self.takes.period)
+            if not times:
+                return None
+            self.time = max(self.time, min(times))
+        return max((self.time + self.takes.step + self.takes.clock) // 1000, self.last) + self.takes.tick
+
+    def _instant(self) -> Iterator[Difference]:
+        now, takes = self.now, self.takes
+        self._let_happen(0)
+        self.time += takes.step
+        self.again, self.last = self._let_happen(takes.clock), now
+        if not self.waiting:
+            self.time += takes.idle
+            return
+        before, queue = self.started, list(self.waiting)
+        running = [(max(start + self.held[job] - now, 1), self.nodes[job]) for start, job in self.running]
+        waiting = [(self.held[job], self.need[job], self.may[job]) for job in queue]
+        starting = {queue[k]: nodes for k, nodes in oar_pass(now, self.every, running, waiting, self.policy.slots == "2016").items()}
+        wrong = [job for job in starting if self.start[job] != now]
+        if wrong and wrong[0] not in self.late:
+            yield self._too_late(wrong[0])
+        self.late.update(wrong[:1])
+        begun = [] if wrong else list(starting)
+        self.time += takes.busy + takes.start * len(begun)
+        for job in begun:
+            yield from self._check(job, starting[job])
+            self.waiting.remove(job)
+            self._run_job(job, self.time + takes.launch)
+        if wrong or self.settled == now:
+            self._adopt(now)
+            self.time += takes.start * (self.started - before - len(begun))
+
+    def _let_happen(self, later: int) -> bool:
+        """All that happens until so many ms from now; returns whether there was anything."""
+        happened = False
+        while self.events and self.events[0][0] <= self.time + later:
+            _, what, job = heappop(self.events)
+            happened = True
+            if what == SUBMISSION and job in self.coming:
+                self.coming.remove(job)
+                self.arrival[job] = self.arrived
+                self.arrived += 1
+                insort(self.waiting, job, key=lambda one: (self.submit[one], one))
+            elif what == END:
+                self.running.remove((self.start[job], job))
+                self._release_followers(job, self.end[job])
+                self._expect_submissions()
+        return happened
+
+    def _expect_submissions(self) -> None:
+        """Those that are to come will be noticed."""
+        while self.arrivals:
+            submit, job = heappop(self.arrivals)
+            heappush(self.events, (1000 * submit + self.noticed[job], SUBMISSION, job))
+
+    # ------------------------------------------------------------------ what the schedule does
+
+    def _used(self) -> int:
+        """The nodes that are held."""
+        used = 0
+        for _, job in self.running:
+            used |= self.nodes[job]
+        return used
+
+    def _run_job(self, job: int, launched: int) -> None:
+        self._note_start(job)
+        insort(self.running, (self.start[job], job))
+        moment = max(1000 * self.end[job] + self.phase[job] + self.takes.end, launched)
+        heappush(self.events, (moment, END, job))
+        if launched > -NO_TIME:
+            heappush(self.events, (launched, LAUNCH, job))
+
+    def _adopt_job(self, job: int) -> None:
+        free = self.may[job] & ~self._used()
+        self.nodes[job] = lowest(free, min(self.need[job], free.bit_count())) if self.recorded is None else self.recorded[job]
+        self._run_job(job, self.time + self.takes.launch)
+
+    def _check(self, job: int, nodes: int) -> Iterator[Difference]:
+        """Whether a job that starts as it should has the nodes that it should; then it has what the schedule says."""
+        self.nodes[job] = nodes if self.recorded is None else self.recorded[job]
+        if self.nodes[job] != nodes:
+            yield "node_order", f"job {self.w.job_id[job]} has other nodes than those that OAR chooses for it", job, self.start[job]
+
+    # ------------------------------------------------------------------ words
+
+    def _too_late(self, job: int) -> Difference:
+        number, now, rest = int(self.w.job_id[job]), self.now, self._what_it_does(job)
+        if self.waiting[0] == job:
+            return "head_waits", f"job {number} is the first that waits and has its nodes at {now}, but {rest}", job, now
+        return "left_waiting", f"job {number} is placed at {now} in OAR's plan, but {rest}", job, now
+
+    def _too_early(self, job: int) -> Difference:
+        number, now = int(self.w.job_id[job]), self.now
+        if job in self.waiting and self.waiting[0] != job:
+            return (
+                "reservation_delayed",
+                f"job {number} starts at {now}, where OAR's plan has its nodes for others, or no pass is made",
+                job,
+                now,
+            )
+        return "out_of_turn", f"job {number} starts at {now}, when no pass of OAR starts it", job, now

@@ -1,0 +1,333 @@
+"""The event loop for OAR's scheduling: one serial server, whose passes plan all jobs anew on single nodes.
+
+The rules, which reference/oar.py states again in plain Python; real time is in ms, starts and ends are in s:
+
+* A submission, an end, and the launch of jobs that a pass has started each bring a node-state step and then a pass; what has come before
+  the step begins is done with it, what has come until the pass reads the clock is seen by it, but brings another pass.
+* Jobs start at the second that the pass has read, plus `tick`, and never before those of an earlier pass.
+* The plan is a list of slots, in each of which a set of nodes is free. Running jobs hold theirs for what they asked for and the security
+  time. With `bug`, they are put in with a pointer: one that ends no later than the slot at the pointer, unless that is the first, is taken
+  out of the first slot only; each other one moves the pointer to the slot in which it ends.
+* Jobs that wait are placed in order, at the begin of the first slot from which on enough of the same nodes are free. Those placed at once
+  start.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from walltime.engine.kernel.heap import drop_first, push
+from walltime.engine.kernel.jit import called_kernel, kernel
+from walltime.engine.kernel.memory import BACKFILLED, DONE, IMMEDIATE, ITEM, NEVER, PAUSED, RESERVED, STUCK, _dtype, record, records
+from walltime.engine.kernel.nodes.bits import count_bits
+from walltime.engine.kernel.pools.memory import Lists, Records
+
+__all__ = ["OAR_JOB", "OAR_RULES", "SCRATCH", "OarMemory", "new_oar_memory", "run_oar"]
+
+Array = np.ndarray
+
+OAR_JOB = _dtype("submit runtime believed nodes partition noticed phase start kind reserved_start pending follows think")
+"""A job; times in s, but `noticed` and `phase`, as in `problem.OarSettings`; it needs so many `nodes`."""
+
+OAR_RULES = _dtype("security bug step clock idle busy start launch end period tick")
+"""`policy.oar.Latencies`, ms, and whether the plan has the `bug`."""
+
+OAR_STATE = _dtype("now time again begun no_room at_first events waiting running started slots starting")
+"""`now`: of the last pass, s; `time`: until which the server has worked, ms; `again`: whether something has happened since the last step.
+`events`, `waiting`, `running`, `slots`, `starting`: entries in use; `no_room`: the number of a job that runs at first and has none."""
+
+SLOT = _dtype("begin end next")
+"""Seconds [begin, end], and the slot after it, -1 for none. What is free is the row of the same number of `OarPlan.free`."""
+
+SUBMISSION, END, LAUNCH = 0, 1, 2
+SCRATCH, ALL = 0, 1
+"""Rows of `sets`: scratch, and all nodes; behind them the partitions."""
+
+
+class OarPlan(NamedTuple):
+    """Slots, the first in row 0; the sets of nodes that are `free` in them, int64 words; jobs that start in this pass."""
+
+    slots: Records
+    free: Array
+    starting: Array
+
+
+class OarTraffic(NamedTuple):
+    """Jobs on their way: those that run at first, a heap of events, whose ties are kinds of events; the queue; those that run, by start."""
+
+    at_first: Array
+    events: Records
+    queue: Array
+    running: Array
+    followers: Lists
+
+
+class OarMemory(NamedTuple):
+    """All data of one simulation; `had`: the nodes of each job, int64 words."""
+
+    state: Records
+    rules: Records
+    jobs: Records
+    sets: Array
+    had: Array
+    plan: OarPlan
+    traffic: OarTraffic
+
+
+def new_oar_memory(rules: Records, jobs: Records, sets: Array, followers: Lists) -> OarMemory:
+    """Memory before the first event."""
+    count, words = len(jobs), sets.shape[1]
+    state = record(OAR_STATE, now=-NEVER, time=-NEVER)
+    plan = OarPlan(records(SLOT, count + 2), np.zeros((count + 2, words), np.int64), np.zeros(count, np.int64))
+    places = [np.zeros(count, np.int64) for _ in range(3)]
+    traffic = OarTraffic(places[0], records(ITEM, 2 * count), places[1], places[2], followers)
+    return OarMemory(state, rules, jobs, sets, np.zeros((count, words), np.int64), plan, traffic)
+
+
+def run_oar(state, rules, jobs, sets, had, plan, traffic, budget):
+    """Simulate until all jobs have started and ended, or until about `budget` steps have been taken; returns as `run` of loop.py does."""
+    if not state.begun:
+        _place_first(state, rules, jobs, sets, had, traffic)
+        state.begun = 1
+    if state.no_room > 0:
+        return STUCK
+    while budget > 0:
+        if not state.again:
+            when = NEVER
+            if state.events > 0:
+                when = traffic.events[0].rank
+            if state.waiting > 0 and rules.period > 0:
+                when = min(when, state.time + rules.period)
+            if when == NEVER:
+                return DONE if state.started == len(jobs) else STUCK
+            state.time = max(state.time, when)
+        _let_happen(state, jobs, traffic, state.time)
+        state.time += rules.step
+        state.again = _let_happen(state, jobs, traffic, state.time + rules.clock)
+        state.now = max((state.time + rules.clock) // 1000, state.now) + rules.tick
+        if state.waiting == 0:
+            state.time += rules.idle
+            budget -= 1
+        else:
+            budget -= state.waiting
+            _pass(state, rules, jobs, sets, had, plan, traffic)
+            budget -= state.slots * (1 + state.waiting)
+            state.time += rules.busy + rules.start * state.starting
+            for i in range(state.starting):
+                job = plan.starting[i]
+                _run(state, rules, jobs, traffic, job, state.time + rules.launch)
+                _push(state, traffic, state.time + rules.launch, LAUNCH, job)
+    return PAUSED
+
+
+# ---------------------------------------------------------------------------------------------------- events
+
+
+@kernel
+def _place_first(state, rules, jobs, sets, had, traffic):
+    """The jobs that run at the beginning get the first nodes that are free, in order of their starts."""
+    for k in range(state.at_first):
+        index = traffic.at_first[k]
+        _copy(sets[SCRATCH], sets[ALL + 1 + jobs[index].partition])
+        for i in range(state.running):
+            for w in range(sets.shape[1]):
+                sets[SCRATCH, w] &= ~had[traffic.running[i], w]
+        if _size(sets[SCRATCH]) < jobs[index].nodes:
+            state.no_room = index + 1
+            return
+        _keep_first(sets[SCRATCH], jobs[index].nodes)
+        _copy(had[index], sets[SCRATCH])
+        _run(state, rules, jobs, traffic, index, -NEVER)
+
+
+@kernel
+def _push(state, traffic, time, what, job):
+    """Something will happen."""
+    push(traffic.events, state.events, time, what, job)
+    state.events += 1
+
+
+@kernel
+def _let_happen(state, jobs, traffic, until):
+    """All that has happened until a time; returns whether there was anything."""
+    happened = 0
+    while state.events > 0 and traffic.events[0].rank <= until:
+        what, job = traffic.events[0].tie, traffic.events[0].job
+        drop_first(traffic.events, state.events)
+        state.events -= 1
+        happened = 1
+        if what == SUBMISSION:
+            place = state.waiting
+            while place > 0 and _is_later(jobs[traffic.queue[place - 1]].submit, traffic.queue[place - 1], jobs[job].submit, job):
+                traffic.queue[place] = traffic.queue[place - 1]
+                place -= 1
+            traffic.queue[place] = job
+            state.waiting += 1
+        elif what == END:
+            _end(state, jobs, traffic, job)
+    return happened
+
+
+@kernel
+def _is_later(time, job, other_time, other):
+    """Whether a job comes behind another one, by a time and then by number."""
+    return time > other_time or (time == other_time and job > other)
+
+
+@kernel
+def _end(state, jobs, traffic, index):
+    """A job has ended: those that have waited for it alone are submitted."""
+    place = 0
+    while traffic.running[place] != index:
+        place += 1
+    state.running -= 1
+    for i in range(place, state.running):
+        traffic.running[i] = traffic.running[i + 1]
+    end, followers = jobs[index].start + jobs[index].runtime, traffic.followers
+    for k in range(followers.first[index], followers.first[index + 1]):
+        follower = jobs[followers.items[k]]
+        follower.pending -= 1
+        if follower.follows == index:
+            follower.submit = max(end + follower.think, 0)
+        else:
+            follower.submit = max(follower.submit, end)
+        if follower.pending == 0:
+            _push(state, traffic, 1000 * follower.submit + follower.noticed, SUBMISSION, followers.items[k])
+
+
+@kernel
+def _run(state, rules, jobs, traffic, index, launched):
+    """A job runs on the nodes that it has; its end is noticed once it is launched."""
+    job, place = jobs[index], state.running
+    while place > 0 and _is_later(jobs[traffic.running[place - 1]].start, traffic.running[place - 1], job.start, index):
+        traffic.running[place] = traffic.running[place - 1]
+        place -= 1
+    traffic.running[place] = index
+    state.running += 1
+    state.started += 1
+    _push(state, traffic, max(1000 * (job.start + job.runtime) + job.phase + rules.end, launched), END, index)
+
+
+# ---------------------------------------------------------------------------------------------------- passes
+
+
+@called_kernel
+def _pass(state, rules, jobs, sets, had, plan, traffic):
+    """Plan all jobs anew; those that are placed at once leave the queue, and are told in `plan.starting`.
+
+    It goes as far as the last job that could start, or that has not been planned before: those behind it change nothing.
+    """
+    queue, slots = traffic.queue, plan.slots
+    slots[0].begin, slots[0].end, slots[0].next = state.now, NEVER, -1
+    _copy(plan.free[0], sets[ALL])
+    state.slots, pointer = 1, 0
+    for i in range(state.running):
+        job = traffic.running[i]
+        last = max(jobs[job].start + jobs[job].believed + rules.security - 1, state.now)
+        if rules.bug and pointer != 0 and last <= slots[pointer].end:
+            _take(state, plan, 0, last, had[job])
+            continue
+        while last > slots[pointer].end:
+            pointer = slots[pointer].next
+        _take_from(state, plan, 0, last, had[job])
+    free, until = _size(plan.free[0]), state.waiting
+    while until > 0 and jobs[queue[until - 1]].reserved_start >= 0 and jobs[queue[until - 1]].nodes > free:
+        until -= 1
+    state.starting = left = 0
+    for place in range(state.waiting):
+        index = queue[place]
+        job = jobs[index]
+        begin = NEVER
+        if place < until:
+            slot = _first_slot(plan, sets, ALL + 1 + job.partition, job.nodes, job.believed + rules.security)
+            begin = slots[slot].begin
+            _keep_first(sets[SCRATCH], job.nodes)
+            _take_from(state, plan, slot, begin + job.believed + rules.security - 1, sets[SCRATCH])
+        if begin == state.now:
+            job.kind = BACKFILLED if left > 0 else IMMEDIATE if job.reserved_start < 0 else RESERVED
+            job.start = begin
+            _copy(had[index], sets[SCRATCH])
+            plan.starting[state.starting] = index
+            state.starting += 1
+            continue
+        if job.reserved_start < 0:
+            job.reserved_start = begin
+        queue[left] = index
+        left += 1
+    state.waiting = left
+
+
+@kernel
+def _first_slot(plan, sets, members, needed, length):
+    """The first slot from which on enough of the same nodes of a partition are free for a length; the nodes are in SCRATCH."""
+    slots, slot = plan.slots, 0
+    while True:
+        last, other = slots[slot].begin + length - 1, slot
+        _copy(sets[SCRATCH], sets[members])
+        while True:
+            enough = 0
+            for w in range(sets.shape[1]):
+                sets[SCRATCH, w] &= plan.free[other, w]
+                enough += count_bits(sets[SCRATCH, w])
+            if enough < needed or slots[other].end >= last:
+                break
+            other = slots[other].next
+        if enough >= needed:
+            return slot
+        slot = slots[slot].next
+
+
+@kernel
+def _take_from(state, plan, slot, last, nodes):
+    """Take nodes out of a slot and those behind it, until a time."""
+    while slot >= 0 and plan.slots[slot].begin <= last:
+        _take(state, plan, slot, last, nodes)
+        slot = plan.slots[slot].next
+
+
+@kernel
+def _take(state, plan, slot, last, nodes):
+    """Take nodes out of a slot until a time; if it ends later, it is divided."""
+    slots, free = plan.slots, plan.free
+    if last < slots[slot].end:
+        new = state.slots
+        state.slots += 1
+        slots[new].begin, slots[new].end, slots[new].next = last + 1, slots[slot].end, slots[slot].next
+        _copy(free[new], free[slot])
+        slots[slot].end, slots[slot].next = last, new
+    for w in range(len(nodes)):
+        free[slot, w] &= ~nodes[w]
+
+
+@kernel
+def _copy(members, source):
+    """Make a set the same as another one."""
+    for w in range(len(source)):
+        members[w] = source[w]
+
+
+@kernel
+def _size(members):
+    """How many nodes are in a set."""
+    count = 0
+    for w in range(len(members)):
+        count += count_bits(members[w])
+    return count
+
+
+@kernel
+def _keep_first(members, count):
+    """Leave only the first so many nodes in a set."""
+    for w in range(len(members)):
+        if count_bits(members[w]) <= count:
+            count -= count_bits(members[w])
+            continue
+        kept = 0
+        while count > 0:
+            lowest = members[w] & -members[w]
+            kept |= lowest
+            members[w] ^= lowest
+            count -= 1
+        members[w] = kept

@@ -1,0 +1,199 @@
+"""The reference engine for OAR's scheduling: the rules of kernel/nodes/oar.py again, in plain Python, slow and independent of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from walltime.engine.problem import NEVER, NodeDemands, Nodes, OarSettings, Problem
+from walltime.engine.reference.plain import BACKFILLED, IMMEDIATE, RESERVED
+from walltime.errors import EngineError, WorkloadError
+
+Array = np.ndarray
+
+
+@dataclass(eq=False)
+class OarJob:
+    """A job that gets `need` of the nodes `may`; times in s, but `noticed` (its submission, after `submit`) and `phase` (its end) in ms."""
+
+    index: int
+    submit: int
+    runtime: int
+    believed: int
+    procs: int
+    need: int = 0
+    may: frozenset[int] = frozenset()
+    noticed: int = 0
+    phase: int = 0
+    waits_for: set[int] = field(default_factory=set)
+    follows: int = -1
+    think: int = 0
+    start: int = -1
+    kind: int = IMMEDIATE
+    reserved_start: int = -1
+    nodes: list[int] = field(default_factory=list)
+
+
+@dataclass
+class Slot:
+    """From `begin` to `end`, both included, these nodes are free."""
+
+    begin: int
+    end: int
+    free: set[int]
+
+
+class SlotPlan:
+    """What is free from now on, slot by slot: at first all nodes; then `insert` what runs, and `place` what waits, in order."""
+
+    def __init__(self, now: int, nodes: Iterable[int], security: int, bug: bool):
+        self.now, self.security, self.bug = now, security, bug
+        self.slots = [Slot(now, NEVER, set(nodes))]
+        self.pointer = self.slots[0]
+
+    def insert(self, start: int, believed: int, nodes: Sequence[int]) -> None:
+        """A running job. One that is overdue counts as if it ended now. These come in order of start, then number."""
+        last = max(start + believed + self.security - 1, self.now)
+        if self.bug and last <= self.pointer.end and self.pointer is not self.slots[0]:
+            self._take(self.slots[0], last, nodes)
+            return
+        while last > self.pointer.end:
+            self.pointer = self.slots[self.slots.index(self.pointer) + 1]
+        for slot in [slot for slot in self.slots if slot.begin <= last]:
+            self._take(slot, last, nodes)
+
+    def place(self, job: OarJob) -> tuple[int, list[int]]:
+        """The begin of the earliest slot from which on enough of the same nodes are free, and the first of these, which are taken."""
+        length = job.believed + self.security
+        for slot in self.slots:
+            last = slot.begin + length - 1
+            during = [other for other in self.slots if slot.begin <= other.begin <= last]
+            free = job.may.intersection(*(other.free for other in during))
+            if len(free) >= job.need:
+                break
+        nodes = sorted(free)[: job.need]
+        for other in during:
+            self._take(other, last, nodes)
+        return slot.begin, nodes
+
+    def _take(self, slot: Slot, last: int, nodes: Sequence[int]) -> None:
+        """Take nodes out of a slot until `last`; one that ends later is divided."""
+        if last < slot.end:
+            self.slots.insert(self.slots.index(slot) + 1, Slot(last + 1, slot.end, set(slot.free)))
+            slot.end = last
+        slot.free.difference_update(nodes)
+
+
+class OarReference:
+    """One simulation of OAR's scheduling; `run` it, then read `jobs` and `slots`."""
+
+    def __init__(self, problem: Problem):
+        machine, demands, settings = problem.machine, problem.demands, problem.settings
+        assert isinstance(machine, Nodes)
+        assert isinstance(demands, NodeDemands)
+        assert isinstance(settings, OarSettings)
+        self.machine, self.settings, self.takes = machine, settings, settings.latencies
+        self.jobs = []
+        for k, (submit, runtime, believed, procs, after, think) in enumerate(problem.rows()):
+            job = OarJob(k, submit, runtime, believed, procs, int(demands.nodes[k]))
+            job.may = frozenset(machine.partitions[int(demands.partition[k])].tolist())
+            job.noticed, job.phase = int(settings.noticed[k]), int(settings.phase[k])
+            job.waits_for, job.follows, job.think = set(demands.after[k]) | {after} - {-1}, after, think
+            self.jobs.append(job)
+        self.since = demands.since.tolist()
+        self.waiting: list[OarJob] = []
+        self.running: list[OarJob] = []
+        self.events: list[tuple[int, int, int]] = []
+        """When (ms) what happens: 0 a submission is noticed, 1 an end, 2 a launch; and the job."""
+        self.time, self.now = 0, -NEVER
+
+    def run(self) -> None:
+        """Simulate until every job has started and ended."""
+        for job in sorted((job for job in self.jobs if self.since[job.index] < NEVER), key=lambda job: (self.since[job.index], job.index)):
+            free = sorted(job.may - {n for other in self.running for n in other.nodes})
+            if len(free) < job.need:
+                raise WorkloadError(f"there is no room for job number {job.index + 1}, which runs at first")
+            self._start(job, self.since[job.index], free[: job.need], -NEVER)
+        for job in self.jobs:
+            if self.since[job.index] == NEVER and not job.waits_for:
+                self.events.append((1000 * job.submit + job.noticed, 0, job.index))
+        self.time = min((time for time, _, _ in self.events), default=0)
+        again = False  # something happened after the states of nodes were brought up to date
+        while again or self.events or self.waiting:
+            if not again:
+                times = [time for time, _, _ in self.events]
+                if self.waiting and self.takes.period:
+                    times.append(self.time + self.takes.period)
+                if not times:
+                    raise EngineError(f"{len(self.waiting)} jobs wait for ever")
+                self.time = max(self.time, min(times))
+            self._let_happen()
+            self.time += self.takes.step
+            again = self._let_happen(self.takes.clock)
+            self._pass()
+        left = sum(not job.nodes for job in self.jobs)
+        if left:
+            raise EngineError(f"{left} jobs wait for ever")
+
+    def _let_happen(self, later: int = 0) -> bool:
+        """All that has happened until so many ms from now; returns whether there was anything."""
+        happened = False
+        while due := [event for event in self.events if event[0] <= self.time + later]:
+            happened = True
+            self.events.remove(min(due))
+            _, what, k = min(due)
+            if what == 0:
+                self.waiting.append(self.jobs[k])
+            elif what == 1:
+                self.running.remove(self.jobs[k])
+                self._release(self.jobs[k])
+        return happened
+
+    def _release(self, job: OarJob) -> None:
+        """A job has ended; those that waited for it alone are submitted."""
+        end = job.start + job.runtime
+        for other in self.jobs:
+            if job.index in other.waits_for:
+                other.waits_for.remove(job.index)
+                other.submit = max(end + other.think, 0) if other.follows == job.index else max(other.submit, end)
+                if not other.waits_for:
+                    self.events.append((1000 * other.submit + other.noticed, 0, other.index))
+
+    def _pass(self) -> None:
+        self.now = max((self.time + self.takes.clock) // 1000, self.now) + self.takes.tick
+        if not self.waiting:
+            self.time += self.takes.idle
+            return
+        plan = SlotPlan(self.now, range(len(self.machine.procs)), self.settings.security_time, self.settings.bug)
+        for job in sorted(self.running, key=lambda job: (job.start, job.index)):
+            plan.insert(job.start, job.believed, job.nodes)
+        starting, ahead = [], False
+        for job in sorted(self.waiting, key=lambda job: (job.submit, job.index)):
+            begin, nodes = plan.place(job)
+            if begin == self.now:
+                job.kind = BACKFILLED if ahead else IMMEDIATE if job.reserved_start < 0 else RESERVED
+                starting.append((job, nodes))
+                continue
+            ahead = True
+            if job.reserved_start < 0:
+                job.reserved_start = begin
+        self.time += self.takes.busy + self.takes.start * len(starting)
+        for job, nodes in starting:
+            self.waiting.remove(job)
+            self._start(job, self.now, nodes, self.time + self.takes.launch)
+            self.events.append((self.time + self.takes.launch, 2, job.index))
+
+    def _start(self, job: OarJob, start: int, nodes: list[int], launched: int) -> None:
+        """A job runs; its end is noticed once it is launched."""
+        job.start, job.nodes = start, nodes
+        self.running.append(job)
+        end = 1000 * (start + job.runtime) + job.phase + self.takes.end
+        self.events.append((max(end, launched), 1, job.index))
+
+    def __getattr__(self, name: str) -> Array:
+        if name != "slots":
+            raise AttributeError(name)
+        rows = sorted((job.index, n, int(self.machine.procs[n]), 0) for job in self.jobs for n in job.nodes)
+        return tuple(np.array(rows, np.int64).reshape(len(rows), 4).T)  # type: ignore[return-value]

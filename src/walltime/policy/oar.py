@@ -1,0 +1,94 @@
+"""The scheduler of the resource manager OAR: conservative backfilling on single nodes, planned anew in passes that take time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, NamedTuple
+
+from walltime.errors import PolicyError
+from walltime.policy.base import Passes, Policy, Reservations, one_of
+from walltime.policy.orders import FCFS
+
+__all__ = ["MEASURED", "NO_LATENCIES", "STREAM", "Latencies", "Oar"]
+
+STREAM = 6
+"""Of the random numbers that jobs have."""
+
+
+class Latencies(NamedTuple):
+    """What takes how long in OAR, ms; one server does all but the launches, one after the other.
+
+    `step`: to bring the states of nodes up to date before a pass; `clock`: from the begin of a pass to its reading the clock; `idle`,
+    `busy`: a pass with nobody waiting, and with somebody; `start`: more for each job that it starts; `launch`: from the end of a pass until
+    its jobs are launched, which brings another pass. `period`: without any event there is a pass after so long, while jobs wait; 0 for
+    never. `noticed`, `phase`: a submission is noticed after its second so late, from the first to the second number, at random; an end
+    happens at a random moment of its second, and is noticed `end` later. `tick`: jobs start so many seconds after the clock that a pass has
+    read.
+    """
+
+    step: int = 0
+    clock: int = 0
+    idle: int = 0
+    busy: int = 0
+    start: int = 0
+    launch: int = 0
+    end: int = 0
+    period: int = 0
+    noticed: tuple[int, int] = (0, 0)
+    phase: tuple[int, int] = (0, 0)
+    tick: int = 0
+
+
+NO_LATENCIES = Latencies()
+MEASURED = Latencies(150, 170, 370, 1020, 50, 650, 350, 60_000, (60, 1050), (0, 1000), 1)
+"""As in the logs of real runs of OAR 2.5.4 with the scheduler kamelot."""
+
+
+@dataclass(frozen=True)
+class Oar(Policy):
+    """OAR's conservative scheduler (kamelot): each pass plans all waiting jobs anew, by number, as early as the same nodes are free.
+
+    It gives whole nodes, the first in order that are free, and needs a machine of nodes (`--cluster`). `security_time`: so long, s, a job
+    is planned beyond its request. `slots`: how running jobs are put into the plan: as in `2016`, where one that ends before the slot that
+    the one before it has reached is taken out of the first slot only, so that later ones wrongly show its nodes free; or `mended`, as since
+    2023. `latencies`: `measured`, or `none`: passes at each arrival and end, which take no time. `seed`: of the random moments within
+    seconds.
+    """
+
+    names: ClassVar[dict[str, dict[str, Any]]] = {"oar": {}}
+
+    security_time: int = 60
+    slots: Literal["2016", "mended"] = "2016"
+    latencies: Literal["measured", "none"] = "measured"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.order != FCFS:
+            raise PolicyError("oar takes jobs by number; leave the order out")
+        one_of("slots", self.slots, ("2016", "mended"))
+        one_of("latencies", self.latencies, ("measured", "none"))
+        for name in ("security_time", "seed"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+                raise PolicyError(f"{name.replace('_', '-')} must be a whole number of 0 or more, not {value!r}")
+
+    @property
+    def takes(self) -> Latencies:
+        """How long everything takes."""
+        return MEASURED if self.latencies == "measured" else NO_LATENCIES
+
+    @property
+    def reservations(self) -> Reservations:
+        """All jobs that wait are planned in every pass."""
+        return Reservations("all")
+
+    @property
+    def title(self) -> str:
+        """The policy's name in text and figures."""
+        return "OAR" + self.remarks()
+
+    @property
+    def passes(self) -> Passes:
+        """A loop of its own (engine/kernel/nodes/oar.py), on single nodes."""
+        return Passes("oar", None)
