@@ -41,10 +41,11 @@ def calibrate(
     moments: Annotated[
         int, typer.Option("--moments", min=1, help="At how many moments start times are predicted.", rich_help_panel=o.RUN)
     ] = 150,
-    samples: Annotated[int, typer.Option("--samples", min=1, help="Simulations from each moment.", rich_help_panel=o.RUN)] = SAMPLES,
+    samples: Annotated[int, typer.Option("--samples", min=1, help="Simulations of what may come.", rich_help_panel=o.RUN)] = SAMPLES,
     seed: o.SeedOption = 0,
     out: Annotated[Path | None, o.out("the calibration, for walltime what-if", ".json")] = None,
     report: o.ReportOption = None,
+    verbose: o.VerboseOption = False,
     output: Output,
 ) -> None:
     """Simulate the site's own policy, compare with the recorded waits, and say which differences can be trusted.
@@ -80,7 +81,7 @@ def calibrate(
         from walltime.report import write_calibration_report
 
         write_calibration_report(report, found, workload, settings={"command": command_line(), "overrun": overrun.value})
-    output.show(found.as_dict(), _blocks(found), calibration=out, report=report)
+    output.show(found.as_dict(), _blocks(found, verbose), calibration=out, report=report)
 
 
 def _starts(
@@ -99,12 +100,15 @@ def _starts(
     output.show(found.as_dict(), blocks, report=report)
 
 
-def _blocks(found: Calibration) -> Iterator[Block | str]:
-    """The verdict, then the numbers behind it."""
+def _blocks(found: Calibration, verbose: bool) -> Iterator[Block | str]:
+    """The verdict, then the numbers behind it; all of them if that is asked for."""
     from walltime.report.calibration import short_tables
     from walltime.report.page import Items
 
-    yield from paragraphs(found.verdict)
+    yield from paragraphs(found.verdict if verbose else found.verdict[:2])
     yield ""
-    yield from (table for table in short_tables(found) if table.rows)
+    tables = [table for table in short_tables(found) if table.rows]
+    yield from tables if verbose else tables[:2]
     yield Items(found.evidence.hints)
+    if not verbose:
+        yield "What else jobs waited for, utilization, and what is trusted by group: --verbose, --report page.html, --json."

@@ -68,6 +68,7 @@ __all__ = [
     "TraceArgument",
     "Trim",
     "TrimOption",
+    "VerboseOption",
     "WindowOption",
     "WorkersOption",
     "check_output",
@@ -363,6 +364,7 @@ BreakdownOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, _result("--json", "Print one JSON object for programs.")]
+VerboseOption = Annotated[bool, _result("--verbose", "Print all tables and caveats.")]
 FormatOption = Annotated[Format, _result("--format", "Print the tables only, for a spreadsheet or a paper.")]
 FigureOption = Annotated[
     list[str] | None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,7 +19,15 @@ if TYPE_CHECKING:
     from walltime.tables import Facts
     from walltime.whatif import WhatIf
 
-__all__ = ["CopiesOption", "what_if"]
+__all__ = ["CopiesOption", "Submissions", "what_if"]
+
+
+class Submissions(StrEnum):
+    """When users submit."""
+
+    as_recorded = "as-recorded"
+    react = "react"
+
 
 CopiesOption = Annotated[
     int,
@@ -45,6 +54,15 @@ def what_if(
         ),
     ] = None,
     policy: o.PolicyOption = None,
+    submissions: Annotated[
+        Submissions,
+        typer.Option(
+            "--submissions",
+            help="Users submit when they did, or react: a job that followed the end of an earlier one of its user within 20 min waits for "
+            "that end. The other stands beside.",
+            rich_help_panel=o.RUN,
+        ),
+    ] = Submissions.as_recorded,
     replications: CopiesOption = 5,
     seed: o.SeedOption = 0,
     overrun: o.OverrunOption = o.Overrun.kill,
@@ -57,6 +75,7 @@ def what_if(
     trim: o.TrimOption = o.Trim.tsafrir06,
     out: Annotated[Path | None, o.out("a row for each change", *o.TABLE)] = None,
     report: o.ReportOption = None,
+    verbose: o.VerboseOption = False,
     output: Output,
 ) -> None:
     """Say what changes of the machine or its settings would do: each alone and all together, against today's setting."""
@@ -83,6 +102,7 @@ def what_if(
             policy=policy,
             calibration=found,
             replications=replications,
+            submissions=submissions.value,
             trim=trim.value,
             overrun=overrun.value,
             seed=seed,
@@ -95,15 +115,24 @@ def what_if(
 
         settings = {"command": command_line(), "overrun": overrun.value, "seed": seed}
         write_what_if_report(report, result, settings=settings)
-    output.show(
-        result.as_dict() | {"report": report, "out": out}, _blocks(result), report=report, **{f"{len(result.effects) + 1} rows": out}
-    )
+    blocks = _all_blocks(result) if verbose else _blocks(result)
+    output.show(result.as_dict() | {"report": report, "out": out}, blocks, report=report, **{f"{len(result.effects) + 1} rows": out})
 
 
 def _blocks(found: WhatIf) -> Iterator[Block | Facts | str]:
+    """The answer, a row for each change, and what to keep in mind."""
+    from walltime.report.what_if import short_caveats, short_table
+
+    yield from (found.answer(), "", short_table(found))
+    yield from caveats(short_caveats(found))
+    yield "Groups of jobs, intervals, node-hours and whose they are: --verbose, --report page.html, --json."
+
+
+def _all_blocks(found: WhatIf) -> Iterator[Block | Facts | str]:
     """What each change does, how sure that is, whom it concerns, and what it costs."""
     from walltime.report.what_if import all_caveats, remarks, tables_of
 
+    yield from (found.answer(), "")
     yield from (f"{effect.label}: {line}" for effect in found.effects[: len(found.changes)] for line in effect.became)
     yield from tables_of(found)
     yield from remarks(found)

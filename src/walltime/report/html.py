@@ -47,6 +47,7 @@ def render(page: Page) -> str:
         f"<h1>{escape(page.title)}</h1>",
         *(f'<p class="answer">{unbroken(escape(sentence))}</p>' for sentence in page.answer),
         _facts(page.facts),
+        _drawing(page.picture) if page.picture is not None else "",
         _caveats(page.caveats),
         _contents(sections),
         *map(_section, sections),

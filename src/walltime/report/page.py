@@ -118,7 +118,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """What every page has, in this order: its kind, title, answer, facts, caveats, sections, and where it comes from."""
+    """What every page has, in this order: its kind, title, answer, facts, picture, caveats, sections, and where it comes from."""
 
     kind: str
     title: str
@@ -126,6 +126,8 @@ class Page:
     sections: Sequence[Section]
     facts: Sequence[tuple[str, str]] = ()
     caveats: Sequence[str] = ()
+    picture: Drawing | None = None
+    """shows the answer"""
     workload: Workload | None = None
     """the log whose rules dropped or changed jobs, if that is told"""
     record: Mapping[str, Any] = field(default_factory=dict)

@@ -21,13 +21,25 @@ from walltime.tables import Cell, Row, Table
 from walltime.whatif.cost import Cost
 from walltime.whatif.effects import Difference, Effect, GroupEffect, signed
 from walltime.whatif.simulations import TODAY
-from walltime.whatif.whatif import WhatIf
+from walltime.whatif.whatif import REACT, WhatIf
 from walltime.wording import UNDEFINED, harmless, human_number, human_percent, human_time
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["all_caveats", "effect_sections", "effects_table", "remarks", "sure_rows", "tables_of", "what_if_page", "write_what_if_report"]
+__all__ = [
+    "all_caveats",
+    "effect_sections",
+    "effects_table",
+    "remarks",
+    "short_caveats",
+    "short_table",
+    "sure_rows",
+    "tables_of",
+    "threshold",
+    "what_if_page",
+    "write_what_if_report",
+]
 
 SHOWN = {"mean_wait": "mean wait", "median_wait": "median wait", "p90_wait": "wait, 90 %", "mean_bounded_slowdown": "bounded slowdown"}
 GROUPED = {
@@ -63,30 +75,60 @@ def what_if_page(found: WhatIf, settings: Mapping[str, Any] | None = None) -> Pa
     record = provenance(jobs, **shared, replications=found.replications, **(settings or {}))
     several = f"{len(found.changes)} changes" if len(found.changes) > 1 else found.effects[0].label
     effects, *others = effect_sections(found)
+    picture, curves = _drawings(found)
+    log = Table(("what", "value"), workload_facts(jobs, record["log"]), "The log", texts=-1)
     return Page(
         "what a change would do",
         f"What if: {several} on {harmless(found.machine.name)}",
         [found.answer()],
-        [Section("What each change does", [*effects.blocks, *_drawings(found)]), *others[:-1], _cost_section(found), others[-1]],
-        workload_facts(jobs, record["log"]),
+        [
+            Section("What each change does", [*effects.blocks, curves]),
+            *others[:-1],
+            _cost_section(found),
+            others[-1],
+            Section("The log", [log]),
+        ],
+        three_numbers(found),
         all_caveats(found),
+        picture=picture,
         workload=jobs,
         record=record,
     )
 
 
+def three_numbers(found: WhatIf) -> list[tuple[str, str]]:
+    """The mean wait, the price, and from which difference on it can be trusted, of the change, or of all together."""
+    effect = found.effects[-1]
+    wait, cost = effect.differences["mean_wait"], effect.cost
+    of = f", {effect.name}" if len(found.effects) > 1 else ""
+    gone = cost.cut_jobs + cost.lost_jobs
+    price = f"{gone:,} jobs, {human_percent(100 * cost.work_lost)} of the work" if gone else "none"
+    return [
+        (f"mean wait{of}", f"{human_time(wait.changed)} instead of {human_time(wait.today)}"),
+        (f"killed or left out{of}", price),
+        ("differences can be trusted from", threshold(found)),
+    ]
+
+
+def threshold(found: WhatIf) -> str:
+    """From which difference in mean wait on the calibration trusts."""
+    if found.calibration is None:
+        return "not known: the log records no waits"
+    return "never" if found.calibration.overall.doubt else human_time(found.calibration.overall.threshold)
+
+
 def effect_sections(found: WhatIf) -> list[Section]:
     """What each change does, how sure that is, whose waits change, who gains, and whether the simulation resembles the machine."""
-    became = [f"{effect.label}: {'; '.join(effect.became)}" for effect in found.effects[: len(found.changes)] if effect.became]
+    became = [f"{effect.name}: {'; '.join(effect.became)}" for effect in found.effects[: len(found.changes)] if effect.became]
     groups: list[Block] = []
     for by, words in GROUPED.items():
-        table = groups_table(found, by, [effect.label for effect in found.effects])
+        table = groups_table(found, by, [effect.name for effect in found.effects])
         groups += [Heading(f"{words[0].upper()}{words[1:]}"), table] if table else []
     small = f"Mean waits; small print: difference from today. {UNTRUSTED} Below what the calibration trusts for the group."
     gains: list[Block] = []
     for effect in found.effects:
-        gains.append(Heading(effect.label, change=True))
-        gains += [Paragraph("No job starts earlier or later.")] if effect.nothing else gains_blocks(effect.gains, effect.label)
+        gains.append(Heading(effect.name, change=True))
+        gains += [Paragraph("No job starts earlier or later.")] if effect.nothing else gains_blocks(effect.gains, effect.name)
     return [
         Section("What each change does", [effects_table(found), Items(became, "note change") if became else None]),
         Section("How sure that is", [sure_table(found)]),
@@ -96,10 +138,37 @@ def effect_sections(found: WhatIf) -> list[Section]:
     ]
 
 
+SHORT = ("change", "mean wait", "difference", "of such weeks", "if users {}", "jobs lost", "work lost", "wait longer")
+
+
+def short_table(found: WhatIf) -> Table:
+    """What each change does, how sure that is, and its price, for the terminal."""
+    rows: list[Row] = []
+    for effect, (difference, _, weeks, *_) in zip(found.effects, sure_rows(found), strict=True):
+        cost, other = effect.cost, effect.other_users
+        rows.append(
+            [
+                effect.name,
+                human_time(effect.differences["mean_wait"].changed),
+                difference + _mark(found, effect),
+                "withheld" if weeks.startswith("withheld") else weeks,
+                UNDEFINED if other is None else signed(other.difference),
+                f"{cost.cut_jobs + cost.lost_jobs:,}",
+                human_percent(100 * cost.work_lost),
+                human_percent(100 * effect.gains.longer.jobs / effect.jobs),
+            ]
+        )
+    measured, log = int(found.measured.sum()), found.today.workload.origin.name
+    title = f"{log}: {measured:,} jobs measured, {found.today.label}, mean wait today {human_time(found.measures['mean_wait'])}"
+    other_users = "submit as they did" if found.submissions == REACT else "react"
+    remark = "Jobs lost: killed earlier than today, or left out; work lost: share of today's node-hours that are theirs."
+    return Table([name.format(other_users) for name in SHORT], rows, title, remark)
+
+
 def tables_of(found: WhatIf) -> list[Table]:
-    """The tables for the terminal; changes are numbered where they are columns."""
+    """All tables for the terminal; changes are numbered where they are columns."""
     numbers = [f"({k})" for k in range(1, len(found.effects) + 1)]
-    names = [f"{number} {effect.label}" for number, effect in zip(numbers, found.effects, strict=True)]
+    names = [f"{number} {effect.name}" for number, effect in zip(numbers, found.effects, strict=True)]
     measured = int(found.measured.sum())
     title = f"{found.today.workload.origin.name}: {measured:,} jobs measured, {found.today.label} on {harmless(found.machine.name)}"
     sure = [[name, *cells] for name, cells in zip(names, sure_rows(found), strict=True)]
@@ -122,16 +191,22 @@ def _whose(found: WhatIf) -> list[str]:
     sentences = []
     for effect in found.effects:
         if effect.cost.cut_jobs:
-            sentences.append(f"{effect.label}: killed earlier than today are jobs of {'; '.join(effect.cost.cut)}.")
+            sentences.append(f"{effect.name}: killed earlier than today are jobs of {'; '.join(effect.cost.cut)}.")
         if effect.cost.lost_jobs:
-            sentences.append(f"{effect.label}: left out are jobs of {'; '.join(effect.cost.lost)}.")
+            sentences.append(f"{effect.name}: left out are jobs of {'; '.join(effect.cost.lost)}.")
     return sentences
+
+
+def short_caveats(found: WhatIf) -> list[str]:
+    """Those that a reader needs beside the answer and the short table."""
+    several = found.calibration.verdict[1:] if found.calibration is not None else []
+    return [sentence for sentence in found.caveats if sentence not in several]
 
 
 def all_caveats(found: WhatIf) -> list[str]:
     """What to know before believing any of it: of the changes, of the simulations, of today's schedule."""
     said = list(found.caveats)
-    settings = [(TODAY, found.today), *((effect.label, effect.schedule) for effect in found.effects)]
+    settings = [(TODAY, found.today), *((effect.name, effect.schedule) for effect in found.effects)]
     queues = [(label, *longest_queue(schedule)) for label, schedule in settings]
     saturated = [(label, queued, share) for label, queued, share in queues if share >= LONG_QUEUE]
     if saturated:
@@ -156,8 +231,9 @@ def effects_table(found: WhatIf, names: Sequence[str] = (), title: str = "What e
     """One row per setting: each measure, and in small print its difference from today; `names`: of the changes, by default their labels."""
     today = [Cell(_shown(name, found.measures[name]), value=found.measures[name]) for name in SHOWN]
     rows: list[Row] = [[TODAY, f"{int(found.measured.sum()):,}", *today, human_percent(100 * found.utilization)]]
-    for effect, label in zip(found.effects, names or [effect.label for effect in found.effects], strict=True):
-        row: list[str | Cell] = [Cell(label, look="change"), f"{effect.jobs:,}"]
+    for effect, label in zip(found.effects, names or [effect.name for effect in found.effects], strict=True):
+        spelled = [] if effect.label == effect.name or names else [effect.label]
+        row: list[str | Cell] = [Cell(label, spelled, look="change"), f"{effect.jobs:,}"]
         for name in SHOWN:
             one = effect.differences[name]
             mark = _mark(found, effect) if name == "mean_wait" else ""
@@ -173,16 +249,14 @@ def effects_table(found: WhatIf, names: Sequence[str] = (), title: str = "What e
 def sure_rows(found: WhatIf) -> list[list[str]]:
     """A row for each effect; the columns are `SURE`."""
     rows = []
-    threshold = UNDEFINED
-    if found.calibration is not None:
-        threshold = "never" if found.calibration.overall.doubt else human_time(found.calibration.overall.threshold)
+    trusted = UNDEFINED if found.calibration is None else threshold(found)
     for effect in found.effects:
         one = effect.differences["mean_wait"]
         weeks = f"{signed(one.low)} to {signed(one.high)}" if math.isfinite(one.low) else f"withheld: {one.withheld}"
         agree = human_percent(100 * one.agree) if math.isfinite(one.agree) else UNDEFINED
         scatter = f"±{human_time(one.scatter)}" if math.isfinite(one.scatter) else UNDEFINED
         others = f"{signed(one.other_low)} to {signed(one.other_high)}" if math.isfinite(one.other_low) else UNDEFINED
-        rows.append([signed(one.difference), scatter, weeks, agree, others, threshold])
+        rows.append([signed(one.difference), scatter, weeks, agree, others, trusted])
     return rows
 
 
@@ -192,7 +266,7 @@ def sure_table(found: WhatIf) -> Table:
     for effect, texts in zip(found.effects, sure_rows(found), strict=True):
         cells = [Cell(text, look="wrap") if text.startswith("withheld") else Cell(text.replace(" to ", " to\n")) for text in texts]
         why = Cell("; ".join(effect.doubts) or "nothing speaks against it", look="wrap")
-        rows.append([Cell(effect.label, look="change"), *cells, why])
+        rows.append([Cell(effect.name, look="change"), *cells, why])
     counts = {effect.differences["mean_wait"].others for effect in found.effects}
     simulated = max(counts, default=0)
     linked = "" if found.feedback else "; a job that followed another one of its user within 20 min waits for its end"
@@ -251,7 +325,7 @@ def cost_rows(found: WhatIf, names: Sequence[str]) -> list[list[str]]:
 
 def _cost_section(found: WhatIf) -> Section:
     """Node-hours that are there, used, idle and lost, and whose."""
-    today, *rows = cost_rows(found, [effect.label for effect in found.effects])
+    today, *rows = cost_rows(found, [effect.name for effect in found.effects])
     lines: list[Row] = [today, *([Cell(row[0], look="change"), *row[1:]] for row in rows)]
     remark = (
         "Node-hours from the first submission to the last. Jobs cut: killed earlier than today, at a shorter limit; the node-hours that "
@@ -293,11 +367,11 @@ def _signed(measure: str, value: float) -> str:
 
 
 def _drawings(found: WhatIf) -> list[Drawing]:
-    labels = [effect.label for effect in found.effects]
-    values = "; ".join(f"{effect.label}: {signed(effect.differences['mean_wait'].difference)}" for effect in found.effects)
+    labels = [effect.name for effect in found.effects]
+    values = "; ".join(f"{effect.name}: {signed(effect.differences['mean_wait'].difference)}" for effect in found.effects)
     caption = f"Difference in mean wait from today. Thick: of such weeks; thin: of this log, shaken; both {SHOWN_LEVEL}."
-    if found.calibration is not None and not found.calibration.overall.doubt:
-        caption += " Grey: below what the calibration trusts."
+    if found.calibration is not None:
+        caption += " Grey: differences up to which the simulation may be off."
     first = f", of today and the first {MOST_CURVES - 1} changes" if len(labels) >= MOST_CURVES else ""
     curves = f"Share of jobs that wait less than a time{first}."
     return [
@@ -313,7 +387,7 @@ def differences_figure(found: WhatIf) -> Figure:
     ones: list[Difference] = [effect.differences["mean_wait"] for effect in found.effects]
     widest = max((abs(value) for one in ones for value in (one.difference, one.low, one.high) if math.isfinite(value)), default=1.0)
     divisor, unit = next(((d, u) for d, u in ((86_400, "days"), (3600, "hours"), (60, "minutes")) if widest >= 1.5 * d), (1, "s"))
-    names = [effect.label for effect in found.effects]
+    names = [effect.name for effect in found.effects]
     with rows_figure(names, f"difference in mean wait from today, {unit}", 0.42, 1.0) as (figure, axes):
         for k, one in enumerate(ones):
             if math.isfinite(one.scatter):
@@ -323,7 +397,7 @@ def differences_figure(found: WhatIf) -> Figure:
                 axes.plot([one.low / divisor, one.high / divisor], [k, k], color=BLUE, linewidth=4, alpha=0.6, solid_capstyle="butt")
             axes.plot([one.difference / divisor], [k], marker="o", color=BLUE, markersize=6)
         limits = axes.get_xlim()
-        if found.calibration is not None and not found.calibration.overall.doubt:
+        if found.calibration is not None:
             reach = found.calibration.overall.threshold / divisor
             axes.axvspan(-reach, reach, color="#808890", alpha=0.18, linewidth=0)
             limits = (min(limits[0], -min(reach, 2 * widest / divisor)), max(limits[1], min(reach, 2 * widest / divisor)))
@@ -340,7 +414,7 @@ def waits_figure(found: WhatIf) -> Figure:
 
     ids = found.today.workload.job_id[found.measured]
     waits = [(TODAY, found.today.wait[found.measured])]
-    waits += [(effect.label, effect.schedule.wait[np.isin(effect.schedule.workload.job_id, ids)]) for effect in found.effects]
+    waits += [(effect.name, effect.schedule.wait[np.isin(effect.schedule.workload.job_id, ids)]) for effect in found.effects]
     waits = waits[:MOST_CURVES]
     longest = max(int(wait.max(initial=1)) for _, wait in waits)
     grid = np.geomspace(1, max(longest + 1, 60), 300)

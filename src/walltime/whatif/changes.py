@@ -18,7 +18,7 @@ from walltime.simulation.specification import parse_scheduler
 from walltime.whatif.adjustment import parse_adjustment
 from walltime.whatif.setting import Setting
 
-__all__ = ["TARGETS", "Change", "ChangedTable", "parse_change"]
+__all__ = ["NO_LIMIT", "TARGETS", "Change", "ChangedTable", "max_time_of", "parse_change"]
 
 SPELLING = re.compile(r"\s*(?P<target>.+?)\s*(?P<sign>\+=|-=|\*=|=)\s*(?P<value>.*?)\s*", re.DOTALL)
 LISTS = ("SchedulerParameters", "PriorityFlags")
@@ -284,7 +284,7 @@ def _value(change: Change, table: ChangedTable, field: str, now: Any, key: str) 
         return _pools(change, now)
     if field in ("max_time", "exclusive"):
         _only(change, "=")
-        return _time(change, slurm=key.lower() == "maxtime") if field == "max_time" else _exclusive(change)
+        return max_time_of(change, slurm=key.lower() == "maxtime") if field == "max_time" else _exclusive(change)
     if table.rows == "limits" and change.sign == "=" and change.value.lower() in NO_LIMIT:
         return None
     if now is None and change.sign != "=":
@@ -332,7 +332,7 @@ def _positive(change: Change) -> float:
     return value
 
 
-def _time(change: Change, slurm: bool) -> int | None:
+def max_time_of(change: Change, slurm: bool) -> int | None:
     """A longest time, s: 24h, 1-00:00:00, unlimited; a bare number is minutes in Slurm's spelling, seconds in ours."""
     text = change.value.lower()
     if text in NO_LIMIT:

@@ -45,6 +45,8 @@ class Cost(Averages):
     """whose they are"""
     rules: Mapping[str, int]
     """by which rule they were left out"""
+    work_lost: float
+    """share of today's node-hours that are of jobs killed earlier or left out"""
 
 
 def cost(today: Schedule, changed: Schedule, both: tuple[Array, Array]) -> Cost:
@@ -75,6 +77,7 @@ def cost(today: Schedule, changed: Schedule, both: tuple[Array, Array]) -> Cost:
         lost_hours=float(before[gone].sum()),
         lost=_named(today, np.flatnonzero(gone), before[gone]),
         rules={rule: count - old.get(rule, 0) for rule, count in new.items() if count > old.get(rule, 0)},
+        work_lost=float((before[mine[cut]].sum() + before[gone].sum()) / max(before.sum(), 1e-9)),
     )
 
 

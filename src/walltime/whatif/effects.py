@@ -24,6 +24,7 @@ __all__ = [
     "Difference",
     "Effect",
     "GroupEffect",
+    "OtherUsers",
     "differences",
     "doubts",
     "gains_of",
@@ -94,15 +95,36 @@ class GroupEffect(Averages):
     trusted: bool
 
 
+@dataclass(frozen=True)
+class OtherUsers(Averages):
+    """The mean wait, s, where users do otherwise: react if they did not, and submit as recorded if they did.
+
+    `react`: which of the two it is. `earlier`: by how much earlier, s, than under today's setting jobs are submitted on average where users
+    react.
+    """
+
+    react: bool
+    today: float
+    changed: float
+    earlier: float
+
+    @property
+    def difference(self) -> float:
+        """What the change makes of it, s."""
+        return self.changed - self.today
+
+
 @dataclass(frozen=True, eq=False)
 class Effect:
     """What one change does, or all of them together.
 
-    `became`: what became of what, in sentences. `summary`: the averages under the changed setting, over the jobs that are measured today.
+    `label`: as the change is spelled; `name`: what people call it. `became`: what became of what, in sentences. `summary`: the averages
+    under the changed setting, over the jobs that are measured today.
     `doubts`: why the difference in mean wait may say nothing; empty where nothing speaks against it.
     """
 
     label: str
+    name: str
     setting: Setting
     became: Sequence[str]
     schedule: Schedule
@@ -113,6 +135,13 @@ class Effect:
     gains: metrics.Gains
     cost: Cost
     doubts: Sequence[str]
+    other_users: OtherUsers | None = None
+    """None where the log does not say who submitted what after which end"""
+
+    @property
+    def turns_round(self) -> bool:
+        """Whether the mean wait moves the other way if users do otherwise."""
+        return self.other_users is not None and self.differences["mean_wait"].difference * self.other_users.difference < 0
 
     @property
     def nothing(self) -> bool:
@@ -213,9 +242,11 @@ def gains_of(today: Schedule, changed: Schedule, both: Pairs, most: int = 5) -> 
     return gains.with_names(partial(jobs.origin.name_of, "user")) if "user" in jobs.origin.names else gains
 
 
-def doubts(difference: Difference, calibration: Calibration | None) -> list[str]:
+def doubts(difference: Difference, calibration: Calibration | None, other_users: OtherUsers | None = None) -> list[str]:
     """Why a difference in mean wait may say nothing."""
     why = []
+    if other_users is not None and difference.difference * other_users.difference < 0:
+        why.append(f"it turns round if users do otherwise: {signed(other_users.difference)}")
     if difference.copies and not difference.clear:
         why.append(f"it may be chance: in shaken copies of the log it scatters by ±{human_time(difference.scatter)} ({SHOWN_LEVEL})")
     if difference.others and not (difference.other_low > 0 or difference.other_high < 0):

@@ -1,11 +1,11 @@
-"""The simulations of a what-if: every setting once, and every setting on each shaken copy of the log."""
+"""The simulations of a what-if: every setting with users of both kinds, and on each shaken copy of the log."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,8 +16,9 @@ from walltime.policy import Policy
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.specification import Scheduler
 from walltime.simulation.threads import in_threads
+from walltime.whatif.change_names import change_name
 from walltime.whatif.changes import Change
-from walltime.whatif.effects import MEASURES, measures_of, pairs
+from walltime.whatif.effects import MEASURES, OtherUsers, measures_of, pairs
 from walltime.whatif.setting import SHAKE, Setting
 from walltime.whatif.warm_start import carried_over
 from walltime.whatif.weekly_interval import FEWEST_WEEKS, weeks_of
@@ -28,8 +29,6 @@ from walltime.workload.resampling import resample_weeks, with_sessions
 __all__ = ["TODAY", "SettingSchedules", "settings_of", "simulate_all"]
 
 Array = np.ndarray
-Named = tuple[str, Setting, list[str]]
-"""The label of a setting, the setting, and what became of what."""
 Check = Callable[[int], None]
 
 TODAY = "today"
@@ -38,25 +37,40 @@ LONGEST = 500
 """Characters of a label."""
 
 
+class NamedSetting(NamedTuple):
+    """A setting, its label, what people call it, and what became of what."""
+
+    label: str
+    name: str
+    setting: Setting
+    became: list[str]
+
+
 @dataclass(frozen=True, eq=False)
 class SettingSchedules:
     """The schedules of all settings, which of today's jobs are measured (bool), and how measures differ from today's in each copy.
 
     `copies`: for each shaken copy of the log, and each setting but today's, the differences by measure; `resampled`: the same for logs of
-    its weeks. `feedback`: whether users react there, or why they do not.
+    its weeks. `recorded`: today's schedule where users submit as they did. `others`: for each setting but today's, what it does where users
+    do otherwise; empty where it is not known who reacts, and `feedback` says why. `linked`: share of the jobs that follow an earlier one's
+    end.
     """
 
     schedules: Sequence[Schedule]
     measured: Array
-    copies: Sequence[Sequence[Mapping[str, float]]]
+    recorded: Schedule
+    others: Sequence[OtherUsers]
+    copies: Sequence[Sequence[Mapping[str, float]]] = ()
     resampled: Sequence[Sequence[Mapping[str, float]]] = ()
     feedback: str = ""
+    linked: float = 0.0
 
 
 def simulate_all(
-    settings: Sequence[Named],
+    settings: Sequence[NamedSetting],
     workload: Workload,
     *,
+    react: bool,
     overrun: str,
     seed: int,
     replications: int,
@@ -64,12 +78,17 @@ def simulate_all(
     progress: Callable[[int], None] | None,
 ) -> SettingSchedules:
     """Simulate every setting, on all cores; `progress` is called with the number of simulations done."""
+    as_recorded = workload.with_feedback(False)
+    sessions, feedback = _with_sessions(workload, react)
+    worlds = [sessions, as_recorded] if react else [as_recorded] if feedback else [as_recorded, sessions]
+    workload, count = worlds[0], len(settings)
 
     def single(k: int, check: Check) -> Schedule:
-        label, setting, _ = settings[k]
-        return _run(label, setting, workload, overrun, {"seed": seed}, check)
+        label, _, setting, _ = settings[k % count]
+        return _run(label, setting, worlds[k // count], overrun, {"seed": seed}, check)
 
-    schedules = in_threads(lambda: single, len(settings), None, progress)
+    every = in_threads(lambda: single, count * len(worlds), None, progress)
+    schedules, otherwise = every[:count], every[count:]
     today = schedules[0]
     measured = metrics.measured(today.end, today.last_submit, trim) & ~carried_over(today.workload)
     if not measured.any():
@@ -78,60 +97,66 @@ def simulate_all(
 
     def copy(number: int, check: Check) -> list[dict[str, float]]:
         shaken = {"seed": seed + number, "shaken": SHAKE}
-        first, *others = (_run(label, setting, workload, overrun, shaken, check) for label, setting, _ in settings)
+        first, *others = (_run(one.label, one.setting, workload, overrun, shaken, check) for one in settings)
         chosen = np.isin(first.workload.job_id, ids)
         return [_minus(first, other, chosen) for other in others]
 
-    sessions, feedback = _with_sessions(workload)
-
     def other_weeks(number: int, check: Check) -> list[dict[str, float]]:
         drawn = resample_weeks(sessions, seed + number)
-        first, *others = (_run(label, setting, drawn, overrun, {"seed": seed}, check) for label, setting, _ in settings)
+        first, *others = (_run(one.label, one.setting, drawn, overrun, {"seed": seed}, check) for one in settings)
         chosen = metrics.measured(first.end, first.last_submit, trim)
         return [_minus(first, other, chosen) for other in others]
 
     def report(before: int, done: int) -> None:
         if progress is not None:
-            progress(len(settings) * (1 + before + done))
+            progress(count * (2 + before + done))
 
+    report(0, 0)
+    reacting = schedules if react else otherwise
+    others = [_other_users(not react, (otherwise[0], otherwise[k]), (reacting[0], reacting[k]), ids) for k in range(1, len(otherwise))]
+    known = (otherwise[0] if react else today, others)
+    linked = 0.0 if feedback else float((sessions.dependencies()[0] >= 0).mean())
     if not replications:
-        return SettingSchedules(schedules, measured, [])
+        return SettingSchedules(schedules, measured, *known, feedback=feedback, linked=linked)
     copies = in_threads(lambda: copy, replications, None, partial(report, 0))
     enough = int(weeks_of(workload.submit).max(initial=0)) + 1 >= FEWEST_WEEKS
     resampled = in_threads(lambda: other_weeks, replications, None, partial(report, replications)) if enough else []
     report(replications, replications)
-    return SettingSchedules(schedules, measured, copies, resampled, feedback)
+    return SettingSchedules(schedules, measured, *known, copies, resampled, feedback, linked)
 
 
-def _with_sessions(workload: Workload) -> tuple[Workload, str]:
-    """The log with feedback, so that users of logs of its weeks submit when their jobs have ended, and whether that is known."""
+def _with_sessions(workload: Workload, needed: bool) -> tuple[Workload, str]:
+    """The log with feedback, so that users submit when their jobs have ended, and why that is not known; an error where it is needed."""
     if workload.feedback:
         return workload, ""
     try:
         return with_sessions(workload), ""
     except WorkloadError:
+        if needed:
+            raise
         return workload, "the log does not say who submitted what, or when it ended"
 
 
-def settings_of(machine: Machine, changes: Sequence[Change], policy: str | Policy | Scheduler | None = None) -> list[Named]:
-    """The label of each setting, the setting, and what became of what; today's is the first. Raises PolicyError."""
+def settings_of(machine: Machine, changes: Sequence[Change], policy: str | Policy | Scheduler | None = None) -> list[NamedSetting]:
+    """The settings; today's is the first. Raises PolicyError."""
     today = Setting.of(machine, policy)
     texts = [change.text for change in changes]
     twice = next((text for text in texts if texts.count(text) > 1), None)
     if twice is not None:
         raise PolicyError(f"the change {shown(twice)} is given twice")
-    settings: list[Named] = [(TODAY, today, [])]
+    settings = [NamedSetting(TODAY, TODAY, today, [])]
     for change in changes:
         setting, became = change.apply(today)
-        settings.append((harmless(change.text, LONGEST), setting, [harmless(line, LONGEST) for line in became]))
+        words = harmless(change.text, LONGEST), harmless(change_name(change), LONGEST)
+        settings.append(NamedSetting(*words, setting, [harmless(line, LONGEST) for line in became]))
     if len(changes) > 1:
         setting, became = today, []
         for change in changes:
             setting, more = _explained(TOGETHER, partial(change.apply, setting))
             became += [harmless(line, LONGEST) for line in more]
-        settings.append((TOGETHER, setting, became))
-    for label, setting, _ in settings:
-        _explained(label, setting.scheduler)
+        settings.append(NamedSetting(TOGETHER, TOGETHER, setting, became))
+    for one in settings:
+        _explained(one.label, one.setting.scheduler)
     return settings
 
 
@@ -151,6 +176,14 @@ def _explained(label: str, make: Callable[[], Any]) -> Any:
         raise type(error)(
             f"under the change {shown(label)}: {error}" if label != TOGETHER else f"with all changes together: {error}"
         ) from error
+
+
+def _other_users(react: bool, otherwise: tuple[Schedule, Schedule], reacting: tuple[Schedule, Schedule], ids: Array) -> OtherUsers:
+    """The mean waits where users do otherwise, and what a change does to the submissions of users who react."""
+    mine, theirs = pairs(*otherwise, np.isin(otherwise[0].workload.job_id, ids))
+    before, after = (measures_of(*one)["mean_wait"] for one in ((otherwise[0], mine), (otherwise[1], theirs)))
+    mine, theirs = pairs(*reacting, np.isin(reacting[0].workload.job_id, ids))
+    return OtherUsers(react, before, after, float((reacting[0].submit[mine] - reacting[1].submit[theirs]).mean()))
 
 
 def _minus(today: Schedule, changed: Schedule, measured: Array) -> dict[str, float]:

@@ -20,20 +20,25 @@ from walltime.simulation.specification import Scheduler
 from walltime.whatif.calibration import Calibration, calibrate, left_out
 from walltime.whatif.changes import Change, parse_change
 from walltime.whatif.cost import Cost, cost
-from walltime.whatif.effects import MEASURES, Effect, differences, doubts, gains_of, group_effects, measures_of, pairs, signed
-from walltime.whatif.setting import SHAKE, Setting, machine_of, without_warnings
-from walltime.whatif.simulations import TODAY, settings_of, simulate_all
-from walltime.wording import harmless, human_time
+from walltime.whatif.effects import MEASURES, Effect, OtherUsers, differences, doubts, gains_of, group_effects, measures_of, pairs, signed
+from walltime.whatif.setting import SHAKE, machine_of, without_warnings
+from walltime.whatif.simulations import TODAY, NamedSetting, settings_of, simulate_all
+from walltime.wording import harmless, human_percent, human_time, listed
 from walltime.workload import Workload, check_workload
 from walltime.workload.draws import seed_fault
 
-__all__ = ["REPLICATIONS", "WhatIf", "runs", "what_if"]
+__all__ = ["REACT", "REPLICATIONS", "SUBMISSIONS", "WhatIf", "runs", "what_if"]
 
 Array = np.ndarray
 
+AS_RECORDED, REACT = "as-recorded", "react"
+SUBMISSIONS = (AS_RECORDED, REACT)
+"""How users submit: when they did, or so long after the end of an earlier job of theirs as they did."""
 REPLICATIONS = 5
 """Shaken copies of the log."""
-MOST_TOLD = 5
+WORTH_TELLING = 0.05
+"""From this share on jobs that wait longer are told beside shorter waits."""
+MOST_TOLD = 4
 """Of more effects, those with the largest differences are told in sentences, and that of all together."""
 
 
@@ -56,19 +61,25 @@ class WhatIf:
     calibration: Calibration | None
     replications: int
     trim: str
+    submissions: str = AS_RECORDED
+    """how they submit: one of `SUBMISSIONS`"""
     feedback: str = ""
-    """why users do not react in the logs of its weeks; empty where they do"""
+    """why it is not known what users do who react; empty where it is"""
+    linked: float = 0.0
+    """share of the jobs that follow the end of an earlier one of their user"""
 
     def rows(self) -> list[dict[str, Any]]:
         """One row for today and each effect: the measures, their differences with intervals, what is lost, and the doubts."""
         first: dict[str, Any] = {"change": TODAY, "jobs": int(self.measured.sum()), **self.measures, "utilization": self.utilization}
         rows = [first | _costs(self.cost)]
         for effect in self.effects:
-            row: dict[str, Any] = {"change": effect.label, "jobs": effect.jobs}
+            row: dict[str, Any] = {"change": effect.label, "name": effect.name, "jobs": effect.jobs}
             row |= {name: effect.differences[name].changed for name in MEASURES} | {"utilization": effect.utilization} | _costs(effect.cost)
             for name in MEASURES:
                 known = ("difference", "scatter", *(("low", "high", "agree") if name.startswith("mean") else ()))
                 row |= {f"{name}_{one}": getattr(effect.differences[name], one) for one in known}
+            if effect.other_users is not None:
+                row["mean_wait_difference_other_users"] = effect.other_users.difference
             rows.append(row | {"doubts": "; ".join(effect.doubts)})
         return [{name: plain(value) for name, value in row.items()} for row in rows]
 
@@ -95,54 +106,55 @@ class WhatIf:
         else:
             said += self.calibration.verdict[1:]
         said += self.not_modelled
-        nothing = [effect.label for effect in self.effects if effect.nothing]
+        nothing = [effect.name for effect in self.effects if effect.nothing]
         if nothing:
             said.append(f"No job starts earlier or later with {', '.join(nothing)}: it does not bear on these jobs, or not on this policy.")
         lost = [effect for effect in self.effects if effect.cost.lost_jobs]
         if lost:
-            told = "; ".join(f"{effect.cost.lost_jobs:,} with {effect.label} ({_rules(effect.cost)})" for effect in lost)
+            told = "; ".join(f"{effect.cost.lost_jobs:,} with {effect.name} ({_rules(effect.cost)})" for effect in lost)
             said.append(
                 f"Jobs no longer fit and are left out: {told}. The waits are compared over the others, which have the machine to "
                 "themselves."
             )
-        cut = [effect for effect in self.effects if effect.cost.cut_jobs]
-        if cut:
-            told = ", ".join(f"{effect.cost.cut_jobs:,} with {effect.label}" for effect in cut)
+        if any(effect.cost.cut_jobs for effect in self.effects):
             said.append(
-                f"Jobs are killed earlier than today: {told}. Their users would split or shorten them; here the rest of their work is "
-                "simply gone, which makes the waits of the others shorter than they would be."
+                "Users of jobs that are killed earlier than today would split or shorten them; here the rest of their work is simply gone, "
+                "which makes the waits of the others shorter than they would be."
             )
-        said.append(
-            "In today's log users submit as they did: shorter waits bring no more work, and longer ones keep nobody away. In logs of its "
-            "weeks "
-            + (
-                f"they do so, too: {self.feedback}."
-                if self.feedback
-                else "a job that followed another one of its user within 20 min waits for its end."
-            )
-        )
+        said.append(self._users())
         if self.replications < 2:
             said.append("How far the differences scatter when the log is shaken is not known: that takes 2 replications or more.")
         return said
 
-    def answer(self) -> str:
-        """The result in a few sentences."""
-        shown = self.effects if len(self.effects) <= MOST_TOLD else [*_largest(self.effects[:-1]), self.effects[-1]]
-        said = []
-        for effect in shown:
-            one = effect.differences["mean_wait"]
-            said.append(f"{human_time(one.changed)} with {effect.label} ({'no change' if effect.nothing else signed(one.difference)})")
-        told = said[0] if len(said) == 1 else f"{', '.join(said[:-1])}, and {said[-1]}"
-        log = self.today.workload.origin.name
-        return (
-            f"Today's mean wait on {log} is {human_time(self.measures['mean_wait'])} in the simulation; it comes to {told}. {_trust(shown)}"
+    def _users(self) -> str:
+        """What users do, and what that makes of the differences."""
+        if self.feedback:
+            return f"Users submit as they did: shorter waits bring no more work, and longer ones keep nobody away; {self.feedback}."
+        reacting = (
+            f"a job that followed the end of an earlier one of its user within 20 min ({100 * self.linked:.0f} % of the jobs) waits for it"
         )
+        first, second = "Users submit as they did", f"If they react, so that {reacting}"
+        if self.submissions == REACT:
+            first, second = f"Users react: {reacting}", "If they submit as they did"
+        told = ", ".join(
+            f"{signed(one.other_users.difference)} with {one.name}"
+            for one in self.effects
+            if one.other_users is not None and not one.nothing
+        )
+        return f"{first}. {second}, the mean wait changes by {told or '±0 s'}."
+
+    def answer(self) -> str:
+        """The result and its price in a few sentences."""
+        shown = self.effects if len(self.effects) <= MOST_TOLD else [*_largest(self.effects[:-1]), self.effects[-1]]
+        told = [f"{effect.name}: {_outcome(effect, first=effect is shown[0])}." for effect in shown]
+        return f"{' '.join(one[0].upper() + one[1:] for one in told)} {_trust(shown)}"
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, ready for JSON."""
         effects = [
             {
                 "change": effect.label,
+                "name": effect.name,
                 "became": list(effect.became),
                 "policy": effect.schedule.label,
                 "jobs": effect.jobs,
@@ -151,6 +163,7 @@ class WhatIf:
                 "groups": [row.as_dict() for row in effect.groups],
                 "gains": effect.gains.as_dict(),
                 "cost": plain(effect.cost.as_dict()),
+                "other_users": None if effect.other_users is None else effect.other_users.as_dict(),
                 "doubts": list(effect.doubts),
             }
             for effect in self.effects
@@ -161,6 +174,9 @@ class WhatIf:
             "sha256": origin.sha256,
             "machine": harmless(self.machine.name),
             "policy": self.today.label,
+            "answer": self.answer(),
+            "submissions": self.submissions,
+            "linked": self.linked,
             "trim": self.trim,
             "replications": self.replications,
             "shake": SHAKE if self.replications else 0,
@@ -189,6 +205,7 @@ def what_if(
     policy: str | Policy | Scheduler | None = None,
     calibration: Calibration | None = None,
     replications: int = REPLICATIONS,
+    submissions: str = AS_RECORDED,
     trim: str = "tsafrir06",
     overrun: str = "kill",
     seed: int = 0,
@@ -200,10 +217,13 @@ def what_if(
     `policy`: today's, by default that of the machine. `calibration`: of
     this log, machine and policy; by default it is made, if the log records waits. `replications`: copies of the log with each submission
     moved by up to 30 s, and as many logs of its weeks, in which users submit when their jobs have ended; each the same for every setting;
-    below 2 the scatter of differences is not known. `trim`: which of the jobs are
-    measured, by today's schedule. `progress` is called with the number of simulations done, of `runs(changes, replications)`.
+    below 2 the scatter of differences is not known. `submissions`: "as-recorded", or
+    "react": a job that was submitted within 20 min of the end of an earlier one of its user follows that end; what the other assumption
+    gives stands beside. `trim`: which of the jobs are measured, by today's schedule. `progress` is called with the number of
+    simulations done, of `runs(changes, replications)`.
 
-    Raises PolicyError for a change that cannot be made, WorkloadError for the calibration of something else, and the errors of `simulate`.
+    Raises PolicyError for a change that cannot be made, WorkloadError for the calibration of something else and where users shall react
+    and the log does not say who submitted what after which end, and the errors of `simulate`.
     """
     check_workload(workload)
     listed = [change if isinstance(change, Change) else parse_change(change) for change in _listed(changes)]
@@ -212,24 +232,28 @@ def what_if(
     if isinstance(replications, bool) or not isinstance(replications, int) or replications < 0:
         raise PolicyError(f"replications must be a whole number of 0 or more, not {shown(replications)}")
     machine = machine_of(workload, machine)
+    if submissions not in SUBMISSIONS:
+        raise PolicyError(f"submissions are {' or '.join(SUBMISSIONS)}, not {shown(submissions)}")
     settings = settings_of(machine, listed, policy)
     if calibration is not None:
-        calibration.check(workload, machine, settings[0][1].scheduler().label)
+        calibration.check(workload, machine, settings[0].setting.scheduler().label)
 
+    options: dict[str, Any] = {"overrun": overrun, "seed": seed, "replications": replications, "trim": trim, "progress": progress}
     with without_warnings():
-        simulated = simulate_all(settings, workload, overrun=overrun, seed=seed, replications=replications, trim=trim, progress=progress)
+        simulated = simulate_all(settings, workload, react=submissions == REACT, **options)
     today, measured = simulated.schedules[0], simulated.measured
     if calibration is None and recorded_wait(workload) is not None:
-        calibration = calibrate(workload, machine, policy, trim=trim, overrun=overrun, schedule=today)
+        calibration = calibrate(workload, machine, policy, trim=trim, overrun=overrun, schedule=simulated.recorded)
     effects = []
-    for k, (label, setting, became) in enumerate(settings[1:]):
-        own, others = ([copy[k] for copy in copies] for copies in (simulated.copies, simulated.resampled))
-        effects.append(_effect(label, setting, became, today, simulated.schedules[k + 1], measured, own, others, calibration))
+    for k, named in enumerate(settings[1:]):
+        copies = [[copy[k] for copy in some] for some in (simulated.copies, simulated.resampled)]
+        other_users = simulated.others[k] if simulated.others else None
+        effects.append(_effect(named, (today, simulated.schedules[k + 1]), measured, copies, calibration, other_users))
     everyone = np.arange(len(today))
     return WhatIf(
         machine=machine,
         changes=listed,
-        not_modelled=list(dict.fromkeys(line for _, setting, _ in settings for line in left_out(setting))),
+        not_modelled=list(dict.fromkeys(line for one in settings for line in left_out(one.setting))),
         today=today,
         measured=measured,
         measures=measures_of(today, np.flatnonzero(measured)),
@@ -239,7 +263,9 @@ def what_if(
         calibration=calibration,
         replications=replications,
         trim=trim,
+        submissions=submissions,
         feedback=simulated.feedback,
+        linked=simulated.linked,
     )
 
 
@@ -247,9 +273,9 @@ def runs(changes: int, replications: int) -> int:
     """How many simulations a what-if of so many changes takes.
 
     >>> runs(2, 5), runs(1, 0)
-    (44, 2)
+    (48, 4)
     """
-    return (1 + changes + (changes > 1)) * (1 + 2 * replications)
+    return (1 + changes + (changes > 1)) * (2 + 2 * replications)
 
 
 def _listed(changes: object) -> list[Any]:
@@ -261,24 +287,21 @@ def _listed(changes: object) -> list[Any]:
 
 
 def _effect(
-    label: str,
-    setting: Setting,
-    became: Sequence[str],
-    today: Schedule,
-    changed: Schedule,
+    named: NamedSetting,
+    schedules: tuple[Schedule, Schedule],
     measured: Array,
-    shaken: Sequence[Mapping[str, float]],
-    resampled: Sequence[Mapping[str, float]],
+    copies: Sequence[Sequence[Mapping[str, float]]],
     calibration: Calibration | None,
+    other_users: OtherUsers | None,
 ) -> Effect:
+    """The effect of a setting; `schedules`: today's and its own. `copies`: how measures differ in shaken copies, and in logs of weeks."""
+    today, changed = schedules
     both = pairs(today, changed, measured)
     if not len(both[0]):
-        raise PolicyError(f"under the change {shown(label)} none of the measured jobs is left")
-    by_measure = differences(today, changed, both, shaken, resampled)
+        raise PolicyError(f"under the change {shown(named.label)} none of the measured jobs is left")
+    by_measure = differences(today, changed, both, *copies)
     return Effect(
-        label=label,
-        setting=setting,
-        became=became,
+        *named,
         schedule=changed,
         jobs=len(both[0]),
         differences=by_measure,
@@ -286,7 +309,8 @@ def _effect(
         groups=group_effects(today, changed, both, calibration),
         gains=gains_of(today, changed, both),
         cost=cost(today, changed, pairs(today, changed, np.ones(len(today), bool))),
-        doubts=doubts(by_measure["mean_wait"], calibration),
+        doubts=doubts(by_measure["mean_wait"], calibration, other_users),
+        other_users=other_users,
     )
 
 
@@ -310,22 +334,61 @@ def _largest(effects: Sequence[Effect]) -> list[Effect]:
     return [effects[k] for k in sorted(order)]
 
 
+def _outcome(effect: Effect, first: bool) -> str:
+    """What a change does to the waits, and its price."""
+    one = effect.differences["mean_wait"]
+    if effect.nothing:
+        return "no change"
+    percent = 100 * one.difference / one.today if one.today else 0.0
+    size = f"{abs(percent):.0f} %" if abs(percent) >= 0.5 else ""
+    waits = f"{size} {'shorter' if percent < 0 else 'longer'} waits" if size else "waits as long as today"
+    instead = f" instead of {human_time(one.today)}, simulated" if first else ""
+    said = f"{waits} (mean {human_time(one.changed)}{instead})"
+    cost, price = effect.cost, []
+    if cost.cut_jobs:
+        price.append(f"{cost.cut_jobs:,} job{'' if cost.cut_jobs == 1 else 's'} killed at their limit")
+    if cost.lost_jobs:
+        price.append(f"{cost.lost_jobs:,} job{'' if cost.lost_jobs == 1 else 's'} without room")
+    if price:
+        price.append(f"{human_percent(100 * cost.work_lost)} of the work lost")
+    elif percent < 0 and effect.gains.longer.jobs >= WORTH_TELLING * effect.jobs:
+        price.append(f"{100 * effect.gains.longer.jobs / effect.jobs:.0f} % of the jobs wait longer")
+    said += f", but {listed(price)}" if price else ""
+    return f"{said}; if users {_otherwise(effect)}" if _matters(effect) else said
+
+
+def _matters(effect: Effect) -> bool:
+    """Whether the answer is another one if users do otherwise: by its sign, or by over a quarter of it and more than chance."""
+    other, one = effect.other_users, effect.differences["mean_wait"]
+    if other is None or not (other.today and one.today):
+        return False
+    share = one.difference / one.today
+    away = abs(other.difference / other.today - share)
+    return effect.turns_round or (away > abs(share) / 4 and not away * one.today <= one.scatter)
+
+
+def _otherwise(effect: Effect) -> str:
+    assert effect.other_users is not None
+    other = effect.other_users
+    percent = 100 * other.difference / other.today if other.today else 0.0
+    how = "react" if other.react else "submit as they did"
+    return f"{how}, {abs(percent):.0f} % {'shorter' if percent < 0 else 'longer'}"
+
+
 def _trust(effects: Sequence[Effect]) -> str:
     """Which of these differences can be trusted, and why not the others."""
     those = [effect for effect in effects if not effect.nothing]
-    solid = [effect.label for effect in those if not effect.doubts]
+    solid = [effect.name for effect in those if not effect.doubts]
     if not those:
         return "No job starts earlier or later."
-    what = "the differences" if len(those) > 1 else "the difference"
+    several = len(those) > 1
     if len(solid) == len(those):
-        return f"Nothing that could be checked speaks against {what}."
+        return f"Nothing that could be checked speaks against {'these differences' if several else 'this difference'}."
     shared = [doubt for doubt in those[0].doubts if all(doubt in effect.doubts for effect in those)]
-    if not solid and shared:
-        return f"Do not trust {what} yet: {'; '.join(shared)}."
     if not solid:
-        return f"Do not trust {what} yet: each has something that speaks against it."
-    names = solid[0] if len(solid) == 1 else f"{', '.join(solid[:-1])} and {solid[-1]}"
-    return f"Nothing that could be checked speaks against {names}; do not trust the others yet."
+        why = "; ".join(shared) or "each has something that speaks against it"
+        return f"Do not trust {'these differences' if several else 'this'} yet: {why}."
+    return f"Nothing that could be checked speaks against {listed(solid)}; do not trust the others yet."
 
 
 def _rules(cost: Cost) -> str:

@@ -29,7 +29,8 @@ def with_sessions(workload: Workload, within: int = SESSION) -> Workload:
 
     `within`: the longest such think time, s. The job follows the last of its user's earlier jobs that had ended in the log; its think time
     is what was between. Raises WorkloadError if the log does not say users, or waits.
-    Source: Zakay & Feitelson, CCPE 26 (2014), sessions by think time; Feitelson, Resampling with feedback (2021).
+    Source: Zakay & Feitelson, Preserving User Behavior Characteristics in Trace-Based Simulation of Parallel Job Scheduling, MASCOTS 2014,
+    pp. 51-60, doi:10.1109/MASCOTS.2014.15 (sessions by think time). That jobs which begin a session come when they did is ours.
 
     >>> jobs = Workload.from_arrays(submit=[0, 50, 900], runtime=[100, 10, 10], procs=[1, 1, 1], machine_procs=4,
     ...                             columns={"user": np.array([1, 1, 1]), "wait": np.array([0, 0, 0])})

@@ -30,6 +30,9 @@ def test_calibrate__prints_the_verdict_and_writes_what_what_if_reads(capsys, sit
         capsys, "what-if", log, "--cluster", cluster, "--change", "nodes+=50%", "--calibration", folder / "c.json", "--replications", 0
     )
     assert status == 0
+    assert out.startswith("50 % more nodes: ")
+    assert len(out.splitlines()) < 40
+    status, out, _ = call(capsys, "what-if", log, "--cluster", cluster, "--change", "nodes+=50%", "--replications", 0, "--verbose")
     assert "pool thin: nodes 12 → 18" in out
     assert "caveats:" in out
 
@@ -66,7 +69,7 @@ def test_what_if__writes_a_page_a_table_and_json(capsys, site):
     log, cluster, folder = site
     files = ("--report", folder / "w.html", "--out", folder / "w.csv")
     changes = ("--change", "nodes+=50%", "--change", "partition.1.MaxTime=2h")
-    status, out, err = call(capsys, "what-if", log, "--cluster", cluster, *changes, "--replications", 2, *files)
+    status, out, err = call(capsys, "what-if", log, "--cluster", cluster, *changes, "--replications", 2, "--verbose", *files)
     assert (status, err) == (0, "")
     for said in (
         "how sure the difference in mean wait is",
@@ -98,6 +101,7 @@ def test_what_if__writes_a_page_a_table_and_json(capsys, site):
         (["what-if", "--change", "nodes+=50%", "--calibration", "missing.json"], "cannot be read"),
         (["what-if", "--change", "nodes+=50%", "--out", "table.xlsx"], ".csv"),
         (["what-if", "--change", "nodes+=50%", "--window", "soon"], "BEGIN:END"),
+        (["what-if", "--change", "nodes+=50%", "--users", "leave"], "as-recorded"),
         (["what-if", "--change", "policy=easy:extra=literal", "--replications", "0"], "under the change 'policy=easy:extra=literal'"),
         (["calibrate", "--out", "table.csv"], ".json"),
         (["calibrate", "--window", "9000d:9001d"], "no job of log"),

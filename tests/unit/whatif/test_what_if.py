@@ -15,7 +15,9 @@ from walltime.errors import PolicyError, WorkloadError
 from walltime.machine import Machine, Partition, Pool
 from walltime.report.html import render
 from walltime.report.what_if import all_caveats, tables_of, what_if_page
-from walltime.whatif import calibrate, runs, what_if
+from walltime.whatif import Difference, calibrate, runs, what_if
+from walltime.whatif.cost import node_hours
+from walltime.whatif.effects import OtherUsers, doubts
 
 CHANGES = ["nodes+=50%", "policy=fcfs", "partition.main.MaxTime=1h"]
 
@@ -100,7 +102,7 @@ def test_what_if__below_the_calibration_is_marked_and_above_is_not(jobs):
     assert sure.calibration.overall.threshold == 0
     if not sure.calibration.overall.doubt:
         assert sure.effects[0].doubts == []
-        assert "Nothing that could be checked speaks against the difference" in sure.answer()
+        assert "Nothing that could be checked speaks against this difference" in sure.answer()
     off = replace(exact, columns=dict(exact.columns) | {"wait": exact.columns["wait"] + 10**6})
     unsure = what_if(off, MACHINE, ["nodes+=50%"], replications=0)
     assert unsure.effects[0].doubts
@@ -164,8 +166,81 @@ def test_what_if__settings_of_slurm_that_are_not_modelled_are_told_once(jobs, re
 def test_what_if__progress_counts_every_simulation(jobs):
     seen = []
     what_if(jobs.take(slice(0, 200), ""), MACHINE, ["nodes+=50%", "policy=fcfs"], replications=2, progress=seen.append)
-    assert seen[-1] == runs(2, 2) == 20
+    assert seen[-1] == runs(2, 2) == 24
     assert seen == sorted(seen)
+
+
+def chains(users: int = 2, length: int = 20) -> wt.Workload:
+    """Users in turns on a machine that one job fills: each next job comes 60 s after the end of the one before."""
+    place = np.repeat(np.arange(length), users), np.tile(np.arange(users), length)
+    start = 1000 * (users * place[0] + place[1])
+    submit = np.where(place[0] > 0, start - 1000 * (users - 1) + 60, 0)
+    return wt.Workload.from_arrays(
+        submit=submit,
+        runtime=np.full(len(start), 1000),
+        procs=np.full(len(start), 4),
+        machine_procs=4,
+        columns={"user": place[1] + 1, "wait": start - submit},
+    )
+
+
+def test_what_if__where_users_react_a_faster_machine_gets_more_load():
+    jobs = chains()
+    found = what_if(jobs, None, ["nodes*=2"], submissions="react", replications=0, trim="none")
+    [effect] = found.effects
+    before, after = (one.submit.reshape(20, 2) for one in (found.today, effect.schedule))
+    assert found.today.submit.tolist() == jobs.submit.tolist()
+    assert after.tolist() == [[1060 * k] * 2 for k in range(20)]
+    load = [jobs.runtime.sum() / one.max() for one in (before, after)]
+    assert load[1] > 1.8 * load[0]
+    assert effect.other_users.earlier == (before - after).mean()
+    assert not effect.other_users.react
+    assert found.linked == 38 / 40
+    assert "Users react" in " ".join(found.caveats)
+    asked = what_if(jobs, None, ["nodes*=2"], replications=0, trim="none")
+    [usual] = asked.effects
+    assert usual.other_users.react
+    assert usual.other_users.difference == effect.differences["mean_wait"].difference
+    assert usual.differences["mean_wait"].difference == effect.other_users.difference
+    assert asked.calibration.as_dict() == found.calibration.as_dict()
+
+
+def test_what_if__users_who_react_submit_later_to_a_smaller_machine(jobs):
+    """Which makes it worse, but by less; what a larger one does to the few jobs that follow another is mostly chance."""
+    [effect] = what_if(jobs, MACHINE, ["nodes-=25%"], replications=0).effects
+    assert effect.other_users.earlier < 0
+    assert 0 < effect.other_users.difference < effect.differences["mean_wait"].difference
+
+
+def test_what_if__a_verdict_that_turns_round_is_a_doubt():
+    one = differences_of(100.0, 80.0)
+    assert any("turns round" in doubt and "+20 s" in doubt for doubt in doubts(one, None, OtherUsers(True, 100.0, 120.0, 0.0)))
+    assert not any("turns round" in doubt for doubt in doubts(one, None, OtherUsers(True, 100.0, 90.0, 0.0)))
+
+
+def differences_of(today: float, changed: float) -> Difference:
+    return Difference("mean_wait", today, changed, changed - today)
+
+
+def test_what_if__users_of_whom_nothing_is_known_cannot_react(jobs):
+    without = replace(jobs, columns={name: value for name, value in jobs.columns.items() if name != "user"})
+    found = what_if(without, MACHINE, ["nodes+=50%"], replications=0)
+    assert found.effects[0].other_users is None
+    assert "does not say who submitted what" in " ".join(found.caveats)
+    with pytest.raises(WorkloadError, match="does not record users"):
+        what_if(without, MACHINE, ["nodes+=50%"], replications=0, submissions="react")
+
+
+def test_answer__says_the_price_in_plain_words(found):
+    answer = found.answer()
+    cost = found.effects[2].cost
+    assert "50 % more nodes: " in answer
+    assert "Limit of 1 h in partition main: " in answer
+    assert f"{cost.cut_jobs:,} jobs killed at their limit and" in answer
+    assert "MaxTime" not in answer
+    before = node_hours(found.today)
+    killed = found.effects[2].schedule.runtime < found.today.runtime
+    assert cost.work_lost == pytest.approx(before[killed].sum() / before.sum())
 
 
 def test_what_if__tables_and_json(found):
