@@ -39,9 +39,8 @@ from walltime.cli.schema import FILES, toml_file
 from walltime.errors import WalltimeError
 from walltime.estimates import Tsafrir05
 from walltime.logs import all_rules
-from walltime.logs.catalogue import CATALOGUE
+from walltime.logs.catalogue import CATALOGUE, shipped
 from walltime.logs.cleaning import PUBLISHED
-from walltime.logs.shipped import shipped
 from walltime.policy import POLICIES, parse_policy
 from walltime.policy.slurm import PARAMETERS
 from walltime.predictors.registry import PREDICTORS

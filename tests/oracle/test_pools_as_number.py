@@ -15,7 +15,7 @@ from walltime.engine.interface.plain import ReferenceEngine
 from walltime.engine.interface.pools import PoolsEngine
 from walltime.engine.problem import as_number
 from walltime.machine import Limit, Machine, Outage, Partition, Pool
-from walltime.simulation.problem import run_of
+from walltime.simulation.run import run_of
 from walltime.simulation.specification import Scheduler
 
 KINDS = tuple(kind for kind in POLICY_KINDS if kind.partition(":")[0] in ("fcfs", "easy", "conservative", "conservative-scratch", "hybrid"))

@@ -22,7 +22,7 @@ from walltime.policy import Dialect
 from walltime.provenance import version
 from walltime.schedule.groups import breakdown, group_jobs
 from walltime.simulation.batch import Case, Lane
-from walltime.simulation.variation import Variation
+from walltime.simulation.specification import Variation
 from walltime.workload import Workload
 from walltime.workload.models import parse_model
 

@@ -37,7 +37,7 @@ def audit(
     """Check a schedule from any simulator against its log; exit status 1 if a rule is broken."""
     from walltime.auditor import audit as check
     from walltime.schedule import read_schedule
-    from walltime.simulation.problem import placed_under
+    from walltime.simulation.run import placed_under
 
     scheduler = deciding.schedulers([policy])[0] if policy else None
     chosen = scheduler.policy if scheduler else None

@@ -54,7 +54,7 @@ def calibrate(
     intervals.
     """
     if starts:
-        from walltime.simulation.variation import Variation
+        from walltime.simulation.specification import Variation
 
         if out is not None:
             raise PolicyError("--out writes the calibration for walltime what-if, which --starts does not make; use --json")

@@ -12,7 +12,7 @@ import typer
 
 from walltime.cli import options as o
 from walltime.cli.groups import flat
-from walltime.cli.output import Output, caveats, command_line, note, write_rows
+from walltime.cli.output import Output, caveats, command_line, note, progress_row, write_rows
 from walltime.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -105,9 +105,7 @@ def _open(plan: Path, store: Path | None, run_files: bool = True) -> tuple[Plan,
 @contextmanager
 def _bar(name: str) -> Iterator[Callable[[Progress], None]]:
     """The cells done, the jobs per second and the time left, on standard error."""
-    from walltime.cli import bars
-
-    with bars.row(name, unit="cells", patience=0) as row:
+    with progress_row(name, unit="cells", patience=0) as row:
 
         def show(state: Progress) -> None:
             row.update(state.done, total=state.cells, note=f"{state.jobs_per_second / 1e6:.1f} million jobs/s" if state.run else "")

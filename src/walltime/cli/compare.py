@@ -67,11 +67,11 @@ def compare(
 ) -> None:
     """Replay a log under several policies and compare the results."""
     from walltime.policy import EVERY
-    from walltime.report import labels
     from walltime.report.caveats import caveats_of
     from walltime.report.tables import breakdown_table, changes_table, months_table, sides_table
     from walltime.schedule.comparison import compare as side_by_side
     from walltime.schedule.groups import parse_grouping
+    from walltime.schedule.schedule import labels
 
     machine = read_cluster(cluster)
     site = [] if machine is None or machine.policy is None else [machine.policy, *OTHERS]
@@ -144,9 +144,10 @@ def as_object(records: Sequence[dict[str, Any]], report: Path | None, found: Seq
 
 def comparison_blocks(schedules: Sequence[Schedule], trim: str, found: Sequence[str], spread: Spread | None) -> list[Any]:
     """One row per policy, then the answer in a sentence, then the caveats."""
-    from walltime.report import answer, labels
+    from walltime.report import answer
     from walltime.report.tables import summary_table
     from walltime.schedule.comparison import compare as side_by_side
+    from walltime.schedule.schedule import labels
 
     names, summaries = labels(schedules), side_by_side(*schedules, trim=trim).summaries
     table = summary_table(names, summaries, title=_title(schedules, trim))

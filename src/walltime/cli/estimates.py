@@ -147,6 +147,7 @@ def analyse(workload: Workload, seen: Seen | None) -> dict[str, Any]:
     """The `--json` record of the estimates; all None for a log that has none."""
     from walltime.estimates import largest_estimate
     from walltime.metrics import estimates as e
+    from walltime.metrics.jobs import accuracy
 
     names = ("table", "percent", "printed", "distinct", "top", "top20_percent", "emax", "emax_rank", "emax_percent", "largest")
     if seen is None:
@@ -172,7 +173,7 @@ def analyse(workload: Workload, seen: Seen | None) -> dict[str, Any]:
         "emax_rank": rank,
         "emax_percent": percent,
         "largest": int(q.max()),
-        "mean_accuracy": float(e.accuracy(r, q).mean()),
+        "mean_accuracy": float(accuracy(r, q).mean()),
         "over_estimate": int((r > q).sum()),
         "cut_short": seen.cut_short,
         "histogram": e.use_histogram(r, q).tolist(),

@@ -53,7 +53,7 @@ def _progress(have: int, total: int | None) -> None:
 
 
 def _data_sets() -> dict[str, About]:
-    from walltime.logs.shipped import shipped
+    from walltime.logs.catalogue import shipped
 
     return {name: mapping.about for name, mapping in shipped().items() if mapping.about is not None}
 

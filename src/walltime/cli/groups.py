@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from walltime.estimates import EstimateModel
     from walltime.machine import Machine
     from walltime.schedule import Schedule
-    from walltime.simulation.specification import Scheduler
-    from walltime.simulation.variation import Variation
+    from walltime.simulation.specification import Scheduler, Variation
     from walltime.workload import Workload
     from walltime.workload.models.model import WorkloadModel
 
@@ -110,7 +109,7 @@ class Part:
 
     def variations(self, feedback: bool = False) -> dict[float | None, Variation]:
         """The same for the library, for each load."""
-        from walltime.simulation.variation import Variation
+        from walltime.simulation.specification import Variation
 
         rest = (self.scale_by.value, self.remove or (), self.head, self.tail, self.window, self.shake, feedback)
         return {load: Variation(load, *rest) for load in self.loads}
@@ -128,7 +127,7 @@ class Stretch:
     def of(self, workload: Workload, machine: Machine) -> Workload:
         """These jobs; a window begins with the jobs that ran or waited then, as far as the log says so."""
         from walltime.logs.filters import parse_span
-        from walltime.simulation.variation import Variation
+        from walltime.simulation.specification import Variation
         from walltime.whatif import stretch
 
         workload = Variation(remove=self.remove or ()).apply(workload, 0)

@@ -28,7 +28,7 @@ def infer(
     """Read a site's rules off its log: hours, outages, parts, limits; exit status 1 if the log does not fit its machine."""
     from walltime.report import inference as rows
     from walltime.report.page import Items
-    from walltime.simulation.variation import Variation
+    from walltime.simulation.specification import Variation
     from walltime.whatif import infer as run
     from walltime.whatif import write_site
 

@@ -14,9 +14,8 @@ from typing import Annotated, Any
 
 import typer
 
-from walltime.cli import bars, benchmark, campaign, learn, paper, slurm
+from walltime.cli import benchmark, campaign, learn, output, paper, slurm
 from walltime.cli.audit import audit
-from walltime.cli.bars import CompilationRow
 from walltime.cli.cache import cache
 from walltime.cli.calibrate import calibrate
 from walltime.cli.cite import cite
@@ -33,6 +32,7 @@ from walltime.cli.groups import flat
 from walltime.cli.infer import infer
 from walltime.cli.info import info
 from walltime.cli.mapping import mapping
+from walltime.cli.output import CompilationRow
 from walltime.cli.predict import predict
 from walltime.cli.schema import schema
 from walltime.cli.simulate import simulate
@@ -98,9 +98,9 @@ def _options(
 def main() -> None:
     """Run the command line; exit status 0: done, 1: bad data, 2: invalid call, 130: interrupted, 143: asked to end."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, bars.interrupt)
+        signal.signal(signal.SIGINT, output.interrupt)
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, bars.interrupt)
+        signal.signal(signal.SIGTERM, output.interrupt)
     sys.exit(run(sys.argv[1:]))
 
 
@@ -151,7 +151,7 @@ def _run(arguments: list[str]) -> int:
         return _complain(f"{line}: {type(error).__name__}: {error}", 2)
     if result == INTERRUPTED:
         kept = "; what is finished is kept, and the same command goes on from there" if _keeps(arguments) else ""
-        return _complain(f"interrupted; no file was left half-written{kept}", 128 + bars.received)
+        return _complain(f"interrupted; no file was left half-written{kept}", 128 + output.received)
     return result if isinstance(result, int) else 0
 
 

@@ -41,7 +41,7 @@ def mapping(
 
 
 def _list(output: Output) -> None:
-    from walltime.logs.shipped import shipped
+    from walltime.logs.catalogue import shipped
     from walltime.tables import Table
 
     abouts = {name: one.about for name, one in shipped().items() if one.about is not None}

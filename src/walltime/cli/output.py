@@ -1,40 +1,208 @@
-"""What a command prints: one record as JSON, the tables in a format for files, or all of it as text; and which files it wrote."""
+"""What a command prints: one record as JSON, tables in a format for files, or all of it as text; which files it wrote; its progress.
+
+Progress goes to standard error: on a terminal one display, with a row per activity; elsewhere a line now and then.
+"""
 
 from __future__ import annotations
 
 import json
 import math
+import signal
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from walltime.cli import bars
 from walltime.cli import options as o
+from walltime.engine.compiler.compilation import QUICK, Compilation
 from walltime.errors import PolicyError
+from walltime.wording import human_time
 
 if TYPE_CHECKING:
     import polars as pl
+    from rich.progress import Progress, TaskID
 
     from walltime.report.page import Block
     from walltime.tables import Facts
 
 __all__ = [
+    "CompilationRow",
+    "Lines",
     "Output",
+    "Row",
     "caveats",
     "command_line",
     "hidden_key",
+    "interrupt",
     "note",
     "print_blocks",
     "print_json",
     "progress_bar",
+    "progress_row",
+    "raise_if_interrupted",
+    "received",
     "write_json",
     "write_rows",
 ]
+PATIENCE = 1.0
+"""Seconds before the row of an activity appears."""
+EVERY = 10.0
+"""Seconds between two lines of one activity, where standard error is not a terminal."""
+_lock = threading.RLock()
+_display: Progress | None = None
+_interrupted = threading.Event()
+received = signal.SIGINT
+"""The signal that interrupted the command."""
+
+
+def interrupt(number: int = signal.SIGINT, *_: object) -> None:
+    """Handle Ctrl-C, or the request to end: raise KeyboardInterrupt, now and again at the next update of progress.
+
+    Python drops the first exception where it cannot propagate (in a finalizer, in a callback of compiled code).
+    """
+    global received
+    received = signal.Signals(number)
+    _interrupted.set()
+    raise KeyboardInterrupt
+
+
+def raise_if_interrupted(*_: object) -> None:
+    """Raise KeyboardInterrupt if Ctrl-C was pressed and this is the main thread."""
+    if _interrupted.is_set() and threading.current_thread() is threading.main_thread():
+        raise KeyboardInterrupt
+
+
+class Row:
+    """A row with a bar: an activity, its progress, and the time left; it appears after `patience` seconds."""
+
+    def __init__(self, label: str, total: int | None = None, unit: str = "", patience: float = PATIENCE):
+        self._state: dict[str, Any] = {"description": label, "total": total, "completed": 0, "unit": unit, "note": ""}
+        self._appears = time.monotonic() + patience
+        self._task: TaskID | None = None
+        self._closed = False
+        self.update(0)
+
+    def update(self, done: int, **changes: Any) -> None:
+        """Show the progress, and new values of `description`, `total` or `note`."""
+        raise_if_interrupted()
+        with _lock:
+            self._state |= {"completed": done, **changes}
+            if self._closed or time.monotonic() < self._appears:
+                return
+            display = _opened()
+            if self._task is None:
+                # Nothing is drawn before the number of the row is known here: an interrupt would leave it on the terminal.
+                self._task = display.add_task(**self._state, start=True, visible=False)
+            display.update(self._task, visible=True, **self._state)
+
+    def close(self) -> None:
+        """Remove the row, and with the last one the display."""
+        global _display
+        with _lock:
+            self._closed = True
+            if _display is None:
+                return
+            if self._task is not None:
+                _display.remove_task(self._task)
+                self._task = None
+            if not _display.task_ids:
+                _display.stop()
+                _display = None
+
+
+class Lines:
+    """The same where standard error is not a terminal: a line every ten seconds, with what is done and about how long the rest takes."""
+
+    def __init__(self, label: str, total: int | None = None, unit: str = ""):
+        self._state: dict[str, Any] = {"description": label, "total": total, "unit": unit, "note": ""}
+        self._begin = self._said = time.monotonic()
+        self._first: int | None = None
+        """What was done when the activity began, such as cells that were in the store."""
+
+    def update(self, done: int, **changes: Any) -> None:
+        """Note the progress, and new values of `description`, `total` or `note`; print a line if the last one is old enough."""
+        raise_if_interrupted()
+        with _lock:
+            now = time.monotonic()
+            if self._first is None or changes.get("description", self._state["description"]) != self._state["description"]:
+                self._first, self._begin = done, now
+            self._state |= changes
+            if now - self._said < EVERY:
+                return
+            self._said = now
+            typer.echo(f"walltime: {self._line(done, done - self._first, now - self._begin)}", err=True)
+
+    def _line(self, done: int, new: int, taken: float) -> str:
+        total, unit, note = (self._state[name] for name in ("total", "unit", "note"))
+        counted = f"{done:,}" if total is None else f"{done:,} of {total:,}"
+        parts = [f"{counted} {unit}".strip(), note]
+        if total is not None and new > 0 and done < total:
+            parts.append(f"about {human_time(taken * (total - done) / new)} left")
+        return f"{self._state['description']}: {', '.join(filter(None, parts))}"
+
+
+def _opened() -> Progress:
+    """The display; a terminal can have only one."""
+    global _display
+    if _display is None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        numbers = (MofNCompleteColumn(), TextColumn("{task.fields[unit]}"), TextColumn("{task.fields[note]}"), TimeRemainingColumn())
+        columns = (TextColumn("{task.description}"), BarColumn(), *numbers)
+        _display = Progress(*columns, console=Console(stderr=True), transient=True)
+        _display.start()
+    return _display
+
+
+@contextmanager
+def progress_row(label: str, total: int | None = None, unit: str = "", patience: float = PATIENCE) -> Iterator[Row | Lines]:
+    """Where an activity shows its progress within this context: a row of the display, or lines without a terminal."""
+    if not sys.stderr.isatty():
+        yield Lines(label, total, unit)
+        return
+    shown = Row(label, total, unit, patience)
+    try:
+        yield shown
+    finally:
+        shown.close()
+
+
+@contextmanager
+def progress_bar(total: int | None, label: str, unit: str = "") -> Iterator[Callable[..., None]]:
+    """A callback that takes what is done, shows it on standard error once a run has lasted a while, and raises Ctrl-C."""
+    with progress_row(label, total, unit) as shown:
+        yield shown.update
+
+
+class CompilationRow:
+    """Listener of the engine: a row during compilation; without a terminal, one line if it takes seconds."""
+
+    def __init__(self) -> None:
+        self._row: Row | None = None
+
+    def __call__(self, state: Compilation) -> None:
+        """Show the progress."""
+        if not state.finished:
+            raise_if_interrupted()
+        if state.finished:
+            if self._row is not None:
+                self._row.close()
+            self._row = None
+        elif self._row is not None:
+            self._row.update(state.done)
+        elif state.done == 0 and sys.stderr.isatty():
+            patience = 0.0 if state.seconds >= QUICK else PATIENCE
+            self._row = Row(f"compiling for {state.what}, once", state.functions, "functions", patience)
+        elif state.done == 0 and state.seconds >= QUICK:
+            typer.echo(f"walltime: {state}", err=True)
+
 
 SECRET = "--anonymise"
 """The option whose value may be a key."""
@@ -98,11 +266,6 @@ def caveats(sentences: Sequence[str]) -> list[Block | Facts | str]:
 def note(message: str) -> None:
     """Print a message on standard error."""
     typer.echo(f"walltime: {message}", err=True)
-
-
-def progress_bar(total: int | None, label: str, unit: str = "") -> AbstractContextManager[Callable[..., None]]:
-    """A callback that takes what is done, shows it on standard error once a run has lasted a while, and raises Ctrl-C."""
-    return bars.progress(label, total, unit)
 
 
 def command_line(words: Sequence[str] | None = None) -> list[str]:

@@ -11,7 +11,7 @@ import typer
 
 from walltime.cli import options as o
 from walltime.cli.groups import flat
-from walltime.cli.output import Output, note
+from walltime.cli.output import Output, note, progress_row
 from walltime.errors import OutputError, PolicyError
 from walltime.tables import Table
 
@@ -153,7 +153,5 @@ def _record(paper: str, done: Any, folder: Path, quick: bool) -> dict[str, Any]:
 @contextmanager
 def _bar(name: str) -> Iterator[Callable[[str, int, int], None]]:
     """The current activity on standard error."""
-    from walltime.cli import bars
-
-    with bars.row(name, unit="runs", patience=0) as row:
+    with progress_row(name, unit="runs", patience=0) as row:
         yield lambda what, done, total: row.update(done, description=f"{name}: {what}", total=total)

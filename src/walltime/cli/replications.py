@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from walltime.machine import Machine
     from walltime.report.page import Block
     from walltime.simulation.replication import Replications
-    from walltime.simulation.specification import Scheduler
-    from walltime.simulation.variation import Variation
+    from walltime.simulation.specification import Scheduler, Variation
     from walltime.workload import Workload
 
 __all__ = ["METRICS", "line_records", "line_tables", "refuse", "run_many"]

@@ -9,7 +9,7 @@ from functools import partial
 from walltime.explanation.records import Alternative
 from walltime.policy import parse_policy
 from walltime.schedule.schedule import Schedule
-from walltime.simulation.problem import run_of
+from walltime.simulation.run import run_of
 from walltime.simulation.specification import Scheduler
 from walltime.workload import Workload
 

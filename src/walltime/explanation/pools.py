@@ -17,7 +17,7 @@ from walltime.machine import Machine, Placement
 from walltime.machine.placing import NEVER
 from walltime.policy import Kind
 from walltime.schedule.schedule import Schedule
-from walltime.simulation.problem import run_of
+from walltime.simulation.run import run_of
 from walltime.simulation.specification import Scheduler, parse_scheduler
 from walltime.wording import human_time, in_prose
 from walltime.workload import Workload

@@ -20,7 +20,7 @@ from walltime.engine.reference.number import Reference
 from walltime.errors import EngineError
 from walltime.policy import FCFS
 from walltime.schedule.schedule import Schedule
-from walltime.simulation.problem import run_of
+from walltime.simulation.run import run_of
 from walltime.simulation.specification import Scheduler
 
 if TYPE_CHECKING:

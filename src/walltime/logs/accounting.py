@@ -12,8 +12,8 @@ from walltime.errors import LogError
 from walltime.lazy import LaterModule
 from walltime.logs import clock
 from walltime.logs.header import Header
-from walltime.logs.input import LogFile
-from walltime.logs.joblog import BadLine, JobLog, ReadOptions
+from walltime.logs.input import LogFile, decoded
+from walltime.logs.joblog import BadLine, BadLines, JobLog, ReadOptions
 from walltime.logs.rules import Rule
 from walltime.workload import MISSING
 
@@ -30,12 +30,10 @@ __all__ = [
     "OTHER_EVENT",
     "STILL_PENDING",
     "STILL_RUNNING",
-    "BadLines",
     "Counts",
     "JobRows",
     "Names",
     "Odd",
-    "decoded",
     "make_log",
     "nothing_left",
     "only_used",
@@ -194,30 +192,6 @@ def _wait_from(submit: Array, eligible: Array | None, start: Array, counts: Coun
     moved = (eligible > submit) & (submit >= 0) & ~late
     counts.add(ELIGIBLE_LATER, moved)
     return np.where(moved, eligible, submit), np.where(moved, eligible - submit, 0)
-
-
-class BadLines:
-    """Collects bad lines, or raises LogError at the first one."""
-
-    def __init__(self, file: LogFile, options: ReadOptions, what: str = "line") -> None:
-        self._where, self._what = file.where, what
-        self._skip = options.skip_bad_lines
-        self.lines: list[BadLine] = []
-
-    def add(self, line: int, reason: str, text: str) -> None:
-        """Note a bad line, or raise LogError that names it."""
-        if not self._skip:
-            place = f"{self._where}:{line}" if self._what == "line" else f"{self._where}: {self._what} {line}"
-            raise LogError(f"{place}: {reason}; repair the {self._what}, or leave bad lines out with skip_bad_lines=True")
-        self.lines.append(BadLine(line, reason, text))
-
-
-def decoded(line: bytes) -> tuple[str, bool]:
-    """A line as text, and whether it was UTF-8; else it is read as Latin-1."""
-    try:
-        return line.decode(), True
-    except UnicodeDecodeError:
-        return line.decode("latin-1"), False
 
 
 def text_lines(file: LogFile, counts: Counts) -> Iterator[tuple[int, str]]:

@@ -9,7 +9,7 @@ from walltime.errors import LogError
 from walltime.logs import accounting
 from walltime.logs.anonymous import anonymise as hidden
 from walltime.logs.anonymous import read_key
-from walltime.logs.catalogue import find_log
+from walltime.logs.catalogue import find_log, known_by_lines, known_by_titles
 from walltime.logs.clock import parse_zone
 from walltime.logs.cobalt import COBALT
 from walltime.logs.guess import Guess, guessed
@@ -19,7 +19,6 @@ from walltime.logs.lsf import LSF
 from walltime.logs.mapped import MappedLog, read_mapped, read_table, titles_of
 from walltime.logs.pbs import PBS
 from walltime.logs.rules import RULES, Rule
-from walltime.logs.shipped import known_by_lines, known_by_titles
 from walltime.logs.slurm.document import SLURM_JSON
 from walltime.logs.slurm.table import SLURM
 from walltime.logs.swf import SWF

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from walltime.errors import LogError, shown
 from walltime.files import printable
 
-__all__ = ["PACKED", "LogFile", "path_of", "reading_parquet", "unpacked_name", "without_panics"]
+__all__ = ["PACKED", "LogFile", "decoded", "path_of", "reading_parquet", "unpacked_name", "without_panics"]
 
 _CHUNK = 2**19
 _LONGEST_LINE = 2**20
@@ -217,3 +217,11 @@ def unpacked_name(name: str) -> str:
     ('log.swf', 'log.csv')
     """
     return next((name[: -len(ending)] for ending in PACKED if name.lower().endswith(ending)), name)
+
+
+def decoded(line: bytes) -> tuple[str, bool]:
+    """A line as text, and whether it was UTF-8; else it is read as Latin-1."""
+    try:
+        return line.decode(), True
+    except UnicodeDecodeError:
+        return line.decode("latin-1"), False

@@ -21,6 +21,7 @@ from walltime.workload import BELIEVED, MISSING, PROCS, SWF_BY_NAME, Column, Ori
 
 __all__ = [
     "BadLine",
+    "BadLines",
     "HighestUse",
     "JobLog",
     "LogFormat",
@@ -465,3 +466,19 @@ def _other_columns(log: JobLog, times: _Times, pick: _Pick) -> dict[str, Array]:
 def _counts(masks: Mapping[str, Array], kept: Array) -> dict[str, int]:
     counts = {name: int(np.count_nonzero(mask & kept)) for name, mask in masks.items()}
     return {name: count for name, count in counts.items() if count}
+
+
+class BadLines:
+    """Collects bad lines, or raises LogError at the first one."""
+
+    def __init__(self, file: LogFile, options: ReadOptions, what: str = "line") -> None:
+        self._where, self._what = file.where, what
+        self._skip = options.skip_bad_lines
+        self.lines: list[BadLine] = []
+
+    def add(self, line: int, reason: str, text: str) -> None:
+        """Note a bad line, or raise LogError that names it."""
+        if not self._skip:
+            place = f"{self._where}:{line}" if self._what == "line" else f"{self._where}: {self._what} {line}"
+            raise LogError(f"{place}: {reason}; repair the {self._what}, or leave bad lines out with skip_bad_lines=True")
+        self.lines.append(BadLine(line, reason, text))

@@ -16,7 +16,6 @@ from walltime.logs.accounting import (
     NEWLINE_IN_TEXT,
     STILL_PENDING,
     STILL_RUNNING,
-    BadLines,
     Counts,
     Names,
     make_log,
@@ -25,11 +24,11 @@ from walltime.logs.accounting import (
     text_lines,
     unknown,
 )
+from walltime.logs.catalogue import shipped
 from walltime.logs.clock import AMBIGUOUS, SKIPPED, ZONE_UNKNOWN, Local, settle, to_unix
 from walltime.logs.input import LogFile, reading_parquet, without_panics
-from walltime.logs.joblog import JobLog, ReadOptions
+from walltime.logs.joblog import BadLines, JobLog, ReadOptions
 from walltime.logs.mapping import MAPPING_FILE, SPANS, STATUS, TIMES, UNITS, Source, Status, TableMapping
-from walltime.logs.shipped import shipped
 from walltime.logs.slurm.fields import durations
 from walltime.logs.table_file import PARQUET
 from walltime.workload import MISSING, SWF_BY_NAME

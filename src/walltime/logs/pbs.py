@@ -9,9 +9,9 @@ import re
 from collections.abc import Mapping
 from typing import ClassVar
 
-from walltime.logs.accounting import FIRST_LINES, OTHER_EVENT, BadLines, Counts, JobRows, Odd, text_lines, whole
+from walltime.logs.accounting import FIRST_LINES, OTHER_EVENT, Counts, JobRows, Odd, text_lines, whole
 from walltime.logs.input import LogFile
-from walltime.logs.joblog import JobLog, LogFormat, ReadOptions
+from walltime.logs.joblog import BadLines, JobLog, LogFormat, ReadOptions
 from walltime.logs.rules import Rule
 from walltime.workload import MISSING
 

@@ -16,8 +16,18 @@ from walltime.logs.header import Header, declared_fields
 from walltime.logs.input import LogFile
 from walltime.logs.joblog import JobLog, LogFormat, ReadOptions, is_further_name
 from walltime.logs.rules import Rule
-from walltime.logs.swf_layouts import DERIVED, DESCRIPTOR_DIFFERS, layout_of, name_by_content
-from walltime.logs.swf_text import FIELDS, HEAD, MOST_FIELDS, Comment, field_column, parse_swf
+from walltime.logs.swf_text import (
+    DERIVED,
+    DESCRIPTOR_DIFFERS,
+    FIELDS,
+    HEAD,
+    MOST_FIELDS,
+    Comment,
+    field_column,
+    layout_of,
+    name_by_content,
+    parse_swf,
+)
 from walltime.workload import MISSING, SWF_BY_NAME, Workload
 
 __all__ = ["SWF", "SwfLog", "further_fields", "read_swf", "swf_of", "write_swf"]
@@ -131,7 +141,7 @@ def read_swf(path: str | os.PathLike[str], *, skip_bad_lines: bool = False) -> S
 
     Fields beyond the 18th, as in newer logs, are columns named in the header (`; Field 19: nodes`, or `; Fields:` with all
     names), or else `field19`, `field20`, ...; a line without them has -1 there. They may be texts; those of the known layouts
-    (`walltime.logs.swf_layouts`) are also read: how many nodes a job has, and how many processors on each.
+    (`walltime.logs.swf_text`) are also read: how many nodes a job has, and how many processors on each.
 
     Raises LogError, one line that starts with `FILE:LINE:`, if a line has fewer than 18 fields, a field is not a finite number
     (or not whole, if the field is a count), or a submit time, runtime or requested time is negative but not -1; and if the file

@@ -1,6 +1,5 @@
 """Metrics: one definition per function, with its source. All functions take plain arrays."""
 
-from walltime.metrics.averages import TRIMS, measured
 from walltime.metrics.batches import BatchMeans, batch_means, jobs_needed
 from walltime.metrics.confidence import (
     Interval,
@@ -55,7 +54,7 @@ from walltime.metrics.predictions import (
 )
 from walltime.metrics.recorded import RecordedWaits, correlation, rank_correlation, recorded_waits
 from walltime.metrics.series import halves_differ, series_interval, stratified_interval
-from walltime.metrics.summary import Summary, field_values, nothing_to_measure, summarize
+from walltime.metrics.summary import TRIMS, Summary, field_values, measured, nothing_to_measure, summarize
 
 __all__ = [
     "FEW_WAITING",

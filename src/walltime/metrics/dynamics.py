@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from walltime.metrics.averages import Averages
 from walltime.metrics.jobs import mean
+from walltime.metrics.summary import Averages
 
 __all__ = ["Dynamics", "DynamicsSummary", "summarize_dynamics"]
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from walltime.errors import WorkloadError
-from walltime.metrics.averages import Averages
+from walltime.metrics.jobs import accuracy
+from walltime.metrics.summary import Averages
 
 __all__ = [
     "FAILED",
@@ -18,7 +19,6 @@ __all__ = [
     "SHORT",
     "YEAR",
     "AskedTime",
-    "accuracy",
     "accuracy_by_runtime",
     "asked_time",
     "distribution",
@@ -130,19 +130,6 @@ def estimate_use_table(runtime: Array, requested: Array, killed: Array | None = 
         short=int(count(np.asarray(runtime) < SHORT)),
         few_hours=int(count(np.asarray(requested) <= FEW_HOURS)),
     )
-
-
-def accuracy(runtime: Array, estimate: Array) -> Array:
-    """Accuracy of an estimate: the smaller of runtime and estimate divided by the larger, 1 if they are equal.
-
-    `runtime`, `estimate`: int64 s, shape (jobs,), estimates at least 1. Returns float64 in [0, 1], shape (jobs,).
-    Source: tang13, eq. 3.
-
-    >>> accuracy(np.array([50, 100, 200, 0]), np.array([100, 100, 100, 1])).tolist()
-    [0.5, 1.0, 0.5, 0.0]
-    """
-    runtime, estimate = np.asarray(runtime), np.asarray(estimate)
-    return np.minimum(runtime, estimate) / np.maximum(runtime, estimate)
 
 
 def accuracy_by_runtime(runtime: Array, requested: Array, bins: int = 100) -> tuple[Array, Array]:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from walltime.metrics.averages import Averages
 from walltime.metrics.jobs import mean
+from walltime.metrics.summary import Averages
 
 __all__ = ["ChangedJob", "ChangedUser", "Gains", "Side", "gains"]
 

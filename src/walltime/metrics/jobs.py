@@ -11,6 +11,7 @@ from walltime.errors import WorkloadError
 
 __all__ = [
     "BackfillStatistics",
+    "accuracy",
     "backfill_statistics",
     "bounded_slowdown",
     "mean",
@@ -159,3 +160,16 @@ def mean(values: Array) -> float:
     (1.5, nan)
     """
     return float(values.mean()) if len(values) else float("nan")
+
+
+def accuracy(runtime: Array, estimate: Array) -> Array:
+    """Accuracy of an estimate: the smaller of runtime and estimate divided by the larger, 1 if they are equal.
+
+    `runtime`, `estimate`: int64 s, shape (jobs,), estimates at least 1. Returns float64 in [0, 1], shape (jobs,).
+    Source: tang13, eq. 3.
+
+    >>> accuracy(np.array([50, 100, 200, 0]), np.array([100, 100, 100, 1])).tolist()
+    [0.5, 1.0, 0.5, 0.0]
+    """
+    runtime, estimate = np.asarray(runtime), np.asarray(estimate)
+    return np.minimum(runtime, estimate) / np.maximum(runtime, estimate)

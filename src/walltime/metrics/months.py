@@ -8,9 +8,9 @@ from datetime import datetime, tzinfo
 import numpy as np
 
 from walltime.errors import PolicyError, WorkloadError
-from walltime.metrics.averages import Averages
 from walltime.metrics.jobs import bounded_slowdown, mean
 from walltime.metrics.machine import utilization
+from walltime.metrics.summary import Averages
 
 __all__ = ["Month", "month_starts", "monthly"]
 

@@ -8,9 +8,8 @@ from enum import IntEnum
 import numpy as np
 
 from walltime.errors import PolicyError, WorkloadError
-from walltime.metrics.averages import Averages
-from walltime.metrics.estimates import accuracy
-from walltime.metrics.jobs import mean, relative_difference, weighted_wait
+from walltime.metrics.jobs import accuracy, mean, relative_difference, weighted_wait
+from walltime.metrics.summary import Averages
 from walltime.policy import FCFS, LogView, Order, Wfp
 
 __all__ = [

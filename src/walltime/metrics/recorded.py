@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from walltime.errors import WorkloadError
-from walltime.metrics.averages import Averages
 from walltime.metrics.jobs import mean
+from walltime.metrics.summary import Averages
 
 __all__ = ["RecordedWaits", "correlation", "rank_correlation", "recorded_waits"]
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from walltime.predictors.base import Predictor as Predictor
     from walltime.predictors.base import StartedJob as StartedJob
     from walltime.predictors.base import SubmittedJob as SubmittedJob
+    from walltime.predictors.base import check_columns as check_columns
     from walltime.predictors.base import predictor as predictor
     from walltime.predictors.external import LogColumn as LogColumn
     from walltime.predictors.external import PredictionFile as PredictionFile
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from walltime.predictors.history import History as History
     from walltime.predictors.history import LogHistory as LogHistory
     from walltime.predictors.history import Past as Past
-    from walltime.predictors.history import check_columns as check_columns
     from walltime.predictors.history import log_ends as log_ends
     from walltime.predictors.jobs import KEYS as KEYS
     from walltime.predictors.jobs import Jobs as Jobs
@@ -57,10 +57,11 @@ __getattr__, __dir__, __all__ = lazy(
             "Predictor",
             "StartedJob",
             "SubmittedJob",
+            "check_columns",
             "predictor",
         ),
         "predictors.external": ("LogColumn", "PredictionFile", "Twins", "twins"),
-        "predictors.history": ("History", "LogHistory", "Past", "check_columns", "log_ends"),
+        "predictors.history": ("History", "LogHistory", "Past", "log_ends"),
         "predictors.jobs": ("KEYS", "Jobs", "alike"),
         "predictors.prediction": (
             "BELIEFS",

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from walltime.errors import PolicyError
+from walltime.errors import PolicyError, WorkloadError
 from walltime.predictors.jobs import KEYS
+from walltime.workload import Workload
 
 if TYPE_CHECKING:
     from walltime.engine.kernel.prediction_memory import Compiled
@@ -252,3 +253,10 @@ def check_whole(name: str, what: str, value: Any, least: int) -> None:
     """Raise PolicyError unless the value is a whole number of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise PolicyError(f"{what} of {name} must be a whole number of at least {least}, not {value!r}")
+
+
+def check_columns(predictor: Predictor, workload: Workload) -> None:
+    """Raise WorkloadError if the log lacks a column that the predictor needs."""
+    missing = [name for name in predictor.columns if name not in workload.columns]
+    if missing:
+        raise WorkloadError(f"the log does not say the {' and the '.join(missing)} of its jobs, which {predictor.label} needs")

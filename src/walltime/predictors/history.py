@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from walltime.errors import PolicyError, WorkloadError
-from walltime.predictors.base import Basis, FinishedJob, Guess, Predictor, StartedJob, SubmittedJob
+from walltime.predictors.base import Basis, FinishedJob, Guess, Predictor, StartedJob, SubmittedJob, check_columns
 from walltime.workload import Workload
 
 Array = np.ndarray
@@ -127,10 +127,3 @@ def log_ends(workload: Workload) -> tuple[Array, Array, Array]:
         raise WorkloadError("all wait times of the log are 0, so its ends are not real; simulate it and use that schedule's ends")
     start = workload.submit + np.maximum(wait, 0)
     return start, start + workload.runtime, wait >= 0
-
-
-def check_columns(predictor: Predictor, workload: Workload) -> None:
-    """Raise WorkloadError if the log lacks a column that the predictor needs."""
-    missing = [name for name in predictor.columns if name not in workload.columns]
-    if missing:
-        raise WorkloadError(f"the log does not say the {' and the '.join(missing)} of its jobs, which {predictor.label} needs")

@@ -7,7 +7,6 @@ from walltime.lazy import lazy
 if TYPE_CHECKING:
     from walltime.report.accuracy import write_accuracy_report as write_accuracy_report
     from walltime.report.answers import answer as answer
-    from walltime.report.answers import labels as labels
     from walltime.report.calibration import write_calibration_report as write_calibration_report
     from walltime.report.campaign import write_campaign_report as write_campaign_report
     from walltime.report.comparison import write_report as write_report
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "report.accuracy": ("write_accuracy_report",),
-    "report.answers": ("answer", "labels"),
+    "report.answers": ("answer",),
     "report.calibration": ("write_calibration_report",),
     "report.campaign": ("write_campaign_report",),
     "report.comparison": ("write_report",),

@@ -10,7 +10,7 @@ from walltime.schedule.schedule import Schedule
 from walltime.simulation.spread import Spread
 from walltime.wording import human_number, human_percent, human_time, in_prose
 
-__all__ = ["CLOSE", "ELSEWHERE", "answer", "distinct", "labels"]
+__all__ = ["CLOSE", "ELSEWHERE", "answer", "distinct"]
 
 ELSEWHERE = "All of this is about this log, shaken; other logs may differ."
 """Said beside every clear difference, which is mistaken for more."""
@@ -25,16 +25,6 @@ SHOW: Mapping[str, tuple[Callable[[float], str], str]] = {
     "mean_bounded_slowdown": (human_number, "mean bounded slowdown"),
 }
 """The measures of the answer: how each is shown, and what it is called."""
-
-
-def labels(schedules: Sequence[Schedule]) -> list[str]:
-    """One name for each schedule; if a policy occurs more than once, its schedules are numbered.
-
-    >>> labels([])
-    []
-    """
-    names = [s.title for s in schedules]
-    return [f"{name} ({names[: i + 1].count(name)})" if names.count(name) > 1 else name for i, name in enumerate(names)]
 
 
 def answer(

@@ -11,8 +11,8 @@ from walltime import metrics
 from walltime.estimates import EstimateModel, FModel, UserEstimates, parse_estimates
 from walltime.metrics import Summary
 from walltime.metrics.intervals import SHOWN_LEVEL
-from walltime.report.answers import CLOSE, distinct, labels
-from walltime.schedule.schedule import Schedule
+from walltime.report.answers import CLOSE, distinct
+from walltime.schedule.schedule import Schedule, labels
 from walltime.simulation.spread import Spread
 from walltime.wording import human_percent, human_time, in_prose, listed
 

@@ -13,13 +13,13 @@ from walltime.errors import WorkloadError
 from walltime.policy import Backfilling
 from walltime.provenance import provenance
 from walltime.report import tables
-from walltime.report.answers import answer, labels
+from walltime.report.answers import answer
 from walltime.report.caveats import caveats
 from walltime.report.html import write_page
 from walltime.report.interactive import can_live, live_data, repeat_command
 from walltime.report.page import Block, Drawing, Fold, Fragment, Group, Heading, Page, Section, note, workload_facts
 from walltime.report.stretch import JOBS, choose_stretch
-from walltime.schedule.schedule import Schedule
+from walltime.schedule.schedule import Schedule, labels
 from walltime.simulation.spread import Spread
 from walltime.wording import human_percent, human_time, in_prose
 

@@ -24,9 +24,8 @@ from walltime import metrics
 from walltime.errors import OutputError, WorkloadError
 from walltime.files import printable, whole_file
 from walltime.policy import Kind
-from walltime.report.answers import labels
 from walltime.report.stretch import assign_processors
-from walltime.schedule.schedule import Schedule
+from walltime.schedule.schedule import Schedule, labels
 from walltime.wording import human_time
 
 __all__ = [

@@ -11,11 +11,10 @@ from matplotlib.colors import LinearSegmentedColormap, LogNorm
 from matplotlib.figure import Figure
 
 from walltime.errors import WorkloadError
-from walltime.report.answers import labels
 from walltime.report.figures import style
 from walltime.report.page import Block, Drawing, Fold, Group, note
 from walltime.schedule.groups import DAYS, UNKNOWN, Groups, group_jobs
-from walltime.schedule.schedule import Schedule
+from walltime.schedule.schedule import Schedule, labels
 from walltime.tables import Cell, Row, Table
 from walltime.wording import human_time, in_prose
 

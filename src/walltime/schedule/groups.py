@@ -37,7 +37,6 @@ __all__ = [
     "parse_grouping",
     "recorded_groups",
     "recorded_rows",
-    "recorded_wait",
     "round_time",
 ]
 
@@ -175,7 +174,7 @@ def parse_grouping(text: str) -> tuple[str, Edges]:
 
 def local_seconds(workload: Workload, submit: Array) -> Array | None:
     """Local time of the site at each submission, int64 s from a Monday at midnight; None where the log does not say when it begins."""
-    from walltime.engine.interface.ordering import clock_of
+    from walltime.engine.interface.compiled import clock_of
 
     origin = workload.origin
     if origin.unix_start_time is None or not len(submit):
@@ -342,12 +341,6 @@ def breakdown(groups: Groups, wait: Array, runtime: Array, procs: Array, measure
             }
         )
     return rows
-
-
-def recorded_wait(workload: Workload) -> Array | None:
-    """The wait of each job in the real schedule, int64 s, -1 where unknown; None where the log has none, or only zeros."""
-    wait = workload.columns.get("wait")
-    return wait if wait is not None and (wait > 0).any() else None
 
 
 def recorded_groups(workload: Workload, by: str, runtime: Array) -> Groups:

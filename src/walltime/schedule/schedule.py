@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -27,7 +27,6 @@ from walltime.schedule.groups import (
     group_jobs,
     recorded_groups,
     recorded_rows,
-    recorded_wait,
 )
 from walltime.tables import Facts, number
 from walltime.workload import Workload
@@ -35,7 +34,7 @@ from walltime.workload import Workload
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["PredictionRecord", "Schedule"]
+__all__ = ["PredictionRecord", "Schedule", "labels"]
 
 Array = np.ndarray
 
@@ -239,7 +238,7 @@ class Schedule:
 
     def recorded(self, trim: str = "none") -> metrics.RecordedWaits | None:
         """The waits that the log records beside the simulated ones, over the jobs that `summary` measures; None if it has none."""
-        recorded = recorded_wait(self.workload)
+        recorded = self.workload.recorded_wait
         mask = metrics.measured(self.end, self.last_submit, trim)
         return None if recorded is None else metrics.recorded_waits(recorded[mask], self.wait[mask])
 
@@ -248,7 +247,7 @@ class Schedule:
 
         Empty where the log has no waits, or says of no job to which group it belongs.
         """
-        recorded, groups = recorded_wait(self.workload), recorded_groups(self.workload, by, self.runtime)
+        recorded, groups = self.workload.recorded_wait, recorded_groups(self.workload, by, self.runtime)
         mask = metrics.measured(self.end, self.last_submit, trim)
         if recorded is None or list(groups.names) == [UNKNOWN]:
             return []
@@ -333,3 +332,13 @@ class Schedule:
             coincident=self.coincident,
             dialect=self.dialect.label,
         )
+
+
+def labels(schedules: Sequence[Schedule]) -> list[str]:
+    """One name for each schedule; if a policy occurs more than once, its schedules are numbered.
+
+    >>> labels([])
+    []
+    """
+    names = [s.title for s in schedules]
+    return [f"{name} ({names[: i + 1].count(name)})" if names.count(name) > 1 else name for i, name in enumerate(names)]

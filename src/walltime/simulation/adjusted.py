@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from walltime import metrics
 from walltime.errors import WorkloadError
 from walltime.machine import Machine
-from walltime.metrics.estimates import accuracy
+from walltime.metrics.jobs import accuracy
 from walltime.policy import SJF, Easy, Policy
 from walltime.policy.slurm import Slurm
 from walltime.predictors import Prediction

@@ -21,8 +21,7 @@ from walltime.machine import Machine
 from walltime.policy import PAPERS, Calendar, Dialect, Easy, LogView, Policy
 from walltime.predictors import Prediction, Predictor
 from walltime.schedule.schedule import Schedule
-from walltime.simulation.problem import check_dynamics, number_problem
-from walltime.simulation.run import simulate
+from walltime.simulation.run import check_dynamics, number_problem, simulate
 from walltime.simulation.specification import Scheduler
 from walltime.simulation.threads import in_threads
 from walltime.workload import Workload, check_workload

@@ -10,8 +10,8 @@ import numpy as np
 
 from walltime import metrics
 from walltime.errors import PolicyError, WorkloadError
-from walltime.metrics.averages import Averages
 from walltime.metrics.jobs import mean
+from walltime.metrics.summary import Averages
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.run import simulate
 from walltime.simulation.specification import Scheduler

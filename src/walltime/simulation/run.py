@@ -1,19 +1,32 @@
-"""Replay a workload under a policy."""
+"""From a workload and a scheduler to the problem that an engine is given, and from its outcome to a schedule."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-from walltime.machine import Machine
-from walltime.policy import PAPERS, Dialect, Policy
+import numpy as np
+
+from walltime.auditor.scores import known_to
+from walltime.engine.interface.choice import new_engine
+from walltime.engine.problem import NEVER, Demands, Outcome, Pools, Problem
+from walltime.errors import PolicyError
+from walltime.estimates import effective_times
+from walltime.machine import Machine, Placement, place
+from walltime.metrics import Dynamics
+from walltime.policy import PAPERS, Dialect, Oar, Policy, Slurm
 from walltime.predictors import Prediction, Predictor
-from walltime.schedule.schedule import Schedule
-from walltime.simulation.problem import run_of
+from walltime.schedule.schedule import PredictionRecord, Schedule
+from walltime.simulation.prediction import Predicted
 from walltime.simulation.specification import Scheduler
 from walltime.workload import Workload, check_workload
 
-__all__ = ["simulate"]
+if TYPE_CHECKING:
+    from walltime.engine.interface.choice import Engine
+
+__all__ = ["Run", "Times", "check_dynamics", "number_problem", "placed_under", "pools_of", "run_of", "simulate"]
 
 
 def simulate(
@@ -66,3 +79,168 @@ def simulate(
     loaded = time.perf_counter()
     simulation.run(progress)
     return run.schedule(simulation.outcome(), compile=loaded - begin if simulation.name == "kernel" else 0.0)
+
+
+Array = np.ndarray
+Times = tuple[Array, Array, Array]
+"""Requests, runtimes and the estimates that the scheduler uses, int64 s."""
+LATER = ("lookahead", "multiqueue", "relaxed", "selective", "slack")
+"""Kinds of passes of the policies of the later literature."""
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A workload under a scheduler, and the problem that this is for an engine.
+
+    `workload`: the jobs as they run; on a machine, those that can run there, with their `placement`.
+    """
+
+    workload: Workload
+    scheduler: Scheduler
+    dialect: Dialect
+    overrun: str
+    placement: Placement | None
+    problem: Problem
+
+    def engine(self, wanted: str = "auto") -> Engine:
+        """The engine before the first event; see `walltime.engine.interface.choice`."""
+        return new_engine(self.problem, wanted)
+
+    def schedule(self, outcome: Outcome, **seconds: float) -> Schedule:
+        """The schedule that an engine has made; `seconds`: the time that parts took of which the engine does not know."""
+        workload, placement, prediction = self.workload, self.placement, self.scheduler.prediction
+        record, limit = None, None
+        if prediction is not None:
+            assert outcome.predicted is not None and outcome.basis is not None and outcome.corrections is not None  # noqa: PT018
+            record = PredictionRecord(prediction, outcome.predicted, outcome.basis, outcome.corrections)
+        if outcome.limit is not None and (shortened := outcome.limit < self.problem.believed).any():
+            limit = np.where(shortened, np.minimum(outcome.limit, workload.requested), workload.requested)
+        waits = workload.feedback or (placement is not None and any(placement.after))
+        return Schedule(
+            workload=workload,
+            policy=self.scheduler.policy,
+            start=outcome.start,
+            end=outcome.start + outcome.runtime,
+            runtime=outcome.runtime,
+            kind=outcome.kind,
+            reserved_start=outcome.reserved_start,
+            overrun=self.overrun,
+            dialect=self.dialect,
+            submitted=outcome.submit if waits else None,
+            seconds={**seconds, **outcome.seconds},
+            dynamics=None if outcome.effects is None else Dynamics(*outcome.effects),
+            predictions=record,
+            engine=outcome.engine,
+            simulated_on=outcome.machine,
+            placement=placement,
+            given=self._given() if outcome.given is None else outcome.given,
+            slots=outcome.slots,
+            limit=limit,
+        )
+
+    def _given(self) -> Array | None:
+        """What jobs had of each pool where all had what they needed of a single one."""
+        machine, demands = self.problem.machine, self.problem.demands
+        if not isinstance(machine, Pools) or not isinstance(demands, Demands):
+            return None
+        given = np.zeros((len(self.problem), len(machine.capacity), 2), np.int64)
+        pool = machine.partitions[demands.partition[0]][0]
+        given[:, pool] = np.stack([self.problem.procs, demands.second], axis=1)
+        return given
+
+
+def run_of(
+    workload: Workload,
+    scheduler: Scheduler,
+    *,
+    dialect: Dialect = PAPERS,
+    overrun: str = "kill",
+    machine: Machine | None = None,
+    dynamics: bool = False,
+) -> Run:
+    """The run of a workload under a scheduler; arguments as those of `walltime.simulate`.
+
+    Raises PolicyError for what is not known on such a machine, and what placing the jobs raises.
+    """
+    scheduler = replace(scheduler, policy=dialect.apply(scheduler.policy))
+    placement, more = None, dict[str, Any]()
+    if machine is None:
+        if dynamics:
+            check_dynamics(scheduler.policy)
+    else:
+        if dynamics or dialect != PAPERS:
+            what = "the effects of backfilling are not recorded" if dynamics else f"rules are read as in the papers, not {dialect.label},"
+            raise PolicyError(f"{what} on a machine of several pools")
+        if isinstance(scheduler.policy, Slurm | Oar):
+            name = "OAR" if isinstance(scheduler.policy, Oar) else "Slurm"
+            if machine.windows:
+                raise PolicyError(f"{name}'s scheduling knows no windows; leave them out of the machine's file, or take another policy")
+            if scheduler.prediction is not None:
+                but = " but time_min" if name == "Slurm" else ""
+                raise PolicyError(f"{name}'s scheduling knows no predicted runtimes{but}; leave the predictor out")
+            from walltime.simulation.nodes import placed_on_nodes
+
+            workload, placement, more = placed_on_nodes(workload, scheduler.policy, machine)
+        else:
+            workload, placement = place(workload, machine)
+            demands = Demands(
+                placement.second, placement.partition, placement.since, placement.after, placement.limits_of, placement.windows_of
+            )
+            more = {"machine": pools_of(placement), "demands": demands}
+    times = (workload.requested, *effective_times(workload, overrun))
+    problem = replace(number_problem(workload, scheduler, dialect, times), logged=dynamics, kill=overrun == "kill", **more)
+    if placement is not None and problem.after is not None:
+        problem = replace(problem, after=np.where(placement.since < NEVER, -1, problem.after))  # it has been submitted already
+    return Run(workload, scheduler, dialect, overrun, placement, problem)
+
+
+def number_problem(workload: Workload, scheduler: Scheduler, dialect: Dialect, times: Times) -> Problem:
+    """The problem on as many processors as the workload's machine has; the policy is one that the dialect has been applied to."""
+    requested, runtime, believed = times
+    after, think = workload.dependencies() if workload.feedback else (None, None)
+    return Problem(
+        submit=workload.submit,
+        runtime=runtime,
+        believed=believed,
+        procs=workload.procs,
+        machine=workload.machine_procs,
+        policy=scheduler.policy,
+        known=known_to(scheduler.policy, workload, requested),
+        after=after,
+        think=think,
+        prediction=None if scheduler.prediction is None else Predicted(scheduler.prediction, workload, *times),
+        coincident=dialect.coincident,
+        expiry=dialect.expiry,
+    )
+
+
+def pools_of(placement: Placement) -> Pools:
+    """The pools of a machine as engines take them."""
+    machine = placement.machine
+    return Pools(
+        capacity=np.array([(pool.nodes * pool.procs, pool.nodes * pool.second) for pool in machine.pools], np.int64),
+        partitions=[[machine.place_of(name) for name in one.pools] for one in machine.partitions],
+        tiers=[one.tier for one in machine.partitions],
+        outages=placement.outages,
+        limits=placement.limits,
+        windows=placement.windows,
+    )
+
+
+def placed_under(workload: Workload, machine: Machine, policy: Policy | None) -> tuple[Workload, Placement]:
+    """The jobs that can run on this machine under a policy, as they run there, and what they need; see `walltime.machine.place`."""
+    if isinstance(policy, Slurm | Oar):
+        from walltime.simulation.nodes import place_on_nodes, place_whole
+
+        if isinstance(policy, Oar):
+            return place_whole(workload, machine)[:2]
+        return place_on_nodes(workload, machine, policy.settings(machine.slurm)["select_type"] == "linear")[:2]
+    return place(workload, machine)
+
+
+def check_dynamics(policy: Policy) -> None:
+    """Raise PolicyError for a policy under which the effects of backfilling are not recorded: they are effects on one head of the queue."""
+    if policy.passes is not None and policy.passes.kind in LATER:
+        raise PolicyError(
+            f"the effects of backfilling are not recorded under {policy.label}, only under fcfs, easy, hybrid and conservative"
+        )

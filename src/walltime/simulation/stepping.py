@@ -14,7 +14,7 @@ from walltime.estimates import effective_times
 from walltime.policy import PAPERS, Dialect, Policy
 from walltime.predictors import Prediction, Predictor
 from walltime.schedule.schedule import Schedule
-from walltime.simulation.problem import Run, run_of
+from walltime.simulation.run import Run, run_of
 from walltime.simulation.specification import Scheduler
 from walltime.workload import Workload, check_workload
 

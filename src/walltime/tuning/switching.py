@@ -12,7 +12,7 @@ import numpy as np
 from walltime.engine.interface.number import NumberEngine
 from walltime.errors import PolicyError
 from walltime.policy import FCFS, SJF, Easy, NoBackfilling, Order, ScoredOrder, UserOrder, Wfp
-from walltime.simulation.problem import run_of
+from walltime.simulation.run import run_of
 from walltime.simulation.specification import Scheduler
 from walltime.workload import Workload
 

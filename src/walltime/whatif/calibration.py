@@ -18,10 +18,10 @@ from walltime import metrics
 from walltime.errors import LogError, WorkloadError
 from walltime.files import printable, whole_file
 from walltime.machine import Machine, write_machine
-from walltime.metrics.averages import Averages
+from walltime.metrics.summary import Averages
 from walltime.policy import Policy
 from walltime.provenance import jobs_sha256, plain, version
-from walltime.schedule.groups import UNKNOWN, Groups, group_jobs, recorded_groups, recorded_wait
+from walltime.schedule.groups import UNKNOWN, Groups, group_jobs, recorded_groups
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.specification import Scheduler
 from walltime.whatif.pool_groups import PoolGroup, pool_groups
@@ -193,7 +193,7 @@ def calibrate(
     (3, -8.3, 'only 3 jobs')
     """
     check_workload(workload)
-    if recorded_wait(workload) is None:
+    if workload.recorded_wait is None:
         raise WorkloadError(
             f"{workload.origin.name} records no waits, so a simulation cannot be compared with them; take a log with starts"
         )
@@ -204,7 +204,7 @@ def calibrate(
             schedule = setting.run(workload, overrun=overrun, progress=progress)
     assert schedule.placement is not None, "it ran on a machine of pools"
     jobs = schedule.workload
-    recorded = recorded_wait(jobs)
+    recorded = jobs.recorded_wait
     if recorded is None:
         raise WorkloadError(f"no job of {workload.origin.name} with a recorded wait runs on {machine.name}; compare their partitions")
     mask = metrics.measured(schedule.end, schedule.last_submit, trim) & (recorded >= 0) & ~carried_over(jobs)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from walltime.metrics.averages import Averages
+from walltime.metrics.summary import Averages
 from walltime.schedule.schedule import Schedule
 
 __all__ = ["Cost", "cost", "node_hours"]

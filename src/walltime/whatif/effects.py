@@ -9,8 +9,8 @@ from functools import partial
 import numpy as np
 
 from walltime import metrics
-from walltime.metrics.averages import Averages
 from walltime.metrics.intervals import SHOWN_LEVEL
+from walltime.metrics.summary import Averages
 from walltime.schedule.groups import UNKNOWN, group_jobs
 from walltime.schedule.schedule import Schedule
 from walltime.whatif.calibration import ALL, Calibration

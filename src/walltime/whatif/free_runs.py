@@ -8,7 +8,6 @@ import numpy as np
 
 from walltime import metrics
 from walltime.machine import Machine
-from walltime.schedule.groups import recorded_wait
 from walltime.simulation.run import simulate
 from walltime.whatif.inference import FreeRun
 from walltime.workload import Workload
@@ -24,7 +23,7 @@ def free_runs(workload: Workload, chosen: Array, plain: Machine, machine: Machin
 
     `chosen`: the jobs, bool, over which they are compared with the recorded waits.
     """
-    recorded = recorded_wait(workload)
+    recorded = workload.recorded_wait
     assert recorded is not None
     for name, own in (("plain EASY", plain), ("with the rules", machine)):
         schedule = simulate(workload, own.policy or "easy", machine=own)

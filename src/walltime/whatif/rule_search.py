@@ -22,7 +22,6 @@ from walltime.machine.machine import DAY
 from walltime.machine.placing import place
 from walltime.machine.windows import Hours
 from walltime.policy import Easy, Policy, parse_policy
-from walltime.schedule.groups import recorded_wait
 from walltime.whatif.candidate_rules import (
     Part,
     RecordedLog,
@@ -79,7 +78,7 @@ class _Search:
     """One inference: the record, the months, and the rules accepted so far."""
 
     def __init__(self, workload: Workload, machine_procs: int, procs_of_node: int, progress: Callable[[int], None] | None):
-        wait = recorded_wait(workload)
+        wait = workload.recorded_wait
         if wait is None:
             raise WorkloadError(f"{workload.origin.name} records no waits, so nothing can be inferred from it; take a log with starts")
         self.w, self.size, self.node = workload, machine_procs, procs_of_node

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from walltime.machine import Placement
-from walltime.metrics.averages import Averages
+from walltime.metrics.summary import Averages
 from walltime.policy import Kind
 from walltime.schedule.schedule import Schedule
 from walltime.whatif.pool_groups import PoolGroup

@@ -6,7 +6,6 @@ import numpy as np
 
 from walltime.errors import PolicyError
 from walltime.machine import Machine, place
-from walltime.schedule.groups import recorded_wait
 from walltime.workload import MISSING, Workload
 
 __all__ = ["carried_over", "stretch"]
@@ -29,7 +28,7 @@ def stretch(workload: Workload, machine: Machine, begin: int, end: int) -> Workl
     inside = (submit >= begin) & (submit < end)
     if not inside.any():
         raise PolicyError(f"no job of {workload.origin.name} is submitted from {begin} to {end} s after the start of the log")
-    recorded = recorded_wait(workload)
+    recorded = workload.recorded_wait
     if recorded is None or begin <= int(submit.min()):
         return workload.take(inside, f"submitted from {begin} until {end}")
     start = np.where(recorded >= 0, submit + recorded, MISSING)

@@ -14,7 +14,6 @@ from walltime.machine import Machine
 from walltime.metrics.intervals import KINDS, LEVEL
 from walltime.policy import Policy
 from walltime.provenance import plain, version
-from walltime.schedule.groups import recorded_wait
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.specification import Scheduler
 from walltime.whatif.calibration import Calibration, calibrate, left_out
@@ -242,7 +241,7 @@ def what_if(
     with without_warnings():
         simulated = simulate_all(settings, workload, react=submissions == REACT, **options)
     today, measured = simulated.schedules[0], simulated.measured
-    if calibration is None and recorded_wait(workload) is not None:
+    if calibration is None and workload.recorded_wait is not None:
         calibration = calibrate(workload, machine, policy, trim=trim, overrun=overrun, schedule=simulated.recorded)
     effects = []
     for k, named in enumerate(settings[1:]):

@@ -249,6 +249,12 @@ class Workload:
     def __repr__(self) -> str:
         return f"<Workload {self.origin.name}: {len(self):,} jobs on {self.machine_procs:,} processors>"
 
+    @property
+    def recorded_wait(self) -> Array | None:
+        """The wait of each job in the real schedule, int64 s, -1 where unknown; None where the log has none, or only zeros."""
+        wait = self.columns.get("wait")
+        return wait if wait is not None and (wait > 0).any() else None
+
     def with_believed(self, believed) -> Workload:
         """The same jobs, with the scheduler planning with these runtimes (int64 seconds, one per job, at least 1)."""
         return replace(self, believed=_int64("believed", believed))

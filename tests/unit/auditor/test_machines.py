@@ -8,7 +8,7 @@ from walltime.auditor import audit
 from walltime.errors import PolicyError
 from walltime.machine import Limit, Machine, Outage, Partition, Pool, place
 from walltime.policy import Conservative, Easy, Hybrid, NoBackfilling, Slurm
-from walltime.simulation.problem import placed_under
+from walltime.simulation.run import placed_under
 from walltime.workload import Workload
 
 ONE = (Pool("a", 4, 1),)

@@ -18,7 +18,7 @@ import pytest
 
 from tests.cli import HEADER, call, one_line, record
 from tests.traces import trace_path
-from walltime.cli import bars
+from walltime.cli import output
 from walltime.cli.main import run
 from walltime.engine.interface.load import load
 from walltime.report import terminal
@@ -397,8 +397,8 @@ def test_asked_to_end__leaves_no_file_as_ctrl_c_does(tmp_path, name):
 
 def test_lines__say_now_and_then_what_remains(monkeypatch, capsys):
     now = [0.0]
-    monkeypatch.setattr(bars.time, "monotonic", lambda: now[0])
-    with bars.row("easy", 400, "jobs") as row:
+    monkeypatch.setattr(output.time, "monotonic", lambda: now[0])
+    with output.progress_row("easy", 400, "jobs") as row:
         for now[0], done in [(0.0, 100), (4.0, 150), (10.0, 200), (15.0, 300), (20.0, 300), (31.0, 400)]:
             row.update(done)
         now[0] = 60.0
@@ -412,14 +412,14 @@ def test_lines__say_now_and_then_what_remains(monkeypatch, capsys):
 
 
 def test_interrupt_that_python_drops__is_raised_again_at_the_next_progress(monkeypatch):
-    monkeypatch.setattr(bars, "_interrupted", threading.Event())
-    bars.raise_if_interrupted()
+    monkeypatch.setattr(output, "_interrupted", threading.Event())
+    output.raise_if_interrupted()
     with contextlib.suppress(KeyboardInterrupt):
-        bars.interrupt()
+        output.interrupt()
     with pytest.raises(KeyboardInterrupt):
-        bars.raise_if_interrupted()
+        output.raise_if_interrupted()
     with pytest.raises(KeyboardInterrupt):
-        bars.Row("a run", 10)
+        output.Row("a run", 10)
 
 
 @pytest.mark.slow

@@ -101,7 +101,7 @@ def test_what_if__writes_a_page_a_table_and_json(capsys, site):
         (["what-if", "--change", "nodes+=50%", "--calibration", "missing.json"], "cannot be read"),
         (["what-if", "--change", "nodes+=50%", "--out", "table.xlsx"], ".csv"),
         (["what-if", "--change", "nodes+=50%", "--window", "soon"], "BEGIN:END"),
-        (["what-if", "--change", "nodes+=50%", "--users", "leave"], "as-recorded"),
+        (["what-if", "--change", "nodes+=50%", "--submissions", "leave"], "as-recorded"),
         (["what-if", "--change", "policy=easy:extra=literal", "--replications", "0"], "under the change 'policy=easy:extra=literal'"),
         (["calibrate", "--out", "table.csv"], ".json"),
         (["calibrate", "--window", "9000d:9001d"], "no job of log"),

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli import HEADER, record
-from walltime.cli.bars import CompilationRow
+from walltime.cli.output import CompilationRow
 from walltime.engine.compiler import compilation
 from walltime.engine.compiler.compilation import Compilation, listen, tell, tell_who_watches
 from walltime.engine.interface.load import ENTRIES
@@ -51,9 +51,9 @@ ADDED = {
 a function of ten lines about 0.15 s."""
 COMMAND = """
 import sys
-from walltime.cli import bars, main
+from walltime.cli import output, main
 done = []
-class Counting(bars.CompilationRow):
+class Counting(output.CompilationRow):
     def __call__(self, state):
         super().__call__(state)
         done.append(state.done)
@@ -161,18 +161,18 @@ def test_command__shows_one_display_with_a_row_for_everything_on_a_terminal():
     script = """
 from dataclasses import replace
 from pathlib import Path
-from walltime.cli import bars
+from walltime.cli import output
 from walltime.engine.compiler.compilation import Compilation
-with bars.row("cells", 7, patience=0) as row:
+with output.progress_row("cells", 7, patience=0) as row:
     row.update(3)
-    shown, state = bars.CompilationRow(), Compilation("simulation", "simulations", 90, 30.0)
+    shown, state = output.CompilationRow(), Compilation("simulation", "simulations", 90, 30.0)
     for done in range(91):
         shown(replace(state, done=done))
         if done == 45:
-            bars._display.refresh()
+            output._display.refresh()
     shown(replace(state, done=90, finished=True))
-    assert len(bars._display.task_ids) == 1
-assert bars._display is None
+    assert len(output._display.task_ids) == 1
+assert output._display is None
 """
     mine, theirs = pty.openpty()
     with subprocess.Popen([sys.executable, "-c", script], stderr=theirs, env=os.environ | {"TERM": "xterm", "COLUMNS": "120"}) as process:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import walltime as wt
-from walltime.engine.interface.ordering import clock_of
+from walltime.engine.interface.compiled import clock_of
 from walltime.engine.kernel.callbacks import local_time
 from walltime.policy import Calendar
 

@@ -101,7 +101,7 @@ def test_explain__says_of_reservations_what_the_engine_kept(text):
 
 
 def test_explain__every_policy_of_the_registry_declares_its_reservations():
-    tried = {type(wt.policy.parse_policy(text)) for text in (*EVERY, "slurm")}
+    tried = {type(wt.policy.parse_policy(text)) for text in (*EVERY, "slurm", "oar")}
     assert tried == set(POLICIES)
     assert all(wt.policy.parse_policy(text).reservations.of != "unknown" for text in EVERY)
     assert wt.policy.parse_policy("slurm").reservations.of == "some"

@@ -13,7 +13,7 @@ from tests.profiles import scaled
 from validation.hostile import trials
 from walltime.errors import LogError
 from walltime.logs import read_log
-from walltime.logs.shipped import shipped
+from walltime.logs.catalogue import shipped
 
 BEGIN = 1_600_000_000
 JOBS = 40

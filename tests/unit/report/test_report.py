@@ -15,11 +15,11 @@ from tests.pages import render
 from walltime.errors import OutputError, PolicyError, WorkloadError
 from walltime.estimates import FModel, UserEstimates
 from walltime.policy import SJF, Conservative, Easy, Hybrid, Kind, NoBackfilling, order
-from walltime.report import labels, write_report
+from walltime.report import write_report
 from walltime.report.answers import answer
 from walltime.report.caveats import caveats
 from walltime.report.interactive import repeat_command
-from walltime.schedule.schedule import Schedule
+from walltime.schedule.schedule import Schedule, labels
 from walltime.wording import human_difference, human_number, human_percent, human_time
 from walltime.workload import Origin, Workload
 

@@ -10,8 +10,9 @@ import walltime as wt
 from tests.cli import call
 from tests.traces import trace_path
 from walltime.metrics import Summary
-from walltime.report.answers import answer, distinct, labels
+from walltime.report.answers import answer, distinct
 from walltime.report.caveats import caveats_of, longest_queue
+from walltime.schedule.schedule import labels
 from walltime.simulation import Spread, shaking_spread
 
 JOBS = wt.workloads.Lublin99().generate(400, 32, 0.8, 3)

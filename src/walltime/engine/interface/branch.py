@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from walltime.engine.interface.compiled import PIECE, CompiledEngine
+from walltime.engine.interface.compiled import PIECE, CompiledEngine, Lowered
 from walltime.engine.interface.load import loop_name
-from walltime.engine.interface.ordering import Lowered
 from walltime.engine.kernel.memory import BY_USER, HOLE, JOB, NEVER, Memory, new_memory, records
 from walltime.engine.kernel.plan import CHUNK, LINE, SLOTS, Plan, aligned
 from walltime.engine.problem import Outcome, State

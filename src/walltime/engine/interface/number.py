@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from walltime.engine.interface.branch import Branch, Log, state_of
-from walltime.engine.interface.compiled import CompiledEngine, compiled_prediction, lower_prediction
+from walltime.engine.interface.compiled import CompiledEngine, compiled_prediction, lower_order, lower_prediction
 from walltime.engine.interface.load import load, loop_name
-from walltime.engine.interface.ordering import lower_order
 from walltime.engine.kernel.dynamics import new_effects, new_scratch
 from walltime.engine.kernel.memory import (
     BY_FACTOR,

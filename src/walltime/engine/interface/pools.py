@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from walltime.engine.interface.compiled import CompiledEngine, compiled_prediction, lower_prediction
+from walltime.engine.interface.compiled import CompiledEngine, compiled_prediction, lower_order, lower_prediction
 from walltime.engine.interface.load import cluster_loop_name
-from walltime.engine.interface.ordering import lower_order
 from walltime.engine.kernel.memory import MODES, NEVER, record, records
 from walltime.engine.kernel.pools.memory import (
     CLUSTER_JOB,

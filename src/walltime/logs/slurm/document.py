@@ -11,9 +11,9 @@ import numpy as np
 
 from walltime.errors import LogError
 from walltime.lazy import LaterModule
-from walltime.logs.accounting import BadLines, Counts, quoted
+from walltime.logs.accounting import Counts, quoted
 from walltime.logs.input import LogFile
-from walltime.logs.joblog import LogFormat, ReadOptions
+from walltime.logs.joblog import BadLines, LogFormat, ReadOptions
 from walltime.logs.slurm.fields import STATES, state_word
 from walltime.logs.slurm.jobs import SlurmLog
 from walltime.logs.slurm.table import Reader, Table

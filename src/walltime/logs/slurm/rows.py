@@ -9,8 +9,9 @@ from functools import partial
 from itertools import pairwise
 
 from walltime.errors import LogError
-from walltime.logs.accounting import NEWLINE_IN_TEXT, NOT_UTF8, BadLines, Counts, decoded
-from walltime.logs.input import LogFile
+from walltime.logs.accounting import NEWLINE_IN_TEXT, NOT_UTF8, Counts
+from walltime.logs.input import LogFile, decoded
+from walltime.logs.joblog import BadLines
 from walltime.logs.rules import Rule
 from walltime.logs.slurm.fields import BLANK, NO_LIMITS, state_word
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from walltime.errors import LogError
 from walltime.lazy import LaterModule
-from walltime.logs.accounting import BadLines, Counts, Names, nothing_left, quoted, unknown
+from walltime.logs.accounting import Counts, Names, nothing_left, quoted, unknown
 from walltime.logs.clock import Local
 from walltime.logs.input import LogFile
-from walltime.logs.joblog import LogFormat, ReadOptions
+from walltime.logs.joblog import BadLines, LogFormat, ReadOptions
 from walltime.logs.slurm import fields
 from walltime.logs.slurm.jobs import RULES, STEP, TEXT_COLUMNS, SlurmJobs, SlurmLog, Steps, slurm_log
 from walltime.logs.slurm.rows import NEEDED, Heading, Rows, heading_of, rows_of

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from walltime.metrics import adjustment_classes
-from walltime.metrics.estimates import accuracy
+from walltime.metrics.jobs import accuracy
 from walltime.metrics.months import month_starts
 from walltime.papers.study import Study
 from walltime.papers.subjects import Subject

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from matplotlib.axes import Axes
 
-from walltime.metrics.estimates import accuracy
+from walltime.metrics.jobs import accuracy
 from walltime.papers import drawing
 from walltime.papers.items import item
 from walltime.papers.results import Chart, Claims, Entry, Notes, Part, Table, Value, by_column

@@ -12,7 +12,8 @@ from typing import Any
 from walltime.errors import LogError, WalltimeError, WorkloadError
 from walltime.files import printable
 from walltime.predictors import Tang13
-from walltime.predictors.history import check_columns, log_ends
+from walltime.predictors.base import check_columns
+from walltime.predictors.history import log_ends
 from walltime.slurm.queue import QueueJob
 from walltime.workload import Workload
 

@@ -15,7 +15,7 @@ from walltime.errors import EngineError, WorkloadError
 from walltime.machine.placing import NEVER
 from walltime.policy import PAPERS, Slurm
 from walltime.schedule import Schedule
-from walltime.simulation.problem import Run, pools_of
+from walltime.simulation.run import Run, pools_of
 from walltime.simulation.specification import Scheduler
 from walltime.slurm.starts.initial_state import InitialState
 from walltime.workload import Workload

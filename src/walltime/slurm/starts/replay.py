@@ -10,7 +10,6 @@ import numpy as np
 from walltime.errors import PolicyError, WorkloadError
 from walltime.machine import Machine, place
 from walltime.schedule import Schedule
-from walltime.schedule.groups import recorded_wait
 from walltime.slurm.jobs import RUNNING, WAITING, SnapshotJob
 from walltime.slurm.snapshot import Snapshot
 from walltime.slurm.starts.scores import Outcome
@@ -41,7 +40,7 @@ class Record:
 
         Jobs whose wait is unknown, and those that do not fit the machine, are left out. Raises WorkloadError for a log without waits.
         """
-        wait = recorded_wait(workload)
+        wait = workload.recorded_wait
         if wait is None:
             raise WorkloadError(f"{workload.origin.name} does not say when jobs started; take a log that records waits")
         known = workload if (wait >= 0).all() else workload.take(wait >= 0, "whose wait is recorded")
