@@ -134,7 +134,7 @@ def release():
 def test_version__is_the_same_everywhere(project, release):
     named = release.versions()
     assert named["pyproject.toml"] == named["CITATION.cff"] == project["version"]
-    assert f"version = {{{project['version']}}}" in (ROOT / "README.md").read_text()
+    assert f"version = {{{project['version']}}}" in (ROOT / "src/walltime/references.bib").read_text()
 
 
 def test_release__says_what_is_not_ready(release, tmp_path):
@@ -159,8 +159,8 @@ def test_release__says_what_is_not_ready(release, tmp_path):
 
 
 def bibtex() -> dict[str, dict[str, str]]:
-    """The entries of the README, by key."""
-    text = re.search(r"^```bibtex\n(.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)[1]
+    """The entries that `walltime cite` prints, by key."""
+    text = (ROOT / "src/walltime/references.bib").read_text()
     entries = re.findall(r"^@(\w+)\{(\w+),\n(.*?)^\}$", text, re.MULTILINE | re.DOTALL)
     return {key: {"type": kind} | dict(re.findall(r"^  (\w+) += \{(.*)\},?$", fields, re.MULTILINE)) for kind, key, fields in entries}
 
@@ -174,17 +174,15 @@ def test_citation__has_what_reference_managers_need():
     assert {"cff-version", "message", "title", "type", "version", "license", "authors", "references"} <= set(cff)
     kinds = {"article": {"journal", "volume", "issue"}, "conference-paper": {"conference", "collection-title"}}
     for reference in cff["references"]:
-        assert kinds[reference["type"]] | {"title", "authors", "year", "doi"} <= set(reference)
+        assert kinds[reference["type"]] | {"title", "authors", "year"} <= set(reference)
         assert ("start" in reference) == ("end" in reference)
         assert all({"family-names", "given-names"} <= set(author) for author in reference["authors"])
-        assert re.fullmatch(r"10\.\d{4,}/\S+", reference["doi"])
+        assert re.fullmatch(r"10\.\d{4,}/\S+", reference.get("doi", "10.1234/5"))  # of three of them no source confirms one
 
 
-def test_bibtex__of_the_readme_is_that_of_the_citation_file_and_of_the_papers():
+def test_bibtex__is_that_of_the_citation_file_and_of_the_papers():
     cff, entries = load(ROOT / "CITATION.cff"), bibtex()
     assert list(entries) == ["walltime", *PAPERS]
-    readme = (ROOT / "README.md").read_text()
-    assert f"```bibtex\n{(ROOT / 'src/walltime/references.bib').read_text()}```" in readme
     assert entries["walltime"]["title"] == cff["title"]
     for paper, reference in zip(PAPERS, cff["references"], strict=True):
         entry = entries[paper]
@@ -192,8 +190,8 @@ def test_bibtex__of_the_readme_is_that_of_the_citation_file_and_of_the_papers():
         assert plain(entry["title"]) == reference["title"] == printed(paper).title
         names = [f"{author['family-names']}, {author['given-names']}" for author in reference["authors"]]
         assert entry["author"] == " and ".join(names)
-        assert (entry["year"], entry["doi"]) == (str(reference["year"]), reference["doi"])
-        pages = (reference["start"], reference["end"]) if "start" in reference else None  # of two of them they are not known
+        assert (entry["year"], entry.get("doi")) == (str(reference["year"]), reference.get("doi"))
+        pages = (reference["start"], reference["end"]) if "start" in reference else None  # of one of them no source confirms them
         assert entry.get("pages") == (None if pages is None else "{}--{}".format(*pages))
         assert entry.get("journal", entry.get("booktitle")) == reference.get("journal", reference.get("collection-title"))
         assert (entry.get("volume"), entry.get("number")) == tuple(
