@@ -6,7 +6,7 @@ dataclasses for tables written [[...]], or several of them, joined by `|`. A `Ke
 
 >>> @dataclass(frozen=True)
 ... class Pool:
-...     nodes: Annotated[int, Key(least=1)]
+...     nodes: int
 ...     procs: int
 ...     gpus: int = 0
 >>> parse({"nodes": 4, "procs": 8}, Pool)

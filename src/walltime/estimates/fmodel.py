@@ -25,8 +25,8 @@ class FModel(EstimateModel):
 
     Source: feitelson98, section 3.3; mualem01, section 4.2; tsafrir06, sections II (deterministic) and VII (truncated).
 
-    >>> FModel(4).F, FModel.of_badness(3).F, FModel(4).twin()
-    (4, 4, FModel(F=2.5, deterministic=True, truncated=None, limit='model'))
+    >>> FModel(4).F, FModel.of_badness(3).F, str(FModel(4).twin())
+    (4, 4, 'f:2.5,deterministic=yes')
     """
 
     positional: ClassVar[tuple[str, ...]] = ("F",)

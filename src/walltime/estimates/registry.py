@@ -31,8 +31,8 @@ ESTIMATES = Family(
 def parse_estimates(text: str | EstimateModel) -> EstimateModel:
     """The model with this specification; raises PolicyError, in one line, for what is not known.
 
-    >>> parse_estimates("f:11,truncated=64800")
-    FModel(F=11.0, deterministic=False, truncated=64800, limit='model')
+    >>> parse_estimates("f:11,truncated=64800").truncated
+    64800
     >>> str(parse_estimates("tsafrir05:emax=64800,share=20"))
     'tsafrir05:emax=64800,share=20'
     """
