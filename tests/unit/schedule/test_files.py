@@ -159,11 +159,12 @@ def test_schedule_table__has_what_one_groups_by():
     assert table["kind"].to_list() == ["immediate", "reserved", "reserved"]
     assert table["reserved_start"].to_list() == [None, 100, 150]
     assert [str(time) for time in table["start_time"]] == ["1970-01-01 01:00:00", "1970-01-01 01:01:40", "1970-01-01 01:02:30"]
+    offset = replace(jobs, origin=Origin(unix_start_time=0, time_zone="-18000"))
+    assert str(simulate(offset, Easy()).table()["submit_time"][0]) == "1969-12-31 19:00:00"
+    pytest.importorskip("pandas", reason="pandas is not installed; it is an extra")
     frame = schedule.to_pandas()
     assert frame.groupby("user").wait.mean().to_dict() == {"ann": 65, "bob": 90}
     assert frame["start_time"].dt.hour.tolist() == [1, 1, 1]
-    offset = replace(jobs, origin=Origin(unix_start_time=0, time_zone="-18000"))
-    assert str(simulate(offset, Easy()).table()["submit_time"][0]) == "1969-12-31 19:00:00"
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet", "swf"])
