@@ -87,6 +87,7 @@ if TYPE_CHECKING:
     from walltime.simulation import Case as Case
     from walltime.simulation import Scheduler as Scheduler
     from walltime.simulation import Simulation as Simulation
+    from walltime.simulation import diff as diff
     from walltime.simulation import parse_scheduler as parse_scheduler
     from walltime.simulation import predict as predict
     from walltime.simulation import replicate as replicate
@@ -169,6 +170,7 @@ _NAMES = {
         "Case",
         "Scheduler",
         "Simulation",
+        "diff",
         "parse_scheduler",
         "predict",
         "replicate",

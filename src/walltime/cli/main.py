@@ -24,6 +24,7 @@ from walltime.cli.compare import compare
 from walltime.cli.convert import convert
 from walltime.cli.demo import demo
 from walltime.cli.dialects import dialects
+from walltime.cli.diff import diff
 from walltime.cli.estimates import estimates
 from walltime.cli.explain import explain
 from walltime.cli.fetch import fetch
@@ -66,7 +67,7 @@ app = typer.Typer(
 COMMANDS: dict[str, tuple[Callable[..., None] | typer.Typer, ...]] = {
     "First steps": (cite, demo),
     "Logs": (clean, convert, fetch, generate, info, mapping),
-    "Simulations": (audit, compare, dialects, explain, simulate),
+    "Simulations": (audit, compare, dialects, diff, explain, simulate),
     "Estimates and predictions": (estimates, predict, suggest),
     "A site and its machine": (calibrate, infer, what_if, slurm.app),
     "Many simulations": (tune, benchmark.app, campaign.app, learn.app, paper.app),

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from walltime.simulation.dialects import compare_dialects as compare_dialects
     from walltime.simulation.dialects import dialect_runs as dialect_runs
     from walltime.simulation.dialects import readings_alone as readings_alone
+    from walltime.simulation.difference import Difference as Difference
+    from walltime.simulation.difference import diff as diff
     from walltime.simulation.fair_start import Fairness as Fairness
     from walltime.simulation.fair_start import fairness as fairness
     from walltime.simulation.replay import Replay as Replay
@@ -41,6 +43,7 @@ __getattr__, __dir__, __all__ = lazy(
         "simulation.advice": ("UserAdvice", "advise_users"),
         "simulation.batch": ("Batch", "Case", "simulate_many"),
         "simulation.dialects": ("DialectRow", "DialectTable", "compare_dialects", "dialect_runs", "readings_alone"),
+        "simulation.difference": ("Difference", "diff"),
         "simulation.fair_start": ("Fairness", "fairness"),
         "simulation.replay": ("Replay", "predict"),
         "simulation.replication": ("Replications", "replicate"),

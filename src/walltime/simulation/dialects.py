@@ -101,7 +101,7 @@ def matters(dialect: Dialect, scheduler: Scheduler) -> bool:
     if policy.order == FCFS or getattr(policy, "backfill_order", None) is not None:
         changed.discard("backfill_order")
     if scheduler.prediction is None:
-        changed.discard("expiry")
+        changed -= {"arrivals", "expiry"}
     options = {field.name for field in fields(policy)}
     return any(name in options or name in ("coincident", "expiry") for name in changed)
 
