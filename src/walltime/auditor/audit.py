@@ -8,7 +8,7 @@ compiler, so they are imported where they are needed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -64,29 +64,26 @@ def audit(
     return _Audit(workload, schedule, policy, overrun, rules, chosen, own_beliefs, placement, slots).report(progress)
 
 
+@dataclass
 class _Audit:
     """One audit: what is checked, what cannot be, and what was assumed."""
 
-    def __init__(
-        self,
-        workload: Workload,
-        schedule: Mapping[str, Array],
-        policy: Policy | None,
-        overrun: str,
-        dialect: Dialect,
-        prediction: Prediction | None,
-        own_beliefs: bool,
-        placement: Placement | None,
-        slots: tuple[Array, Array, Array, Array] | None,
-    ):
-        self.w, self.file, self.overrun, self.dialect = workload, schedule, overrun, dialect
-        self.policy = None if policy is None else dialect.apply(policy)
-        self.prediction, self.placement, self.slots = prediction, placement, slots
+    w: Workload
+    file: Mapping[str, Array]
+    policy: Policy | None
+    overrun: str
+    dialect: Dialect
+    prediction: Prediction | None
+    own_beliefs: bool
+    placement: Placement | None
+    slots: tuple[Array, Array, Array, Array] | None
+
+    def __post_init__(self) -> None:
+        self.policy = None if self.policy is None else self.dialect.apply(self.policy)
         self.skipped: dict[str, str] = {}
         self.assumed: list[str] = []
-        runtime, estimate = effective_times(workload, overrun)
-        self.rows = Rows(workload, schedule, runtime, estimate, placement)
-        self.own_beliefs = own_beliefs and "believed" in schedule
+        self.rows = Rows(self.w, self.file, *effective_times(self.w, self.overrun), self.placement)
+        self.own_beliefs = self.own_beliefs and "believed" in self.file
         self.checked = list(ALWAYS)
 
     def report(self, progress: Callable[[int], None] | None) -> AuditReport:
@@ -135,6 +132,7 @@ class _Audit:
     def _machine(self, placement: Placement) -> Iterator[Violation]:
         """Rules of a machine of several pools; they need all jobs."""
         from walltime.auditor.pools import DECISIONS, MACHINE_CHECKS, broken_rules, skipped_rules
+        from walltime.auditor.walk import MachineSchedule
 
         self.checked += [*dict.fromkeys([*OF_POLICIES, *MACHINE_CHECKS])]
         why = "on a machine of several pools what is decided is checked, not its labels"
@@ -144,11 +142,10 @@ class _Audit:
             self.skipped.update(dict.fromkeys((*MACHINE_CHECKS, *DECISIONS), "some jobs are not in the schedule"))
             return
         start, end = self._by_job(rows.start), self._by_job(rows.end)
-        given, limit = (None if name not in self.file else self._by_job(self.file[name][rows.row]) for name in ("given", "limit"))
-        self.skipped.update(skipped_rules(placement, given, self.slots, limit, policy=self.policy))
-        rules: dict[str, Any] = {"policy": self.policy, "prediction": self.prediction, "overrun": self.overrun}
-        broken = broken_rules(self.w, placement, start, end, given, self.slots, limit, **rules)
-        for rule, message, job, moment in broken:
+        columns = {name: self._by_job(self.file[name][rows.row]) for name in ("given", "limit") if name in self.file}
+        schedule = MachineSchedule(self.w, placement, start, end, self.overrun, slots=self.slots, **columns)
+        self.skipped.update(skipped_rules(schedule, self.policy))
+        for rule, message, job, moment in broken_rules(schedule, self.policy, self.prediction):
             yield Violation(rule, message, (int(self.w.job_id[job]),), moment)
 
     def _by_job(self, values: Array) -> Array:

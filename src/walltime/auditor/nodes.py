@@ -7,48 +7,44 @@ from itertools import pairwise
 
 import numpy as np
 
-from walltime.machine import Placement
+from walltime.auditor.walk import Difference, MachineSchedule
 from walltime.machine.placing import NEVER
-from walltime.workload import Workload
 
-__all__ = ["Broken", "broken_on_nodes"]
+__all__ = ["broken_on_nodes"]
 
 Array = np.ndarray
-Broken = tuple[str, str, int, int]
+Slots = tuple[Array, Array, Array, Array]
 
 
-def broken_on_nodes(
-    workload: Workload, placement: Placement, start: Array, end: Array, slots: tuple[Array, Array, Array, Array]
-) -> Iterator[Broken]:
+def broken_on_nodes(schedule: MachineSchedule, slots: Slots) -> Iterator[Difference]:
     """What is wrong with the nodes of jobs: the rule, a message, the job's index and the time. Nodes are numbered pool by pool."""
-    machine = placement.machine
+    placement, start, end, machine = schedule.placement, schedule.start, schedule.end, schedule.placement.machine
     job, node, procs, second = slots
     pool = np.repeat(np.arange(len(machine.pools)), [one.nodes for one in machine.pools])
-    yield from _needs(workload, placement, start, slots)
+    yield from _needs(schedule, slots)
     partitions = [np.isin(pool, [machine.place_of(name) for name in one.pools]) for one in machine.partitions]
     inside = np.array(partitions)[placement.partition[job], node]
     for k in np.flatnonzero(~inside).tolist():
-        yield _broken(workload, start, job[k], f"has node {node[k]}, which its partition has not")
+        yield schedule.broken("node_capacity", job[k], f"has node {node[k]}, which its partition has not")
     for amounts, each in ((procs, "procs"), (second, "second")):
         capacity = np.array([getattr(one, each) for one in machine.pools])[pool]
         for k, used in _too_many(start[job], end[job], node, amounts, capacity):
             if placement.since[job[k]] == NEVER:
-                yield _broken(workload, start, job[k], f"starts, and then {used} of {capacity[node[k]]} of node {node[k]} is in use")
-    yield from _outages(workload, placement, start, end, slots, pool)
+                yield schedule.broken(
+                    "node_capacity", job[k], f"starts, and then {used} of {capacity[node[k]]} of node {node[k]} is in use"
+                )
+    yield from _outages(schedule, slots, pool)
 
 
-def _broken(workload: Workload, start: Array, job: int, what: str) -> Broken:
-    return "node_capacity", f"job {workload.job_id[job]} {what}", int(job), int(start[job])
-
-
-def _needs(workload: Workload, placement: Placement, start: Array, slots: tuple[Array, Array, Array, Array]) -> Iterator[Broken]:
+def _needs(schedule: MachineSchedule, slots: Slots) -> Iterator[Difference]:
     """Whether each job has the processors and the second resource that it needs."""
+    workload, placement = schedule.workload, schedule.placement
     has = np.zeros((len(workload), 2), np.int64)
     np.add.at(has, slots[0], np.stack(slots[2:], axis=1))
     needed = np.stack([workload.procs, placement.second], axis=1)
     for k in np.flatnonzero((has != needed).any(axis=1)).tolist():
         what = f"has {has[k, 0]} processors and {has[k, 1]} of the second resource; it needs {needed[k].tolist()}"
-        yield _broken(workload, start, k, what)
+        yield schedule.broken("node_capacity", k, what)
 
 
 def _too_many(start: Array, end: Array, node: Array, amounts: Array, capacity: Array) -> Iterator[tuple[int, int]]:
@@ -63,11 +59,9 @@ def _too_many(start: Array, end: Array, node: Array, amounts: Array, capacity: A
         yield int(slot[order[k]]), int(used[k])
 
 
-def _outages(
-    workload: Workload, placement: Placement, start: Array, end: Array, slots: tuple[Array, Array, Array, Array], pool: Array
-) -> Iterator[Broken]:
+def _outages(schedule: MachineSchedule, slots: Slots, pool: Array) -> Iterator[Difference]:
     """Between two changes of what is missing of a pool, jobs may start on as many different nodes as are left of it."""
-    job, node = slots[:2]
+    placement, start, (job, node) = schedule.placement, schedule.start, slots[:2]
     for p, one in enumerate(placement.machine.pools):
         mine = [(procs // one.procs, begin, until) for at, procs, _, begin, until, _ in placement.outages if at == p]
         moments = sorted({time for _, begin, until in mine for time in (begin, until)})
@@ -76,4 +70,6 @@ def _outages(
             begun = (start[job] >= begin) & (start[job] < until) & (placement.since[job] == NEVER) & (pool[node] == p)
             if len(np.unique(node[begun])) > max(left, 0):
                 last = int(np.flatnonzero(begun)[np.argmax(start[job[begun]])])
-                yield _broken(workload, start, job[last], f"starts in an outage that leaves {max(left, 0)} nodes of the pool {one.name}")
+                yield schedule.broken(
+                    "node_capacity", job[last], f"starts in an outage that leaves {max(left, 0)} nodes of the pool {one.name}"
+                )

@@ -11,12 +11,10 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from walltime.auditor.walk import Difference, Walk
+from walltime.auditor.walk import Difference, MachineSchedule, Walk
 from walltime.estimates import effective_times
-from walltime.machine import Placement
 from walltime.machine.placing import NEVER as NO_TIME
 from walltime.policy.oar import STREAM, Oar
-from walltime.workload import Workload
 from walltime.workload.draws import whole_numbers
 
 __all__ = ["oar_differences", "oar_pass"]
@@ -25,21 +23,9 @@ Array = np.ndarray
 SUBMISSION, END, LAUNCH = 0, 1, 2
 
 
-def oar_differences(
-    workload: Workload,
-    placement: Placement,
-    start: Array,
-    end: Array,
-    slots: tuple[Array, Array, Array, Array] | None,
-    policy: Oar,
-    overrun: str = "kill",
-) -> Iterator[Difference]:
-    """Where a schedule starts other jobs than OAR does in the state that the schedule has led to; one entry per instant at most.
-
-    `start`, `end`: int64 s, of all jobs of the workload; `slots`: as `Schedule.slots`; without them the jobs have the nodes that OAR
-    chooses for them.
-    """
-    yield from _Run(workload, placement, start, end, slots, policy, overrun).run()
+def oar_differences(schedule: MachineSchedule, policy: Oar) -> Iterator[Difference]:
+    """Where a schedule starts other jobs than OAR does in the state that the schedule has led to; one entry per instant at most."""
+    yield from _Run(schedule, policy).run()
 
 
 def oar_pass(
@@ -97,20 +83,12 @@ def lowest(nodes: int, count: int) -> int:
 class _Run(Walk):
     """The state that the schedule has led to; sets of nodes are bits of whole numbers, times of the server ms."""
 
-    def __init__(
-        self,
-        workload: Workload,
-        placement: Placement,
-        start: Array,
-        end: Array,
-        slots: tuple[Array, Array, Array, Array] | None,
-        policy: Oar,
-        overrun: str,
-    ):
-        super().__init__(workload, placement, start, end)
+    def __init__(self, schedule: MachineSchedule, policy: Oar):
+        super().__init__(schedule)
+        workload, placement, slots = schedule.workload, schedule.placement, schedule.slots
         machine, part = placement.machine, placement.partition
         self.policy, self.takes = policy, policy.takes
-        held = effective_times(workload, overrun)[1] + policy.security_time
+        held = effective_times(workload, schedule.overrun)[1] + policy.security_time
         noticed, phase = whole_numbers(policy.seed, workload.job_id, STREAM, self.takes.noticed, self.takes.phase)
         self.held, self.noticed, self.phase = held.tolist(), noticed.tolist(), phase.tolist()
         first = np.concatenate([[0], np.cumsum([pool.nodes for pool in machine.pools])]).tolist()

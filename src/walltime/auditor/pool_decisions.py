@@ -14,14 +14,12 @@ import numpy as np
 
 from walltime.auditor.pool_passes import NEVER, POOL_JOB, POOL_STATE, Lines, Plan, Site, decide_afresh, decide_kept
 from walltime.auditor.scores import Scores
-from walltime.auditor.walk import Difference, Walk
+from walltime.auditor.walk import Difference, MachineSchedule, Walk
 from walltime.estimates import effective_times
-from walltime.machine import Placement
 from walltime.machine.placing import NEVER as NO_TIME
 from walltime.policy import FCFS, Backfilling, Conservative, Easy, Hybrid, NoBackfilling, Order, Policy
 from walltime.predictors import Prediction
 from walltime.predictors.history import History, LogHistory
-from walltime.workload import Workload
 
 __all__ = ["differences", "keeps_reservations"]
 
@@ -33,44 +31,22 @@ def keeps_reservations(policy: Policy) -> bool:
     return isinstance(policy, Conservative) and policy.variant == "compress"
 
 
-def differences(
-    workload: Workload,
-    placement: Placement,
-    start: Array,
-    end: Array,
-    given: Array | None,
-    policy: Policy,
-    prediction: Prediction | None = None,
-    overrun: str = "kill",
-) -> Iterator[Difference]:
-    """Where a schedule starts other jobs than its policy does in the state that the schedule has led to; one entry per instant at most.
-
-    `start`, `end`: int64 s, of all jobs of the workload; `given`: as `Schedule.given`; without it the jobs have of their pools what
-    the policy gives them.
-    """
-    yield from _Run(workload, placement, start, end, given, policy, prediction, overrun).run()
+def differences(schedule: MachineSchedule, policy: Policy, prediction: Prediction | None = None) -> Iterator[Difference]:
+    """Where a schedule starts other jobs than its policy does in the state that the schedule has led to; one entry per instant at most."""
+    yield from _Run(schedule, policy, prediction).run()
 
 
 class _Run(Walk):
     """The state that the schedule has led to."""
 
-    def __init__(
-        self,
-        workload: Workload,
-        placement: Placement,
-        start: Array,
-        end: Array,
-        given: Array | None,
-        policy: Policy,
-        prediction: Prediction | None,
-        overrun: str,
-    ):
+    def __init__(self, schedule: MachineSchedule, policy: Policy, prediction: Prediction | None):
+        super().__init__(schedule)
+        workload, placement = schedule.workload, schedule.placement
         count, pools = len(workload), len(placement.machine.pools)
-        super().__init__(workload, placement, start, end)
         self.policy, self.prediction = policy, prediction
-        runtime, believed = effective_times(workload, overrun)
+        runtime, believed = effective_times(workload, schedule.overrun)
         self.runtime = runtime.tolist()
-        self.recorded = given
+        self.recorded = schedule.given
         self.given = np.zeros((count, pools, 2), np.int64)
         self.tiers = len(set(self.tier)) > 1
         # What the scheduler knows of the jobs.

@@ -6,14 +6,14 @@ outage takes what is in use without ending jobs, so that more may be in use of a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import combinations
 
 import numpy as np
 
+from walltime.auditor.walk import MachineSchedule
 from walltime.machine import Placement
 from walltime.machine.placing import NEVER
-from walltime.workload import Workload
 
 __all__ = ["MOST_PARTITIONS", "broken_by_unions", "broken_in_outages", "used_at_starts"]
 
@@ -43,29 +43,28 @@ def used_at_starts(start: Array, end: Array, amounts: Array) -> Array:
     return used
 
 
-def broken_by_unions(workload: Workload, placement: Placement, start: Array, end: Array) -> Iterator[tuple[int, str]]:
+def broken_by_unions(schedule: MachineSchedule) -> Iterator[tuple[int, str]]:
     """The jobs with whose start more runs in some pools than they have: the job's index and what is in use."""
-    machine = placement.machine
+    placement, machine = schedule.placement, schedule.placement.machine
     sets = [frozenset(one.pools) for one in machine.partitions]
     capacity = {pool.name: np.array([pool.nodes * pool.procs, pool.nodes * pool.second]) for pool in machine.pools}
     unions = {frozenset().union(*chosen) for k in range(1, min(len(sets), MOST_PARTITIONS) + 1) for chosen in combinations(sets, k)}
-    amounts = np.stack([workload.procs, placement.second], axis=1)
+    amounts = np.stack([schedule.workload.procs, placement.second], axis=1)
     for union in sorted(unions, key=sorted):
         inside = np.isin(placement.partition, [k for k, own in enumerate(sets) if own <= union])
         jobs = np.flatnonzero(inside)
-        used = used_at_starts(start[jobs], end[jobs], amounts[jobs])
+        used = used_at_starts(schedule.start[jobs], schedule.end[jobs], amounts[jobs])
         has = sum((capacity[name] for name in union), np.zeros(2, np.int64))
         for k in np.flatnonzero((used > has).any(axis=1)):
             yield int(jobs[k]), f"{used[k].tolist()} of {has.tolist()} of {', '.join(sorted(union))}"
 
 
-def broken_in_outages(workload: Workload, placement: Placement, start: Array, end: Array) -> Iterator[tuple[int, str]]:
+def broken_in_outages(schedule: MachineSchedule) -> Iterator[tuple[int, str]]:
     """The jobs that start in an outage which leaves no way to place them: the job's index and why."""
+    placement, machine, start, end = schedule.placement, schedule.placement.machine, schedule.start, schedule.end
     if not placement.outages:
         return
-    machine = placement.machine
-    places = [[machine.place_of(name) for name in one.pools] for one in machine.partitions]
-    amounts = np.stack([workload.procs, placement.second], axis=1)
+    amounts = np.stack([schedule.workload.procs, placement.second], axis=1)
     at_first = placement.since < NEVER
     for kind in range(2):
         levels = [_Levels(placement, p, kind) for p in range(len(machine.pools))]
@@ -78,7 +77,7 @@ def broken_in_outages(workload: Workload, placement: Placement, start: Array, en
             lasting = starters[end[starters] > moment]
             # Those of no length need not be there at once, nor beside those that start then.
             for together in [lasting, *(np.array([job]) for job in starters[end[starters] <= moment].tolist())]:
-                if len(together) and not _fit(np.concatenate([through, together]), moment, start, need, has, placement, places, levels):
+                if len(together) and not _fit(schedule, np.concatenate([through, together]), moment, need, has, levels):
                     job = int(together[-1])
                     yield job, f"with {len(through)} that run and outages considered, its partition's pools have no room for it"
 
@@ -103,20 +102,13 @@ class _Levels:
         return int(self.times[place - 1]) if place else int(np.iinfo(np.int64).min)
 
 
-def _fit(
-    jobs: Array,
-    moment: int,
-    start: Array,
-    need: Array,
-    has: Array,
-    placement: Placement,
-    places: list[list[int]],
-    levels: list[_Levels],
-) -> bool:
+def _fit(schedule: MachineSchedule, jobs: Array, moment: int, need: Array, has: Array, levels: list[_Levels]) -> bool:
     """Whether these jobs can be in the pools of their partitions at once.
 
     Of a pool that has lost some of it, either no more is in use than is left, or nobody is there who has started since the loss.
     """
+    placement, machine = schedule.placement, schedule.placement.machine
+    places = [[machine.place_of(name) for name in one.pools] for one in machine.partitions]
     left = [int(one.at(np.array(moment))) for one in levels]
     most = [one.most for one in levels]
     lost = [p for p in range(len(levels)) if left[p] < most[p]][:MOST_POOLS_OUT]
@@ -124,7 +116,7 @@ def _fit(
     kinds: dict[tuple[frozenset[int], frozenset[int]], int] = {}
     for job in jobs.tolist():
         open_to = frozenset(p for p in places[placement.partition[job]] if has[job, p] > 0)
-        recent = frozenset(p for p in lost if p in open_to and start[job] >= since[p] and placement.since[job] == NEVER)
+        recent = frozenset(p for p in lost if p in open_to and schedule.start[job] >= since[p] and placement.since[job] == NEVER)
         kinds[open_to, recent] = kinds.get((open_to, recent), 0) + int(need[job])
     for count in range(len(lost) + 1):
         for kept in combinations(lost, count):
@@ -143,8 +135,4 @@ def _is_enough(supply: Mapping[frozenset[int], int], room: Mapping[int, int]) ->
     unions: set[frozenset[int]] = set()
     for own in supply:
         unions |= {own | other for other in unions} | {own}
-    return all(sum(amount for own, amount in supply.items() if own <= union) <= _sum_of(room, union) for union in unions)
-
-
-def _sum_of(room: Mapping[int, int], pools: Iterable[int]) -> int:
-    return sum(room[p] for p in pools)
+    return all(sum(amount for own, amount in supply.items() if own <= union) <= sum(room[p] for p in union) for union in unions)

@@ -11,8 +11,8 @@ from walltime.auditor.oar_decisions import oar_differences
 from walltime.auditor.pool_decisions import differences, keeps_reservations
 from walltime.auditor.pool_flows import broken_by_unions, broken_in_outages, used_at_starts
 from walltime.auditor.slurm_decisions import slurm_differences
+from walltime.auditor.walk import Difference, MachineSchedule
 from walltime.estimates import effective_times
-from walltime.machine import Placement
 from walltime.machine.placing import NEVER
 from walltime.policy import Oar, Policy, Slurm, Wfp
 from walltime.predictors import Prediction
@@ -36,61 +36,42 @@ DECISIONS = ("head_waits", "left_waiting", "reservation_delayed", "out_of_turn",
 """Rules on what a policy starts in the state that the schedule has led to."""
 
 
-def broken_rules(
-    workload: Workload,
-    placement: Placement,
-    start: Array,
-    end: Array,
-    given: Array | None,
-    slots: tuple[Array, Array, Array, Array] | None = None,
-    limit: Array | None = None,
-    *,
-    policy: Policy | None = None,
-    prediction: Prediction | None = None,
-    overrun: str = "kill",
-) -> Iterator[tuple[str, str, int, int]]:
+def broken_rules(schedule: MachineSchedule, policy: Policy | None = None, prediction: Prediction | None = None) -> Iterator[Difference]:
     """What breaks the rules of a machine: the rule, a message, the job's index and the time. One entry per job; times int64 s.
 
-    `slots`, `limit`: as in `Schedule`. Without a `policy` only the rules for all schedules are checked; `prediction`: what it plans with.
+    Without a `policy` only the rules for all schedules are checked; `prediction`: what it plans with.
     """
-    yield from _dependencies(workload, placement, start, end)
-    yield from _limits(workload, placement, start, end)
-    yield from _windows(workload, placement, start, effective_times(workload, overrun)[1])
-    if limit is not None:
-        yield from _shortened(workload, start, limit, may_be_shortened(workload, policy))
-    if slots is not None:
-        yield from broken_on_nodes(workload, placement, start, end, slots)
-    elif given is not None:
-        yield from _pools(workload, placement, start, end, given)
+    yield from _dependencies(schedule)
+    yield from _limits(schedule)
+    yield from _windows(schedule)
+    if schedule.limit is not None:
+        yield from _shortened(schedule, schedule.limit, may_be_shortened(schedule.workload, policy))
+    if schedule.slots is not None:
+        yield from broken_on_nodes(schedule, schedule.slots)
+    elif schedule.given is not None:
+        yield from _pools(schedule, schedule.given)
     else:
-        yield from _somewhere(workload, placement, start, end)
+        yield from _somewhere(schedule)
     if policy is None or _why_undecided(policy) is not None:
         return
     if isinstance(policy, Slurm):
-        yield from slurm_differences(workload, placement, start, end, slots, limit, policy, overrun)
+        yield from slurm_differences(schedule, policy)
     elif isinstance(policy, Oar):
-        yield from oar_differences(workload, placement, start, end, slots, policy, overrun)
+        yield from oar_differences(schedule, policy)
     else:
-        yield from differences(workload, placement, start, end, given, policy, prediction, overrun)
+        yield from differences(schedule, policy, prediction)
 
 
-def skipped_rules(
-    placement: Placement,
-    given: Array | None,
-    slots: object = None,
-    limit: object = None,
-    *,
-    policy: Policy | None = None,
-) -> Mapping[str, str]:
+def skipped_rules(schedule: MachineSchedule, policy: Policy | None = None) -> Mapping[str, str]:
     """Rules that cannot be checked, and why."""
-    no_nodes = "the schedule does not say which nodes the jobs had"
-    skipped = {"node_capacity": no_nodes, "node_order": no_nodes} if slots is None else {}
-    if limit is None:
+    no_nodes, by_nodes = "the schedule does not say which nodes the jobs had", "nodes are checked one by one"
+    skipped = {"node_capacity": no_nodes, "node_order": no_nodes} if schedule.slots is None else {}
+    if schedule.limit is None:
         skipped["limit_shortened"] = "the schedule does not say that limits were shortened"
-    if slots is not None:
-        skipped["pool_capacity"] = "nodes are checked one by one"
-    if given is None or slots is not None:
-        skipped["pool_order"] = "the schedule does not say which pools the jobs had" if given is None else "nodes are checked one by one"
+    if schedule.slots is not None:
+        skipped["pool_capacity"] = by_nodes
+    if schedule.given is None or schedule.slots is not None:
+        skipped["pool_order"] = "the schedule does not say which pools the jobs had" if schedule.given is None else by_nodes
     why = _why_undecided(policy)
     if why is not None:
         return skipped | dict.fromkeys((*DECISIONS, "pool_order", "node_order"), why)
@@ -112,11 +93,6 @@ def _why_undecided(policy: Policy | None) -> str | None:
         return "no policy was given"
     if isinstance(policy, Slurm | Oar):
         return None
-    return _why_not_followed(policy)
-
-
-def _why_not_followed(policy: Policy) -> str | None:
-    """Why the decisions of a policy on a machine of pools are not known; None if they are."""
     own = getattr(policy, "backfill_order", None)
     if any(isinstance(order, Wfp) and order.threshold for order in (policy.order, own)):
         return "a threshold of scores is not known on a machine of several pools"
@@ -156,15 +132,16 @@ def believable_limits(
     return np.where(shorter & (lasted < requested), np.maximum(lasted, least), requested)
 
 
-def _dependencies(workload: Workload, placement: Placement, start: Array, end: Array) -> Iterator[tuple[str, str, int, int]]:
-    for job, others in enumerate(placement.after):
+def _dependencies(schedule: MachineSchedule) -> Iterator[Difference]:
+    start, end, job_id = schedule.start, schedule.end, schedule.workload.job_id
+    for job, others in enumerate(schedule.placement.after):
         for other in others:
             if start[job] < end[other]:
-                message = f"job {workload.job_id[job]} starts before job {workload.job_id[other]} ends at {end[other]}, on which it depends"
-                yield "dependency", message, job, int(start[job])
+                yield schedule.broken("dependency", job, f"starts before job {job_id[other]} ends at {end[other]}, on which it depends")
 
 
-def _limits(workload: Workload, placement: Placement, start: Array, end: Array) -> Iterator[tuple[str, str, int, int]]:
+def _limits(schedule: MachineSchedule) -> Iterator[Difference]:
+    workload, placement = schedule.workload, schedule.placement
     members: dict[int, list[int]] = {}
     for job, limits in enumerate(placement.limits_of):
         for limit in limits:
@@ -172,65 +149,64 @@ def _limits(workload: Workload, placement: Placement, start: Array, end: Array) 
     amounts = np.stack([np.ones(len(workload), np.int64), workload.procs, placement.second], axis=1)
     for limit, of in members.items():
         jobs = np.array(of)
-        used = used_at_starts(start[jobs], end[jobs], amounts[jobs])
+        used = used_at_starts(schedule.start[jobs], schedule.end[jobs], amounts[jobs])
         for k in np.flatnonzero((used > np.array(placement.limits[limit])).any(axis=1)):
-            job = int(jobs[k])
-            if placement.since[job] == NEVER:
-                message = f"job {workload.job_id[job]} starts, and then {used[k, 0]} jobs run of a group that is limited"
-                yield "limit_exceeded", message, job, int(start[job])
+            if placement.since[jobs[k]] == NEVER:
+                yield schedule.broken("limit_exceeded", jobs[k], f"starts, and then {used[k, 0]} jobs run of a group that is limited")
 
 
-def _windows(workload: Workload, placement: Placement, start: Array, believed: Array) -> Iterator[tuple[str, str, int, int]]:
-    for job in range(len(workload)) if placement.windows else ():
+def _windows(schedule: MachineSchedule) -> Iterator[Difference]:
+    placement, start = schedule.placement, schedule.start
+    believed = effective_times(schedule.workload, schedule.overrun)[1]
+    for job in range(len(schedule.workload)) if placement.windows else ():
         if placement.since[job] == NEVER and placement.shut(job, int(believed[job]), start[job : job + 1])[0]:
-            message = f"job {workload.job_id[job]}, planned for {believed[job]} s, starts where a window of the site does not let it"
-            yield "window_shut", message, job, int(start[job])
+            what = f"planned for {believed[job]} s, starts where a window of the site does not let it"
+            yield "window_shut", f"job {schedule.workload.job_id[job]}, {what}", job, int(start[job])
 
 
-def _shortened(workload: Workload, start: Array, limit: Array, allowed: Array) -> Iterator[tuple[str, str, int, int]]:
+def _shortened(schedule: MachineSchedule, limit: Array, allowed: Array) -> Iterator[Difference]:
+    workload = schedule.workload
     least = workload.columns.get("time_min", np.full(len(workload), -1))
     shorter = (limit < workload.requested) & (limit < workload.believed)
     for job in np.flatnonzero(shorter & (~allowed | (limit < least))).tolist():
-        message = f"job {workload.job_id[job]} runs under a limit of {limit[job]} s; it asked for {workload.requested[job]} s"
-        message += f", and for {least[job]} s at least" if allowed[job] else ", and its limit may not be shortened"
-        yield "limit_shortened", message, job, int(start[job])
+        why = f"for {least[job]} s at least" if allowed[job] else "its limit may not be shortened"
+        what = f"runs under a limit of {limit[job]} s; it asked for {workload.requested[job]} s, and {why}"
+        yield schedule.broken("limit_shortened", job, what)
 
 
-def _pools(workload: Workload, placement: Placement, start: Array, end: Array, given: Array) -> Iterator[tuple[str, str, int, int]]:
+def _pools(schedule: MachineSchedule, given: Array) -> Iterator[Difference]:
     """Where jobs start, what they and those that run have of each pool, against what the pool has then."""
+    workload, placement, start, machine = schedule.workload, schedule.placement, schedule.start, schedule.placement.machine
     needed = np.stack([workload.procs, placement.second], axis=1)
     for job in np.flatnonzero((given.sum(axis=1) != needed).any(axis=1)).tolist():
-        has = given[job].sum(axis=0)
-        message = f"job {workload.job_id[job]} has {has[0]} processors and {has[1]} of the second resource; it needs {needed[job].tolist()}"
-        yield "pool_capacity", message, job, int(start[job])
-    machine = placement.machine
+        procs, second = given[job].sum(axis=0)
+        what = f"has {procs} processors and {second} of the second resource; it needs {needed[job].tolist()}"
+        yield schedule.broken("pool_capacity", job, what)
     for p, pool in enumerate(machine.pools):
         outside = [k for k, one in enumerate(machine.partitions) if pool.name not in one.pools]
         for job in np.flatnonzero(np.isin(placement.partition, outside) & (given[:, p] > 0).any(axis=1)).tolist():
-            message = f"job {workload.job_id[job]} has processors of the pool {pool.name}, which its partition has not"
-            yield "pool_capacity", message, job, int(start[job])
+            yield schedule.broken("pool_capacity", job, f"has processors of the pool {pool.name}, which its partition has not")
         jobs = np.flatnonzero((given[:, p] > 0).any(axis=1))
-        used = used_at_starts(start[jobs], end[jobs], given[jobs, p])
+        used = used_at_starts(start[jobs], schedule.end[jobs], given[jobs, p])
         missing = np.zeros_like(used)
         for at, procs, second, begin, until, _ in placement.outages:
             if at == p:
                 missing[(start[jobs] >= begin) & (start[jobs] < until)] += (procs, second)
         left = np.array([pool.nodes * pool.procs, pool.nodes * pool.second]) - missing
         for k in np.flatnonzero(((used > left) & (given[jobs, p] > 0)).any(axis=1)).tolist():
-            job = int(jobs[k])
-            if placement.since[job] == NEVER:
+            if placement.since[jobs[k]] == NEVER:
                 had = f"{used[k].tolist()} of {left[k].tolist()} of the pool {pool.name}"
-                yield "pool_capacity", f"job {workload.job_id[job]} starts, and then {had} is in use", job, int(start[job])
+                yield schedule.broken("pool_capacity", jobs[k], f"starts, and then {had} is in use")
 
 
-def _somewhere(workload: Workload, placement: Placement, start: Array, end: Array) -> Iterator[tuple[str, str, int, int]]:
+def _somewhere(schedule: MachineSchedule) -> Iterator[Difference]:
     """Whether there is any way to place the jobs."""
     seen = set()
-    for job, had in broken_by_unions(workload, placement, start, end):
-        if placement.since[job] == NEVER and job not in seen:
+    for job, had in broken_by_unions(schedule):
+        if schedule.placement.since[job] == NEVER and job not in seen:
             seen.add(job)
-            yield "pool_capacity", f"job {workload.job_id[job]} starts, and then {had} is in use", job, int(start[job])
-    for job, why in broken_in_outages(workload, placement, start, end):
+            yield schedule.broken("pool_capacity", job, f"starts, and then {had} is in use")
+    for job, why in broken_in_outages(schedule):
         if job not in seen:
             seen.add(job)
-            yield "pool_capacity", f"job {workload.job_id[job]} starts at {start[job]}, but {why}", job, int(start[job])
+            yield schedule.broken("pool_capacity", job, f"starts at {schedule.start[job]}, but {why}")

@@ -24,57 +24,31 @@ from walltime.auditor.slurm_passes import (
     main_pass,
     place_job,
 )
-from walltime.auditor.walk import Difference, Walk
+from walltime.auditor.walk import Difference, MachineSchedule, Walk
 from walltime.estimates import effective_times
-from walltime.machine import Placement
 from walltime.machine.placing import NEVER as NO_TIME
 from walltime.policy import Slurm
-from walltime.workload import Workload
 
 __all__ = ["FIRST_PRIORITY", "slurm_differences"]
 
 Array = np.ndarray
-SlotColumns = tuple[Array, Array, Array, Array]
 FIRST_PRIORITY = 4_294_901_760
 
 
-def slurm_differences(
-    workload: Workload,
-    placement: Placement,
-    start: Array,
-    end: Array,
-    slots: SlotColumns | None,
-    limit: Array | None,
-    policy: Slurm,
-    overrun: str = "kill",
-) -> Iterator[Difference]:
-    """Where a schedule starts other jobs than Slurm does in the state that the schedule has led to; one entry per instant at most.
-
-    `start`, `end`, `limit`: int64 s, of all jobs of the workload; `slots`: as `Schedule.slots`; without them the jobs have the nodes that
-    Slurm chooses for them.
-    """
-    yield from _Run(workload, placement, start, end, slots, limit, policy, overrun).run()
+def slurm_differences(schedule: MachineSchedule, policy: Slurm) -> Iterator[Difference]:
+    """Where a schedule starts other jobs than Slurm does in the state that the schedule has led to; one entry per instant at most."""
+    yield from _Run(schedule, policy).run()
 
 
 class _Run(Walk):
     """The state that the schedule has led to."""
 
-    def __init__(
-        self,
-        workload: Workload,
-        placement: Placement,
-        start: Array,
-        end: Array,
-        slots: SlotColumns | None,
-        limit: Array | None,
-        policy: Slurm,
-        overrun: str,
-    ):
-        count = len(workload)
-        super().__init__(workload, placement, start, end)
+    def __init__(self, schedule: MachineSchedule, policy: Slurm):
+        super().__init__(schedule)
+        workload, placement, count = schedule.workload, schedule.placement, len(schedule.workload)
         self.settings = settings = policy.settings(placement.machine.slurm)
-        self.limit, self.overrun = limit, overrun
-        runtime, believed = effective_times(workload, overrun)
+        self.limit, self.overrun = schedule.limit, schedule.overrun
+        runtime, believed = effective_times(workload, schedule.overrun)
         self.runtime, self.believed = runtime.tolist(), believed.tolist()
         self.priority = [0] * count
         self.planned: list[tuple[int, int]] = []  # those that run, by the time at which they are planned to be gone
@@ -85,7 +59,7 @@ class _Run(Walk):
         self.next_sum = settings["priority_calc_period"]
         self.gone: list[int] = []  # ended since the last sum
         self.merit = lasting_merit(workload, placement, settings, self.jobs.nodes, self.nodes).tolist() if self.tree else []
-        self.recorded = None if slots is None else _by_job(slots, count)
+        self.recorded = None if schedule.slots is None else _by_job(schedule.slots, count)
 
     def _memory(self, believed: Array) -> None:
         w, placement, s = self.w, self.placement, self.settings
@@ -405,7 +379,7 @@ class _Run(Walk):
         return "out_of_turn", f"job {number} starts at {now}, when neither of Slurm's schedulers starts it", job, now
 
 
-def _by_job(slots: SlotColumns, count: int) -> list[tuple[Array, Array]]:
+def _by_job(slots: tuple[Array, Array, Array, Array], count: int) -> list[tuple[Array, Array]]:
     """The nodes of each job, in their order, and what it has of them."""
     job, node, procs, second = slots
     order = np.lexsort((node, job))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from dataclasses import dataclass
 from heapq import heappop, heappush
 
 import numpy as np
@@ -12,13 +13,34 @@ from walltime.machine import Placement
 from walltime.machine.placing import NEVER as NO_TIME
 from walltime.workload import Workload
 
-__all__ = ["Difference", "Walk"]
+__all__ = ["Difference", "MachineSchedule", "Walk"]
 
 Array = np.ndarray
 Difference = tuple[str, str, int, int]
 """The rule that is broken, a message, the job's index and the time, s."""
 MOST = np.iinfo(np.int64).max // 4
 """More than any limit."""
+
+
+@dataclass(frozen=True)
+class MachineSchedule:
+    """A schedule on a machine of pools, with what its jobs need there; times int64 s, one entry per job of the workload.
+
+    `given`, `slots`, `limit`: as in `Schedule`, None where the schedule does not say; then jobs have what the policy gives them.
+    """
+
+    workload: Workload
+    placement: Placement
+    start: Array
+    end: Array
+    overrun: str = "kill"
+    given: Array | None = None
+    slots: tuple[Array, Array, Array, Array] | None = None
+    limit: Array | None = None
+
+    def broken(self, rule: str, job: int, what: str) -> Difference:
+        """A rule that a job breaks when it starts."""
+        return rule, f"job {self.workload.job_id[job]} {what}", int(job), int(self.start[job])
 
 
 class Walk(ABC):
@@ -28,7 +50,8 @@ class Walk(ABC):
     which job k has `limits[first_limit[k] : first_limit[k + 1]]`.
     """
 
-    def __init__(self, workload: Workload, placement: Placement, start: Array, end: Array):
+    def __init__(self, schedule: MachineSchedule):
+        workload, placement, start, end = schedule.workload, schedule.placement, schedule.start, schedule.end
         count, begun = len(workload), placement.since < NO_TIME
         after, think = workload.dependencies() if workload.feedback else (np.full(count, -1), np.zeros(count, np.int64))
         self.w, self.placement = workload, placement
