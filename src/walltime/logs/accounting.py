@@ -13,7 +13,7 @@ from walltime.lazy import LaterModule
 from walltime.logs import clock
 from walltime.logs.header import Header
 from walltime.logs.input import LogFile, decoded
-from walltime.logs.joblog import BadLine, BadLines, JobLog, ReadOptions
+from walltime.logs.joblog import BadLines, JobLog
 from walltime.logs.rules import Rule
 from walltime.workload import MISSING
 
@@ -108,32 +108,26 @@ def unknown(records: int) -> Array:
 
 def make_log(
     kind: type[Log],
-    file: LogFile,
-    options: ReadOptions,
-    *,
-    submit: Array,
-    start: Array,
-    runtime: Array,
-    requested: Array,
+    bad: BadLines,
+    counts: Counts,
     columns: Mapping[str, Array],
-    eligible: Array | None = None,
-    names: Mapping[str, Sequence[str]] | None = None,
-    counts: Counts | None = None,
-    bad_lines: Sequence[BadLine] = (),
+    names: Mapping[str, Sequence[str]],
     header: Mapping[str, Any] | None = None,
     absolute: bool = True,
 ) -> Log:
-    """A log of these jobs, in the order of the file.
+    """A log of the jobs with these columns, in the order of the file.
 
-    `submit, eligible, start`: Unix times, int64, -1 if unknown. `runtime`: s. `requested`: s, NO_LIMIT for none. `columns`: the
-    others. The log begins with the first submission. `absolute`: times are Unix times, else of an unknown beginning.
+    Among the columns are `submit, start` and perhaps `eligible`: Unix times, int64, -1 if unknown; `runtime`: s; `requested`: s, NO_LIMIT
+    for none. The log begins with the first submission. `absolute`: times are Unix times, else of an unknown beginning.
 
     Raises LogError if there is no job.
     """
-    counts = counts or Counts()
+    columns = dict(columns)
+    submit, eligible, start = columns.pop("submit"), columns.pop("eligible", None), columns.pop("start")
+    runtime, requested = columns.pop("runtime"), columns.pop("requested")
     records = len(submit)
     if not records:
-        raise LogError(nothing_left(file, counts, bad_lines))
+        raise LogError(nothing_left(bad, counts))
     submit, held = _wait_from(submit, eligible, start, counts)
     free = requested == NO_LIMIT
     counts.add(UNLIMITED, free)
@@ -149,11 +143,11 @@ def make_log(
     if held.any():
         values["held"] = held
     used = {}
-    for name, texts in (names or {}).items():
+    for name, texts in names.items():
         values[name], used[name] = only_used(values[name], texts)
     lines = {"Version": ["2.2"], "Conversion": [f"walltime, from {kind.format}"], "MaxRecords": [str(records)]}
     lines |= {"UnixStartTime": [str(begin)]} if len(known) and absolute else {}
-    zone = options.time_zone or "UTC"
+    zone = bad.options.time_zone or "UTC"
     lines |= {"TimeZone" if zone.lstrip("+-").isdecimal() else "TimeZoneString": [zone]}
     lines |= {key: [str(value)] for key, value in (header or {}).items()}
     return kind(
@@ -161,23 +155,23 @@ def make_log(
         values,
         header=Header(lines),
         names={name: texts for name, texts in used.items() if texts},
-        bad_lines=tuple(bad_lines),
-        path=file.path,
-        sha256=file.sha256,
+        bad_lines=tuple(bad.lines),
+        path=bad.file.path,
+        sha256=bad.file.sha256,
         dropped=counts.dropped,
         changed=counts.changed,
         noticed=counts.noticed,
     )
 
 
-def nothing_left(file: LogFile, counts: Counts, bad_lines: Sequence[BadLine]) -> str:
+def nothing_left(bad: BadLines, counts: Counts) -> str:
     """What to say of a file without jobs."""
-    if bad_lines and not counts.dropped:
-        worst = f"the first of {len(bad_lines)} bad lines is line {bad_lines[0].line}: {bad_lines[0].reason}"
-        return f"{file.where}: no job record can be read, {worst}; give another log"
+    if bad.lines and not counts.dropped:
+        worst = f"the first of {len(bad.lines)} bad lines is line {bad.lines[0].line}: {bad.lines[0].reason}"
+        return f"{bad.file.where}: no job record can be read, {worst}; give another log"
     said = ", ".join(f"{count:,} {rule}" for rule, count in counts.dropped.items())
     what = f"there is no job in it that has ended ({said})" if said else "there are no job records in it"
-    return f"{file.where}: {what}; give another log"
+    return f"{bad.file.where}: {what}; give another log"
 
 
 def _wait_from(submit: Array, eligible: Array | None, start: Array, counts: Counts) -> tuple[Array, Array]:
@@ -271,29 +265,16 @@ class JobRows:
             self._texts.setdefault(name, []).append(text)
         self._rows += 1
 
-    def log(self, kind: type[Log], file: LogFile, options: ReadOptions, counts: Counts, bad: BadLines) -> Log:
+    def log(self, kind: type[Log], bad: BadLines, counts: Counts) -> Log:
         """The log of these jobs. Raises LogError if there are none."""
         if not self._rows:
-            raise LogError(nothing_left(file, counts, bad.lines))
+            raise LogError(nothing_left(bad, counts))
         columns = {name: np.array(values) for name, values in self._columns.items()}
         names = {}
         for name, texts in self._texts.items():
             numbers = Names()
             columns[name], names[name] = numbers.numbers(texts), numbers.texts
-        return make_log(
-            kind,
-            file,
-            options,
-            submit=columns.pop("submit"),
-            eligible=columns.pop("eligible"),
-            start=columns.pop("start"),
-            runtime=columns.pop("runtime"),
-            requested=columns.pop("requested"),
-            columns=columns,
-            names=names,
-            counts=counts,
-            bad_lines=bad.lines,
-        )
+        return make_log(kind, bad, counts, columns, names)
 
 
 def whole(text: str | None, name: str) -> int:

@@ -65,8 +65,7 @@ def as_swf(log: JobLog) -> SwfLog:
 
 def _notes(log: JobLog) -> list[str]:
     """What reading did to the records, which the format has no other place for."""
-    dropped = dict(log.dropped) | ({"bad_line": len(log.bad_lines)} if log.bad_lines else {})
-    counts = {"dropped": dropped, "changed": log.changed, "noticed": log.noticed}
+    counts = {"dropped": log.all_dropped(), "changed": log.changed, "noticed": log.noticed}
     return [f"; Note: {did}: {', '.join(f'{count} {rule}' for rule, count in of.items())}" for did, of in counts.items() if of]
 
 

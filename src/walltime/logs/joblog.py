@@ -129,6 +129,10 @@ class JobLog:
         """The header as lines of the Standard Workload Format."""
         return tuple(f"; {key}: {line}" for key, values in self.header.items() for value in values for line in value.splitlines())
 
+    def all_dropped(self) -> dict[str, int]:
+        """What the reader left out, by rule, bad lines among it."""
+        return dict(self.dropped) | ({"bad_line": len(self.bad_lines)} if self.bad_lines else {})
+
     @property
     def further_columns(self) -> tuple[str, ...]:
         """Names of the columns that the Standard Workload Format does not have."""
@@ -233,7 +237,7 @@ def apply_rules(log: JobLog, *, procs: int | None, partial: Partial, too_wide: T
     machine = _machine_procs(log, procs)
     times = _Times.of(log)
     width = _width(log, requested_first)
-    dropped = dict(log.dropped) | ({"bad_line": len(log.bad_lines)} if log.bad_lines else {})
+    dropped = log.all_dropped()
     records = log.records + sum(dropped.values())
     kept = np.ones(log.records, bool)
     for name, mask in _reasons_to_drop(log, times, width, partial):
@@ -472,13 +476,12 @@ class BadLines:
     """Collects bad lines, or raises LogError at the first one."""
 
     def __init__(self, file: LogFile, options: ReadOptions, what: str = "line") -> None:
-        self._where, self._what = file.where, what
-        self._skip = options.skip_bad_lines
+        self.file, self.options, self._what = file, options, what
         self.lines: list[BadLine] = []
 
     def add(self, line: int, reason: str, text: str) -> None:
         """Note a bad line, or raise LogError that names it."""
-        if not self._skip:
-            place = f"{self._where}:{line}" if self._what == "line" else f"{self._where}: {self._what} {line}"
+        if not self.options.skip_bad_lines:
+            place = f"{self.file.where}:{line}" if self._what == "line" else f"{self.file.where}: {self._what} {line}"
             raise LogError(f"{place}: {reason}; repair the {self._what}, or leave bad lines out with skip_bad_lines=True")
         self.lines.append(BadLine(line, reason, text))

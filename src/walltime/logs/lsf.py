@@ -168,7 +168,7 @@ def _read(file: LogFile, options: ReadOptions) -> LsfLog:
             bad.add(number, str(error), text)
             continue
         rows.add(numbers, texts)
-    return rows.log(LsfLog, file, options, counts, bad)
+    return rows.log(LsfLog, bad, counts)
 
 
 LSF = LogFormat("lsf", "LSF's lsb.acct", (), re.compile(rb"\A" + FIRST_LINES + _EVENT.pattern.encode()), _read)

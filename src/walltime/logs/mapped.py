@@ -73,7 +73,8 @@ def read_table(kind: type[JobLog], file: LogFile, options: ReadOptions, mapping:
     """The log in a table. `name`: what messages call the mapping."""
     counts = Counts()
     is_parquet, is_json = file.head.startswith(PARQUET), is_json_table(file.head)
-    bad = BadLines(file, options, "record" if is_parquet or is_json else "line")
+    zone = options.time_zone or mapping.time_zone
+    bad = BadLines(file, replace(options, time_zone=zone), "record" if is_parquet or is_json else "line")
     wanted = dict.fromkeys(source.column for source in mapping.columns.values() if source.column is not None)
     if mapping.status is not None:
         wanted[mapping.status.column] = None
@@ -81,14 +82,13 @@ def read_table(kind: type[JobLog], file: LogFile, options: ReadOptions, mapping:
         table = (_parquet if is_parquet else _json)(file, list(wanted), name)
     else:
         table = _csv(file, list(wanted), mapping, name, bad, counts)
-    zone = options.time_zone or mapping.time_zone
     reader = _Reader(table, mapping, zone)
     good = reader.read()
     for row in np.flatnonzero(~good).tolist():
         bad.add(table.places[row], reader.reasons[row], "")
     if not good.any():
-        raise LogError(nothing_left(file, counts, bad.lines))
-    return reader.log(kind, file, replace(options, time_zone=zone), good, counts, bad)
+        raise LogError(nothing_left(bad, counts))
+    return reader.log(kind, bad, good, counts)
 
 
 class _Reader:
@@ -210,7 +210,7 @@ class _Reader:
         unnamed = "which the mapping does not name; name it, or the kind of all others with status.other"
         self._bad(Source(status.column), texts, self.status == -99, unnamed)
 
-    def log(self, kind: type[JobLog], file: LogFile, options: ReadOptions, good: Array, counts: Counts, bad: BadLines) -> JobLog:
+    def log(self, kind: type[JobLog], bad: BadLines, good: Array, counts: Counts) -> JobLog:
         """The log of the good rows."""
         nothing = Local.exact(unknown(self.rows))
         local = {name: self.times.get(name, nothing) for name in TIMES}
@@ -228,30 +228,17 @@ class _Reader:
             counts.add(rule, kept & (self.status == status))
             kept &= self.status != status
         if not kept.any():
-            raise LogError(nothing_left(file, counts, bad.lines))
+            raise LogError(nothing_left(bad, counts))
         counts.add(AMBIGUOUS, is_open & kept)
         counts.add(SKIPPED, kept & np.logical_or.reduce([one.skipped for one in local.values()]))
-        if options.time_zone is None:
+        if bad.options.time_zone is None:
             counts.add(ZONE_UNKNOWN, self.local & kept)
         requested = self.values.pop("requested", unknown(self.rows))
         requested = np.where(requested > 0, requested, MISSING)
-        columns = {**self.values, "status": np.where(self.status >= 0, self.status, MISSING)}
-        return make_log(
-            kind,
-            file,
-            options,
-            submit=submit[kept],
-            eligible=eligible[kept],
-            start=start[kept],
-            runtime=runtime[kept],
-            requested=requested[kept],
-            columns={name: values[kept] for name, values in columns.items()},
-            names=self.names,
-            counts=counts,
-            bad_lines=bad.lines,
-            header=self.mapping.header,
-            absolute=not self.mapping.relative_times,
-        )
+        columns = {**self.values, "submit": submit, "eligible": eligible, "start": start, "runtime": runtime, "requested": requested}
+        columns["status"] = np.where(self.status >= 0, self.status, MISSING)
+        columns = {name: values[kept] for name, values in columns.items()}
+        return make_log(kind, bad, counts, columns, self.names, self.mapping.header, not self.mapping.relative_times)
 
 
 def _offset_of(texts: pl.Series) -> Array:

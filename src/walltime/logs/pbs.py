@@ -218,7 +218,7 @@ def _read(file: LogFile, options: ReadOptions) -> PbsLog:
             continue
         rows.add(numbers, texts)
         counts.add(USED_DIFFERS, int(differs))
-    return rows.log(PbsLog, file, options, counts, bad)
+    return rows.log(PbsLog, bad, counts)
 
 
 PBS = LogFormat("pbs", "PBS or Torque accounting", (".acct",), _HEAD, _read, (ARRAY_SUMMARY, USED_DIFFERS))

@@ -74,12 +74,11 @@ def table_of(log: JobLog) -> pl.DataFrame:
 
 def write_parquet(path: str | os.PathLike[str], log: JobLog) -> None:
     """Write a log as Parquet; reading the file gives the same jobs, names and counts. Raises OutputError."""
-    dropped = dict(log.dropped) | ({"bad_line": len(log.bad_lines)} if log.bad_lines else {})
     facts = {
         "records": log.records,
         "from": log.format,
         "header": list(log.header_lines),
-        "dropped": dropped,
+        "dropped": log.all_dropped(),
         "changed": dict(log.changed),
         "noticed": dict(log.noticed),
     }

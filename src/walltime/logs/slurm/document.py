@@ -162,7 +162,7 @@ def _read(file: LogFile, options: ReadOptions) -> SlurmLog:
         reader.add(table, lambda row, name, what: bad.add(row, f"{name} is {what}", str(rows[row])))
         number, start, elapsed = np.array(steps, np.int64).reshape(-1, 3).T
         reader.steps.append((number, start, elapsed))
-    return reader.log(file, bad)
+    return reader.log(bad)
 
 
 SLURM_JSON = LogFormat("slurm-json", "Slurm's sacct --json", (".json",), _HEAD, _read)

@@ -11,8 +11,7 @@ import numpy as np
 from walltime.errors import LogError
 from walltime.logs.accounting import STILL_PENDING, STILL_RUNNING, Counts, make_log, nothing_left
 from walltime.logs.clock import AMBIGUOUS, SKIPPED, ZONE_UNKNOWN, Local, settle
-from walltime.logs.input import LogFile
-from walltime.logs.joblog import BadLine, JobLog, ReadOptions
+from walltime.logs.joblog import BadLines, JobLog
 from walltime.logs.rules import Rule
 from walltime.logs.slurm.fields import CANCELLED, COMPLETED, OTHER, PENDING, RUNNING
 from walltime.workload import MISSING
@@ -104,15 +103,7 @@ class SlurmJobs:
     columns: Mapping[str, Array]
 
 
-def slurm_log(
-    jobs: SlurmJobs,
-    steps: Steps,
-    file: LogFile,
-    options: ReadOptions,
-    names: Mapping[str, Sequence[str]],
-    counts: Counts,
-    bad_lines: Sequence[BadLine],
-) -> SlurmLog:
+def slurm_log(jobs: SlurmJobs, steps: Steps, bad: BadLines, names: Mapping[str, Sequence[str]], counts: Counts) -> SlurmLog:
     """The log of the jobs that have ended."""
     times, is_open = settle(jobs.submit, jobs.eligible, jobs.start, jobs.end, jobs.elapsed)
     submit, eligible, start, end = times.values()
@@ -134,7 +125,7 @@ def slurm_log(
     drop(LOST_START, lost & ~of_steps & (runtime <= 0))
     runtime = np.where(cancelled & (start < 0), 0, runtime)
     if not kept.any():
-        raise LogError(nothing_left(file, counts, bad_lines))
+        raise LogError(nothing_left(bad, counts))
 
     gap = np.abs(end - start - runtime) > 1
     shrunk = (jobs.asked > jobs.requested) & (jobs.requested > 0)
@@ -146,28 +137,16 @@ def slurm_log(
     if "het_job" in jobs.columns:
         counts.add(HET_COMPONENT, (jobs.columns["het_job"] >= 0) & kept)
     counts.add(ELAPSED_DIFFERS, kept & (start >= 0) & (end >= 0) & (jobs.elapsed >= 0) & ~of_steps & gap)
-    if options.time_zone is None:
+    if bad.options.time_zone is None:
         counts.add(ZONE_UNKNOWN, jobs.local & kept)
     ran = (start >= 0) | (runtime > 0)
-    columns = dict(jobs.columns) | {
+    columns = dict(jobs.columns) | {"submit": submit, "eligible": eligible, "start": start, "runtime": runtime, "requested": requested}
+    columns |= {
         "status": np.where(jobs.status >= 0, jobs.status, MISSING),
         "allocated_procs": np.where(ran & (jobs.allocated > 0), jobs.allocated, MISSING),
         "requested_procs": np.where(jobs.needed > 0, jobs.needed, MISSING),
     }
-    return make_log(
-        SlurmLog,
-        file,
-        options,
-        submit=submit[kept],
-        eligible=eligible[kept],
-        start=start[kept],
-        runtime=runtime[kept],
-        requested=requested[kept],
-        columns={name: values[kept] for name, values in columns.items()},
-        names=names,
-        counts=counts,
-        bad_lines=bad_lines,
-    )
+    return make_log(SlurmLog, bad, counts, {name: values[kept] for name, values in columns.items()}, names)
 
 
 def _from_steps(

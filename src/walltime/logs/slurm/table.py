@@ -191,10 +191,10 @@ class Reader:
             report(row, name, f"{quoted(str(table.texts(name)[row]))}, {what}")
         return ~bad & ~is_step
 
-    def log(self, file: LogFile, bad: BadLines) -> SlurmLog:
+    def log(self, bad: BadLines) -> SlurmLog:
         """The log of all blocks together; raises LogError if there is no job in them."""
         if not self.blocks:
-            raise LogError(nothing_left(file, self.counts, bad.lines))
+            raise LogError(nothing_left(bad, self.counts))
         whole = {name: np.concatenate([block[name] for block in self.blocks]) for name in self.blocks[0]}
         self.blocks = []
         values: dict[str, Any] = {name: Local(whole[f"{name}:first"], whole[f"{name}:last"], whole[f"{name}:skipped"]) for name in TIMES}
@@ -202,7 +202,7 @@ class Reader:
         jobs = SlurmJobs(**values, columns={name[2:]: array for name, array in whole.items() if name.startswith("c:")})
         steps = Steps(*(np.concatenate(arrays) for arrays in zip(*self.steps, strict=True)))
         names = {column: names.texts for column, names in self.names.items()}
-        return slurm_log(jobs, steps, file, self.options, names, self.counts, bad.lines)
+        return slurm_log(jobs, steps, bad, names, self.counts)
 
 
 def _numbers(texts: pl.Series) -> Array:
@@ -262,7 +262,7 @@ def _read(file: LogFile, options: ReadOptions) -> SlurmLog:
 
         if rows.texts:
             reader.add(Table.of_rows(heading, rows), report)
-    return reader.log(file, bad)
+    return reader.log(bad)
 
 
 def _check_fields(file: LogFile, heading: Heading) -> None:
