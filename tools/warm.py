@@ -17,7 +17,8 @@ import numpy as np
 from walltime import Workload
 from walltime.engine.compiler.compilation import Compilation, listen
 from walltime.engine.interface.load import ENTRIES, load, load_predictor
-from walltime.predictors import PREDICTOR_NAMES, Jobs, predictor_class
+from walltime.predictors import PREDICTORS as BY_NAME
+from walltime.predictors import Jobs
 
 PREDICTORS = "predictors"
 
@@ -42,10 +43,10 @@ def load_predictors() -> None:
     """Compile all of them."""
     columns = {name: np.zeros(1, np.int64) for name in ("user", "group", "executable")}
     nothing = Workload.from_arrays(submit=[0], runtime=[1], procs=[1], machine_procs=1, columns=columns)
-    for predictor in PREDICTOR_NAMES:
-        if predictor_class(predictor).positional:
+    for form in BY_NAME.forms.values():
+        if form.loaded.positional:
             continue  # made elsewhere: there is nothing to compile
-        load_predictor(predictor_class(predictor)().compiled(Jobs(nothing, nothing.requested, nothing.requested, nothing.runtime)))
+        load_predictor(form.loaded().compiled(Jobs(nothing, nothing.requested, nothing.requested, nothing.runtime)))
 
 
 def counts() -> dict[str, int]:

@@ -307,7 +307,7 @@ def gallery() -> str:
 
 def predictors() -> str:
     """An entry of the Python reference for each predictor of the table."""
-    return "\n\n".join(f"::: walltime.predictors.{entry.replace(':', '.')}" for entry in PREDICTORS.values())
+    return "\n\n".join(f"::: {form.kind.replace(':', '.')}" for form in PREDICTORS.forms.values())
 
 
 GENERATORS = {

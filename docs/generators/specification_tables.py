@@ -7,9 +7,10 @@ import re
 
 from walltime.declared import meaning_of
 from walltime.estimates import ESTIMATES
-from walltime.specification import Form, asked, spell
+from walltime.predictors.prediction import BELIEFS, CORRECTIONS, PREDICTORS
+from walltime.specification import Form, asked, presets_of, spell
 
-LISTED = {family.title: family for family in (ESTIMATES,)}
+LISTED = {family.title: family for family in (ESTIMATES, PREDICTORS, BELIEFS, CORRECTIONS)}
 
 
 def specifications(title: str) -> str:
@@ -28,8 +29,7 @@ def section(name: str, form: Form) -> str:
         usual = "needed" if one.needed else f"`{spell(one.default, one)}`"
         place = " (may come first, without its name)" if key in places else ""
         lines.append(f"| `{key}` | {asked(one)} | {usual} | {meaning_of(form.loaded, one)}{place} |")
-    presets = getattr(form.loaded, "presets", {})
-    for preset, values in presets.items():
+    for preset, values in presets_of(form.loaded, form.keys).items():
         said = ",".join(f"{key}={spell(values[one.field], one)}" for key, one in form.keys.items() if one.field in values)
         lines += ["", f"`{name}:{preset}` is `{name}:{said}`."]
     return "\n".join(lines)

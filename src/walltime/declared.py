@@ -64,8 +64,9 @@ class Key:
     `name`: how the file spells it, by default as the field; `{word}` in it is filled from the `words` of the file. `least`, `most`: of a
     number; of a text and a list, their lengths. `above`, `below`: bounds of a number that it does not reach. `known`: the words that a text
     may be. `instead`: texts that stand for other values. `takes`: the type in the file, of which `read` makes the field's value; `read`
-    raises a WalltimeError for one that cannot be. `keys`: of a Mapping whose keys are not free, their types. `said`: what messages call the
-    type. `meaning`: in place of the text below the field. `inside`: it is no key of the file, but set by the program.
+    raises a WalltimeError for one that cannot be. `write`: its inverse, in specifications. `keys`: of a Mapping whose keys are not free,
+    their types. `said`: what messages call the type. `meaning`: in place of the text below the field. `inside`: it is no key of the file,
+    but set by the program.
     """
 
     name: str = ""
@@ -77,6 +78,7 @@ class Key:
     instead: Mapping[str, Any] = field(default_factory=dict)
     takes: Any = None
     read: Callable[[Any], Any] | None = None
+    write: Callable[[Any], str] | None = None
     keys: Mapping[str, Any] = field(default_factory=dict)
     said: str = ""
     meaning: str = ""

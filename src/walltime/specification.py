@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Generic, TypeVar, get_args, get_origin
 from walltime.declared import DeclaredKey, Key, alternatives, described, is_within, keys_of, nearest, unwrapped
 from walltime.errors import PolicyError, WalltimeError, shown
 
-__all__ = ["FAMILIES", "Family", "Form", "Specified", "asked", "complete", "options_of", "spell"]
+__all__ = ["FAMILIES", "Family", "Form", "Specified", "asked", "complete", "homes", "options_of", "presets_of", "spell"]
 
 T = TypeVar("T", bound="Specified")
 FAMILIES: dict[type, Family[Any]] = {}
@@ -40,9 +40,13 @@ class Specified:
     """Between the words of an option's name where it is written; any is read."""
 
     def __post_init__(self) -> None:
-        """Raise PolicyError for a field that is not as its type and `Key` say."""
+        """Make things of what texts specify; raise PolicyError for a field that is not as its type and `Key` say."""
         for key, one in options_of(type(self)).items():
             value = getattr(self, one.field)
+            family = next((FAMILIES[kind] for kind in alternatives(one.kind) if kind in FAMILIES), None)
+            if family is not None and isinstance(value, str):
+                value = family.parse(value)
+                object.__setattr__(self, one.field, value)
             if value is not one.default and not _fits(one, value):
                 raise PolicyError(f"{key} of {type(self).__name__} must be {asked(one)}, not {shown(value)}")
 
@@ -50,15 +54,35 @@ class Specified:
         return self.label
 
     @property
+    def unlisted(self) -> str:
+        """What it is called if it has no name in its family."""
+        return type(self).__name__
+
+    @property
     def label(self) -> str:
         """The specification: the name, with the options that differ from the default."""
         name, implied = _name_of(self)
         options = {key: one for key, one in options_of(type(self)).items() if one.field not in implied}
+        preset, values = next(((word, values) for word, values in presets_of(type(self), options).items() if self._has(values)), ("", {}))
         first = [key for key in self.positional if key in options and options[key].needed]
-        others = [key for key, one in options.items() if key not in first and (key in self.written or self.says(one))]
-        parts = [spell(getattr(self, options[key].field), options[key]) for key in first]
-        parts += _in_order([(key, options[key], spell(getattr(self, options[key].field), options[key])) for key in others])
+        parts = [spell(getattr(self, options[key].field), options[key]) for key in first] + [preset] * bool(preset)
+        parts += _in_order(
+            [
+                (key, one, spell(getattr(self, one.field), one))
+                for key, one in self.differing().items()
+                if key not in first and one.field not in values
+            ]
+        )
         return f"{name}:{','.join(parts)}" if parts else name
+
+    def differing(self) -> dict[str, DeclaredKey]:
+        """The options that are written: those that differ from the default, and that the name does not imply."""
+        implied = _name_of(self)[1]
+        options = {key: one for key, one in options_of(type(self)).items() if one.field not in implied}
+        return {key: one for key, one in options.items() if key in self.written or self.says(one)}
+
+    def _has(self, values: Mapping[str, Any]) -> bool:
+        return all(getattr(self, name) == value for name, value in values.items())
 
     def says(self, option: DeclaredKey) -> bool:
         """Whether an option has to be written: it differs from its default, and nothing else implies it."""
@@ -70,7 +94,8 @@ class Form:
     """A name of a family: what it makes, and the options that it implies.
 
     `kind`: the class, or `module:Class` to import it on first use, or a thing that is complete. `options`: if not None, only these can be
-    set. `make`: what is called in place of the class. `meaning`: by default the first sentence of the class.
+    set. `make`: what is called in place of the class. `meaning`: by default the first sentence of the class. `free`: options of any name
+    are taken: whole numbers, numbers, yes and no, or texts.
     """
 
     kind: Any
@@ -78,6 +103,7 @@ class Form:
     options: tuple[str, ...] | None = None
     make: Callable[..., Any] | None = None
     meaning: str = ""
+    free: bool = False
 
     @property
     def loaded(self) -> Any:
@@ -135,21 +161,28 @@ class Family(Generic[T]):
         keys, further = form.keys, dict(more or {})
         by_letters = {_letters(key): key for key in (*further, *keys)}
         places = [key for key in getattr(form.loaded, "positional", ()) if key in keys]
-        presets = getattr(form.loaded, "presets", {})
+        presets = presets_of(form.loaded, keys)
         preset: Mapping[str, Any] = {}
         said: dict[str, str] = {}
+        free: dict[str, Any] = {}
         inner = ""  # the option whose value is a specification, and may go on
         where = f"the {self.title} {shown(text)}"
         for number, part in enumerate(map(str.strip, rest.split(",")) if rest.strip() else ()):
             key, equals, value = (piece.strip() for piece in part.partition("="))
             name = by_letters.get(_letters(key)) if equals else None
-            if inner and equals and _takes((further | keys)[inner], said[inner], key):
+            if inner and equals and _takes((further | keys)[inner], said[inner], key, name is not None):
                 said[inner] += f",{part}"
                 continue
             if not equals and number < len(places):
                 name, value = places[number], part
             elif not equals and number == 0 and part.lower() in presets:
                 preset = presets[part.lower()]
+                continue
+            if name is None and form.free:
+                option = key.replace("-", "_")
+                if not option.isidentifier() or not value or option in free:
+                    raise PolicyError(f"{shown(part)} of {where} is no option; options are spelled name=value, each once")
+                free[option] = _literal(value)
                 continue
             if name is None:
                 known = [*keys, *presets, *further]
@@ -163,11 +196,15 @@ class Family(Generic[T]):
         if lacking:
             raise PolicyError(f"{lacking[0]} of {where} is missing; it is {asked(keys[lacking[0]])}")
         values = {one.field: _read(one, key, said[key], where) for key, one in keys.items() if key in said}
-        return form, {**preset, **values}, {one.field: _read(one, key, said[key], where) for key, one in further.items() if key in said}
+        return (
+            form,
+            {**preset, **values, **free},
+            {one.field: _read(one, key, said[key], where) for key, one in further.items() if key in said},
+        )
 
     def build(self, text: object, form: Form, values: Mapping[str, Any]) -> T:
         """What a form makes with these options."""
-        if not isinstance(form.loaded, type):
+        if not isinstance(form.loaded, type) and form.make is None:
             made: T = form.loaded
             return made
         try:
@@ -197,6 +234,18 @@ def options_of(kind: type) -> Mapping[str, DeclaredKey]:
     return {name.replace("_", getattr(kind, "separator", "-")): one for name, one in keys_of(kind).items()}
 
 
+def homes(family: Family[Any]) -> dict[str, tuple[str, ...]]:
+    """The modules of a family's classes, without the package, each with the classes in it; as `walltime.lazy` reads them."""
+    places = [form.kind.removeprefix("walltime.").split(":") for form in family.forms.values() if isinstance(form.kind, str)]
+    return {module: tuple(dict.fromkeys(kind for home, kind in places if home == module)) for module, _ in places}
+
+
+def presets_of(kind: Any, options: Mapping[str, DeclaredKey]) -> dict[str, Mapping[str, Any]]:
+    """The named sets of options of a class of which these options have all."""
+    able = {one.field for one in options.values()}
+    return {word: values for word, values in getattr(kind, "presets", {}).items() if able.issuperset(values)}
+
+
 def asked(option: DeclaredKey) -> str:
     """What messages and pages call the values of an option."""
     if option.key.said:
@@ -208,6 +257,8 @@ def asked(option: DeclaredKey) -> str:
 def spell(value: Any, option: DeclaredKey | None = None) -> str:
     """A value as specifications have it."""
     instead = {} if option is None else option.key.instead
+    if option is not None and option.key.write is not None and value is not None:
+        return option.key.write(value)
     if value is None or value in instead.values():
         return next((word for word, meant in instead.items() if meant == value), "none")
     if isinstance(value, bool):
@@ -233,7 +284,10 @@ def complete(family: Family[Any], text: str) -> list[str]:
     begin = f"{name}:{before}{comma}"
     key, equals, value = last.partition("=")
     if not equals:
-        return [f"{begin}{known}=" for known in keys if known.startswith(key) and f"{known}=" not in before]
+        words = [] if before else [word for word in presets_of(family.form(name)[0].loaded, keys) if word.startswith(key)]
+        return [begin + word for word in words] + [
+            f"{begin}{known}=" for known in keys if known.startswith(key) and f"{known}=" not in before
+        ]
     if key not in keys:
         return []
     return [f"{begin}{key}={word}" for one in alternatives(keys[key].kind) for word in _words(one, keys[key].key) if word.startswith(value)]
@@ -249,8 +303,7 @@ def _name_of(thing: Specified) -> tuple[str, Mapping[str, Any]]:
     """The name of a thing in its family, the one that implies most, and what it implies."""
     family = next((FAMILIES[base] for base in type(thing).__mro__ if base in FAMILIES), None)
     fitting = [(name, form.implied) for name, form in family.forms.items() if form.makes(thing)] if family else []
-    own: str = getattr(thing, "name", "") or type(thing).__name__
-    return max(fitting, key=lambda one: len(one[1]), default=(own, {}))
+    return max(fitting, key=lambda one: len(one[1]), default=(thing.unlisted, {}))
 
 
 def _in_order(parts: list[tuple[str, DeclaredKey, str]]) -> list[str]:
@@ -258,16 +311,19 @@ def _in_order(parts: list[tuple[str, DeclaredKey, str]]) -> list[str]:
 
     def takes_next(number: int) -> bool:
         _, option, text = parts[number]
-        return ":" in text and any(_takes(option, text, key) for key, _, _ in parts[number + 1 :])
+        return ":" in text and any(_takes(option, text, key, True) for key, _, _ in parts[number + 1 :])
 
     places = sorted(range(len(parts)), key=takes_next)
     return [f"{parts[place][0]}={parts[place][2]}" for place in places]
 
 
-def _takes(option: DeclaredKey, text: str, key: str) -> bool:
-    """Whether the specification that is the value of an option has an option of this name."""
-    family = FAMILIES.get(option.kind)
-    return family is not None and any(_letters(one) == _letters(key) for one in family.form(text)[0].keys)
+def _takes(option: DeclaredKey, text: str, key: str, elsewhere: bool) -> bool:
+    """Whether the specification that is the value of an option has an option of this name; `elsewhere`: the whole has one, too."""
+    family = next((FAMILIES[kind] for kind in alternatives(option.kind) if kind in FAMILIES), None)
+    if family is None:
+        return False
+    form, _ = family.form(text)
+    return any(_letters(one) == _letters(key) for one in form.keys) or (form.free and not elsewhere)
 
 
 def _letters(key: str) -> str:
@@ -296,11 +352,28 @@ def _read(option: DeclaredKey, key: str, text: str, where: str) -> Any:
         return option.key.instead[text.lower()]
     if text.lower() == "none" and option.default is None:
         return None
+    if option.key.read is not None:
+        try:
+            return option.key.read(text)
+        except WalltimeError as error:
+            raise PolicyError(f"{key} of {where} {error}") from error
     for one in alternatives(option.kind):
         value = _typed(*_alternative(one, option.key), text)
         if value is not None and _fits(option, value):
             return value
     raise PolicyError(f"{key} of {where} must be {asked(option)}, not {shown(text)}")
+
+
+def _literal(text: str) -> Any:
+    """A value of which nothing is declared."""
+    if text in ("yes", "no"):
+        return text == "yes"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
 
 
 def _typed(kind: Any, key: Key, text: str, between: str = "/") -> Any:
@@ -339,4 +412,7 @@ def _is_of(kind: Any, key: Key, value: Any) -> bool:
         return isinstance(value, numbers.Integral) and is_within(int(value), key)
     if kind is float:
         return isinstance(value, numbers.Real) and math.isfinite(value) and is_within(float(value), key)
-    return isinstance(value, kind) and (kind is not str or not key.known or value in key.known)
+    try:
+        return isinstance(value, kind) and (kind is not str or not key.known or value in key.known)
+    except TypeError:
+        return True  # a type of the user's own that says nothing at run time

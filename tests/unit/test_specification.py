@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import walltime.estimates  # noqa: F401 (its families)
+import walltime.estimates  # its families
+import walltime.predictors.prediction  # noqa: F401 (the same)
 from walltime.declared import alternatives, unwrapped
 from walltime.errors import PolicyError
 from walltime.specification import FAMILIES, asked, complete

@@ -15,7 +15,7 @@ from typing import Any
 
 from walltime.errors import PolicyError
 
-OWN = re.compile(r"(?P<file>[^=,:]+?\.py):(?P<name>\w+)(?:[:,](?P<options>.*))?$")
+_OWN = re.compile(r"(?P<file>[^=,:]+?\.py):(?P<name>\w+)(?:[:,](?P<options>.*))?$")
 """How something of one's own is spelled, with its options."""
 _FILES = re.compile(r"(?:(?<==)|^)([^=,:]+\.py)(?=:)|(?:(?<==)|^)file:([^=,]+)")
 
@@ -77,31 +77,10 @@ def _module(file: Path, _modified: int) -> Any:
     return module
 
 
-def own_options(text: str | None, whole: str) -> tuple[tuple[str, Any], ...]:
-    """The options of something of one's own, as it is called with them: whole numbers, numbers, yes and no, or texts.
-
-    >>> own_options("hours=24,factor=0.5,strict=yes,name=x", "")
-    (('hours', 24), ('factor', 0.5), ('strict', True), ('name', 'x'))
-    """
-    options: dict[str, Any] = {}
-    for part in filter(None, (part.strip() for part in (text or "").split(","))):
-        key, _, value = part.partition("=")
-        key = key.strip().replace("-", "_")
-        if not key.isidentifier() or not value or key in options:
-            raise PolicyError(f"{part!r} of {whole!r} is no option; options are spelled name=value, each once")
-        options[key] = _literal(value.strip())
-    return tuple(options.items())
-
-
-def _literal(text: str) -> Any:
-    if text in ("yes", "no"):
-        return text == "yes"
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
+def own(text: str, what: str) -> tuple[Any, str] | None:
+    """The object that `FILE.py:NAME`, with its options behind `:` or `,`, names, and these options; None for another text."""
+    match = _OWN.match(text)
+    return None if match is None else (load_name(Path(match["file"]), match["name"], what), match["options"] or "")
 
 
 def files_in(text: str) -> list[str]:

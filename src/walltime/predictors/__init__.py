@@ -6,7 +6,8 @@ One module per predictor, with its plain form, which defines it, and its compile
 from typing import TYPE_CHECKING
 
 from walltime.lazy import lazy
-from walltime.predictors.registry import PREDICTORS
+from walltime.predictors import registry
+from walltime.specification import homes
 
 if TYPE_CHECKING:
     from walltime.predictors.base import Basis as Basis
@@ -38,15 +39,14 @@ if TYPE_CHECKING:
     from walltime.predictors.prediction import Prediction as Prediction
     from walltime.predictors.prediction import parse_belief as parse_belief
     from walltime.predictors.prediction import parse_correction as parse_correction
-    from walltime.predictors.registry import PREDICTOR_NAMES as PREDICTOR_NAMES
+    from walltime.predictors.registry import PREDICTORS as PREDICTORS
     from walltime.predictors.registry import parse_predictor as parse_predictor
-    from walltime.predictors.registry import predictor_class as predictor_class
     from walltime.predictors.tang13 import STATISTICS as STATISTICS
     from walltime.predictors.tang13 import WINDOWS as WINDOWS
 
 __getattr__, __dir__, __all__ = lazy(
     __name__,
-    {f"predictors.{module}": (kind,) for module, kind in (entry.split(":") for entry in PREDICTORS.values())}
+    homes(registry.PREDICTORS)
     | {
         "predictors.base": (
             "Basis",
@@ -73,7 +73,7 @@ __getattr__, __dir__, __all__ = lazy(
             "parse_belief",
             "parse_correction",
         ),
-        "predictors.registry": ("PREDICTOR_NAMES", "PREDICTORS", "parse_predictor", "predictor_class"),
+        "predictors.registry": ("PREDICTORS", "parse_predictor"),
         "predictors.tang13": ("STATISTICS", "WINDOWS", "Tang13"),
         "predictors.tsafrir07": ("LastRun", "Tsafrir07"),
         "predictors.unlearned": ("ExactRuntime", "UserRequest"),

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Protocol
 
 import numpy as np
 
+from walltime.declared import Key
 from walltime.errors import PolicyError, WorkloadError
 from walltime.predictors.jobs import KEYS
+from walltime.specification import Specified
 from walltime.workload import Workload
 
 if TYPE_CHECKING:
     from walltime.engine.kernel.prediction_memory import Compiled
     from walltime.predictors.jobs import Jobs
-    from walltime.workload import Workload
 
 Array = np.ndarray
 
@@ -103,20 +104,18 @@ class Learner(Protocol):
         """Learn from a job that has ended."""
 
 
+Alike = Annotated[str, Key(known=tuple(KEYS))]
+"""Which jobs are alike."""
+
+
 @dataclass(frozen=True)
-class Predictor:
+class Predictor(Specified):
     """The parameters of a predictor; `begin` returns a new, untrained learner for each run.
 
     Predictions are rounded to whole seconds, halves up, at least 1 s and at most the user's request, unless `uncapped`. Jobs are killed
     at the user's request in any case. A predictor has a plain form, `begin`, which defines it, and may have a compiled form,
     `compiled`, for the compiled engine; otherwise it runs on the reference engine, and in `predict`.
     """
-
-    name: ClassVar[str] = "predictor"
-    presets: ClassVar[dict[str, dict[str, Any]]] = {}
-    """Named sets of options, such as `cobalt` in `tang13:cobalt`."""
-    positional: ClassVar[tuple[str, ...]] = ()
-    """Options that come first, without their names, as in `file:predictions.csv`; they are written as they are."""
 
     def begin(self) -> Learner:
         """A learner that has seen no job."""
@@ -170,22 +169,6 @@ class Predictor:
         """The columns of the log that it requires."""
         return tuple(name for name in KEYS.get(getattr(self, "key", "all"), ()) if name not in ("requested", "procs"))
 
-    @property
-    def label(self) -> str:
-        """The name, with the options that differ from the default, as read by `parse_predictor`."""
-        options = [str(getattr(self, name)) for name in self.positional]
-        others = [f for f in fields(self) if f.name not in self.positional]
-        options += [f"{f.name}={_spell(getattr(self, f.name))}" for f in others if getattr(self, f.name) != f.default]
-        return self.name + (":" + ",".join(options) if options else "")
-
-
-def _spell(value: Any) -> str:
-    if value is None:
-        return "all"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return str(value)
-
 
 @dataclass(frozen=True)
 class PlainPredictor(Predictor):
@@ -204,10 +187,10 @@ class PlainPredictor(Predictor):
     'Longest'
     """
 
-    make: Callable[..., Any]
-    spelling: str = ""
+    make: Annotated[Callable[..., Any], Key(inside=True)]
+    spelling: Annotated[str, Key(inside=True)] = ""
     """what it is called, if not by the name of the class: `FILE.py:NAME,option=value`"""
-    options: tuple[tuple[str, Any], ...] = ()
+    options: Annotated[tuple[tuple[str, Any], ...], Key(inside=True)] = ()
     """that `make` is called with"""
 
     def __post_init__(self) -> None:
@@ -229,8 +212,8 @@ class PlainPredictor(Predictor):
         return learner
 
     @property
-    def label(self) -> str:
-        """The name of the class."""
+    def unlisted(self) -> str:
+        """How it is spelled, or the name of the class."""
         return self.spelling or getattr(self.make, "__name__", repr(self.make))
 
 
@@ -247,12 +230,6 @@ def predictor(make: Callable[[], Any]) -> PlainPredictor:
     'TenMinutes'
     """
     return PlainPredictor(make)
-
-
-def check_whole(name: str, what: str, value: Any, least: int) -> None:
-    """Raise PolicyError unless the value is a whole number of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise PolicyError(f"{what} of {name} must be a whole number of at least {least}, not {value!r}")
 
 
 def check_columns(predictor: Predictor, workload: Workload) -> None:

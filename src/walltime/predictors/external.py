@@ -59,9 +59,9 @@ class External(Predictor):
 class LogColumn(External):
     """A column of the log, s, such as `soft_walltime`; where it is below 0, there is no prediction."""
 
-    name: ClassVar[str] = "column"
     positional: ClassVar[tuple[str, ...]] = ("column",)
     column: str
+    """the column's name"""
 
     def given_for(self, workload: Workload, requested: Array, runtime: Array) -> Array:
         """The column in whole seconds."""
@@ -77,14 +77,15 @@ class LogColumn(External):
 class PredictionFile(External):
     """Predictions in a file, CSV or Parquet, with `job_id` and a column of seconds; a job that it lacks has none.
 
-    `column`: `predicted`, or a quantile such as `p90`. If the file has `known_at` (s in the log, or since 1970), a prediction
+    If the file has `known_at` (s in the log, or since 1970), a prediction
     that was known only after the submission of its job is not used.
     """
 
-    name: ClassVar[str] = "file"
     positional: ClassVar[tuple[str, ...]] = ("file",)
     file: str
+    """where it is"""
     column: str = "predicted"
+    """`predicted`, or a quantile such as `p90`"""
 
     def given_for(self, workload: Workload, requested: Array, runtime: Array) -> Array:
         """The predictions in whole seconds."""

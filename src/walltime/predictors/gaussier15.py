@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
+from walltime.declared import Key
 from walltime.engine.kernel.jit import kernel
 from walltime.engine.kernel.prediction_memory import GENERAL, OWN, Compiled
-from walltime.errors import PolicyError
 from walltime.predictors.base import Basis, FinishedJob, Guess, Predictor, StartedJob, SubmittedJob
 from walltime.predictors.jobs import Jobs
 
@@ -38,16 +38,9 @@ class Gaussier15(Predictor):
 
     When a job with n processors ends after r seconds, one gradient step reduces weight(r, n) loss(p - r - threshold) + l2 |w|^2 / 2,
     where p is the model's current value for the features that the job had at submission. The loss of an error e is c |e| (`abs`),
-    c e^2 (`square`) or exp(c |e|) (`exp`): `over` and `over_coefficient` c apply if the prediction was too long (e > 0), `under`
-    and `under_coefficient` if it was too short. `threshold`: the best error, s. `weight`: `one` is 1, `log_rn` 1 + log(r n),
-    `log_r_over_n` 5 + log(r / n), `log_n_over_r` 5 + log(n / r), `log_one_over_rn` 11 + log(1 / (r n)), with r at least 1 s.
-    `eta`: the learning rate. `l2`: the regularization of the coefficients w. The defaults are the paper's best loss, the E-Loss.
-    The prediction is |w.x|, rounded down.
+    c e^2 (`square`) or exp(c |e|) (`exp`). The defaults are the paper's best loss, the E-Loss. The prediction is |w.x|, rounded down.
 
-    By default all of this is as the authors ran it. What they may have meant instead: `features="meant"` takes the runtimes of the
-    user's last jobs where the program takes the time since they were submitted (see `features`); `untaught="request"` predicts the
-    request, not 1 s, until a job has ended; `negative_weights="zero"` learns nothing from jobs whose weight is negative, where the
-    program learns the opposite.
+    By default all of this is as the authors ran it; `features`, `untaught` and `negative_weights` can be what they may have meant instead.
 
     Their program ended if exp overflowed. Here the learning ends, and from then on the request is predicted.
 
@@ -55,31 +48,33 @@ class Gaussier15(Predictor):
     their predictions, of KTH-SP2 and SDSC-SP2, are the same, job for job.
 
     >>> Gaussier15(under="square", threshold=60.0).label
-    'gaussier15:under=square,threshold=60.0'
+    'gaussier15:under=square,threshold=60'
     """
 
-    name: ClassVar[str] = "gaussier15"
     key: ClassVar[str] = "user"
     over: Literal["abs", "square", "exp"] = "square"
+    """loss of a prediction that was too long (e > 0)"""
     under: Literal["abs", "square", "exp"] = "abs"
-    over_coefficient: float = 1.0
-    under_coefficient: float = 1.0
-    threshold: float = 0.0
+    """loss of one that was too short"""
+    over_coefficient: Annotated[float, Key(least=0)] = 1.0
+    """c of `over`"""
+    under_coefficient: Annotated[float, Key(least=0)] = 1.0
+    """c of `under`"""
+    threshold: Annotated[float, Key(least=0)] = 0.0
+    """the best error, s"""
     weight: Literal["one", "log_r_over_n", "log_n_over_r", "log_one_over_rn", "log_rn"] = "log_rn"
-    eta: float = 5000.0
-    l2: float = 4e9
+    """weight of a job: `one` is 1, `log_rn` 1 + log(r n), `log_r_over_n` 5 + log(r / n), `log_n_over_r` 5 + log(n / r), `log_one_over_rn`
+    11 + log(1 / (r n)), with r at least 1 s"""
+    eta: Annotated[float, Key(least=0)] = 5000.0
+    """the learning rate"""
+    l2: Annotated[float, Key(least=0)] = 4e9
+    """the regularization of the coefficients w"""
     features: Literal["program", "meant"] = "program"
+    """`meant` takes the runtimes of the user's last jobs where the program takes the time since they were submitted"""
     untaught: Literal["one", "request"] = "one"
+    """what is predicted until a job has ended: 1 s, or the request"""
     negative_weights: Literal["kept", "zero"] = "kept"
-
-    def __post_init__(self) -> None:
-        for name, known in {"over": CURVES, "under": CURVES, "weight": WEIGHTS, **READINGS}.items():
-            if getattr(self, name) not in known:
-                raise PolicyError(f"unknown {name} {getattr(self, name)!r} of gaussier15; known are {', '.join(known)}")
-        for name in ("over_coefficient", "under_coefficient", "threshold", "eta", "l2"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
-                raise PolicyError(f"the {name} of gaussier15 must be a number of at least 0, not {value!r}")
+    """what is learned from jobs whose weight is negative: the opposite, as in the program, or nothing"""
 
     def begin(self) -> Regression:
         """A learner that has seen no job."""

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from walltime.errors import PolicyError
 from walltime.workload import Workload
 
 if TYPE_CHECKING:
@@ -36,12 +35,6 @@ def key_of(job: Any, key: str) -> tuple[int, ...] | None:
     """The key values of a job, with its columns as attributes; None if one of them is unknown."""
     values = tuple(int(getattr(job, name)) for name in KEYS[key])
     return None if any(value < 0 for value in values) else values
-
-
-def check_key(name: str, key: str) -> None:
-    """Raise PolicyError for an unknown key."""
-    if key not in KEYS:
-        raise PolicyError(f"unknown key {key!r} of {name}; known are {', '.join(KEYS)}")
 
 
 @dataclass(frozen=True, eq=False)

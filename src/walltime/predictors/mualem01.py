@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Annotated, Literal
 
+from walltime.declared import Key
 from walltime.engine.kernel.jit import kernel
 from walltime.engine.kernel.prediction_memory import GENERAL, OWN, Compiled
-from walltime.errors import PolicyError, WorkloadError
-from walltime.predictors.base import Basis, FinishedJob, Guess, Predictor, SubmittedJob, check_whole
-from walltime.predictors.jobs import Jobs, check_key, key_of
+from walltime.errors import WorkloadError
+from walltime.predictors.base import Alike, Basis, FinishedJob, Guess, Predictor, SubmittedJob
+from walltime.predictors.jobs import Jobs, key_of
 from walltime.predictors.key_history import append
 
 WEEK = 7 * 86400
@@ -21,30 +22,22 @@ FORGET = ("key", "sliding", "global", "none")
 class Mualem01History(Predictor):
     """Mean runtime plus a number of standard deviations, over earlier similar jobs, or else over all jobs so far.
 
-    `key`: which jobs are alike, one of `walltime.predictors.KEYS`; the paper's is `program`: executable, user and processors.
-    `deviations`: number of standard deviations added, 1.5 or, more conservatively, 3. `week`: what is discarded after 7 days: `key`
-    discards all records of a key if its last job ended more than 7 days before a submission; `sliding` each record older than
-    that; `global` everything at each multiple of a week from the start of the log; `none` nothing. The whole workload, used as
-    the fallback, is a key like any other. `least`: a key with fewer records is not used. `sample`: sample standard deviation
-    instead of the population's; that of a single record is 0.
+    The whole workload, used as the fallback, is a key like any other. The standard deviation of a single record is 0.
 
     Source: mualem01, section 4.4.
     """
 
-    name: ClassVar[str] = "mualem01-history"
-    key: str = "program"
-    deviations: float = 1.5
+    key: Alike = "program"
+    """which jobs are alike, by the columns in which they agree; the paper's is `program`: executable, user and processors"""
+    deviations: Annotated[float, Key(least=0, most=100)] = 1.5
+    """number of standard deviations that are added: 1.5 or, more conservatively, 3"""
     week: Literal["key", "sliding", "global", "none"] = "key"
-    least: int = 1
+    """what is discarded after 7 days: `key` discards all records of a key if its last job ended more than 7 days before a submission,
+    `sliding` each record older than that, `global` everything at each multiple of a week from the start of the log"""
+    least: Annotated[int, Key(least=1)] = 1
+    """a key with fewer records is not used"""
     sample: bool = False
-
-    def __post_init__(self) -> None:
-        check_key(self.name, self.key)
-        if not 0 <= self.deviations <= 100:
-            raise PolicyError(f"the number of standard deviations of {self.name} must be from 0 to 100, not {self.deviations!r}")
-        if self.week not in FORGET:
-            raise PolicyError(f"unknown week rule {self.week!r} of {self.name}; known are {', '.join(FORGET)}")
-        check_whole(self.name, "the least number of records", self.least, 1)
+    """the sample's standard deviation instead of the population's"""
 
     def begin(self) -> Records:
         """A learner that has seen no job."""
@@ -53,7 +46,7 @@ class Mualem01History(Predictor):
     def compiled(self, jobs: Jobs) -> Compiled:
         """The compiled form; raises WorkloadError if the sum of the squared runtimes could overflow."""
         if len(jobs.runtime) and float(jobs.runtime.max()) ** 2 * len(jobs.runtime) >= 2.0**62:
-            raise WorkloadError(f"the sum of the squared runtimes is larger than {self.name} can hold")
+            raise WorkloadError("the sum of the squared runtimes is larger than mualem01-history can hold")
         options = (self.least, FORGET.index(self.week), int(self.sample))
         memory = jobs.memory([self.key], options=options, factors=(self.deviations,))
         return Compiled(predict_by_mualem01, observe_by_mualem01, None, memory)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
+from walltime.declared import Key
 from walltime.errors import PolicyError
 from walltime.predictors.base import Predictor
-from walltime.predictors.registry import parse_predictor
+from walltime.predictors.registry import PREDICTORS as PREDICTORS
+from walltime.specification import Family, Form, Specified, spell
 
 MINUTE, HOUR = 60, 3600
 INCREMENTS = (*(n * MINUTE for n in (1, 5, 15, 30)), *(n * HOUR for n in (1, 2, 5, 10, 20, 50, 100)))
@@ -16,18 +19,20 @@ INCREMENTS = (*(n * MINUTE for n in (1, 5, 15, 30)), *(n * HOUR for n in (1, 2, 
 
 
 @dataclass(frozen=True)
-class Belief:
+class Belief(Specified):
     """For each of the three uses of a runtime in a scheduler, whether the prediction or the user estimate is used.
 
-    `order`: the queue order. `own`: the length of a waiting job, when it is backfilled or given a reservation. `running`: the
-    expected end of a running job. `regular` adjustment is all three, `selective` the first two.
+    `regular` adjustment is all three, `selective` the first two.
 
     Source: tang13, sections 5.2 and 6.1; Cobalt's simulator has the same three switches.
     """
 
     order: bool = True
+    """the queue order"""
     own: bool = True
+    """the length of a waiting job, when it is backfilled or given a reservation"""
     running: bool = True
+    """the expected end of a running job"""
 
     @property
     def bits(self) -> str:
@@ -37,10 +42,29 @@ class Belief:
     @property
     def label(self) -> str:
         """Its name, or else the three bits."""
-        return next((name for name, belief in BELIEFS.items() if belief == self), self.bits)
+        return next((name for name, form in BELIEFS.forms.items() if form.makes(self)), self.bits)
 
 
-BELIEFS = {"regular": Belief(), "selective": Belief(running=False), "none": Belief(False, False, False)}
+def _belief(order: bool, own: bool, running: bool, meaning: str = "") -> Form:
+    return Form(Belief, {"order": order, "own": own, "running": running}, meaning=meaning)
+
+
+def _of_bits(text: str) -> tuple[Form, str] | None:
+    return (_belief(text[0] == "1", text[1] == "1", text[2] == "1"), "") if len(text) == 3 and set(text) <= {"0", "1"} else None
+
+
+BELIEFS = Family(
+    Belief,
+    "belief",
+    {
+        "regular": _belief(True, True, True, "Predictions are used everywhere."),
+        "selective": _belief(True, True, False, "User estimates are used for running jobs."),
+        "none": _belief(False, False, False, "User estimates are used everywhere."),
+    },
+    _of_bits,
+    "three bits such as 101: queue order, own length of a waiting job, running jobs",
+)
+"""Where predictions are used, by name."""
 
 
 def parse_belief(text: str | Belief) -> Belief:
@@ -51,22 +75,15 @@ def parse_belief(text: str | Belief) -> Belief:
     >>> parse_belief("selective").bits, parse_belief("001").running
     ('110', True)
     """
-    if isinstance(text, Belief):
-        return text
-    known = BELIEFS.get(text.strip().lower())
-    if known is not None:
-        return known
-    if len(text) == 3 and set(text) <= {"0", "1"}:
-        return Belief(*(bit == "1" for bit in text))
-    raise PolicyError(f"unknown belief {text!r}; known are {', '.join(BELIEFS)}, or three bits such as 101: order, own length, running")
+    return BELIEFS.parse(text)
 
 
 @dataclass(frozen=True)
-class Correction:
+class Correction(Specified):
     """The new expected runtime of a running job that has outlived its prediction.
 
     `kind="tsafrir07"`: at the k-th correction the initial prediction, or with `relative="elapsed"` the elapsed time, plus the k-th
-    of `increments` (s, ascending); after the last, the user estimate. `estimate`: the user estimate at once. `double`: twice the
+    of `increments`; after the last, the user estimate. `estimate`: the user estimate at once. `double`: twice the
     previous value. `half`: what has elapsed and half of what is left of the user estimate, as Slurm plans overdue jobs under
     time_min_as_soft_limit; Slurm does so at each look at them, here it is done when the previous value is reached. None exceeds the user
     estimate, but for `double` that is not `capped`. `none`: no correction; the job counts as overdue and may end at any moment.
@@ -75,28 +92,47 @@ class Correction:
     elapsed time is open. `half`: Slurm from 25.05.4 on. gaussier15 calls `double:uncapped` recursive doubling, and `estimate` reqtime.
     """
 
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"elapsed": {"relative": "elapsed"}, "uncapped": {"capped": False}}
     kind: Literal["tsafrir07", "estimate", "double", "half", "none"] = "tsafrir07"
+    """which rule"""
     relative: Literal["prediction", "elapsed"] = "prediction"
-    increments: tuple[int, ...] = INCREMENTS
+    """what increments add to: the initial prediction, or what has elapsed"""
+    increments: Annotated[tuple[int, ...], Key(least=1)] = INCREMENTS
+    """seconds added at the first correction, the second, ...; they rise"""
     capped: bool = True
+    """whether the user estimate is an upper bound"""
 
     def __post_init__(self) -> None:
-        if self.kind not in CORRECTIONS:
-            raise PolicyError(f"unknown correction {self.kind!r}; known are {', '.join(CORRECTIONS)}")
-        if self.relative not in ("prediction", "elapsed"):
-            raise PolicyError(f"increments add to the prediction or to what has elapsed, not to {self.relative!r}")
+        super().__post_init__()
         if not self.capped and self.kind != "double":
             raise PolicyError(f"only the correction double can be uncapped, not {self.kind}")
-        if any(b <= a for a, b in pairwise((0, *self.increments))):
+        if any(b <= a for a, b in pairwise(self.increments)):
             raise PolicyError(f"the increments of a correction must rise, from at least 1 s, not {self.increments}")
 
-    @property
-    def label(self) -> str:
-        """The kind, followed by `:elapsed` if the increments add to the elapsed time, or by `:uncapped`."""
-        return self.kind + (":elapsed" if self.relative == "elapsed" else "") + ("" if self.capped else ":uncapped")
 
-
-CORRECTIONS = ("tsafrir07", "estimate", "double", "half", "none")
+CORRECTIONS = Family(
+    Correction,
+    "correction",
+    {
+        "tsafrir07": Form(
+            Correction,
+            {"kind": "tsafrir07"},
+            ("relative", "increments"),
+            meaning="Increments to the prediction or to what has elapsed; after the last, the user estimate.",
+        ),
+        "estimate": Form(Correction, {"kind": "estimate"}, (), meaning="The user estimate at once."),
+        "double": Form(Correction, {"kind": "double"}, ("capped",), meaning="Twice the previous value."),
+        "half": Form(
+            Correction,
+            {"kind": "half"},
+            (),
+            meaning="What has elapsed and half of what is left of the user estimate, as Slurm plans overdue jobs under "
+            "time_min_as_soft_limit.",
+        ),
+        "none": Form(Correction, {"kind": "none"}, (), meaning="No correction: the job may end at any moment."),
+    },
+)
+"""The corrections by name."""
 
 
 def parse_correction(text: str | Correction) -> Correction:
@@ -105,16 +141,7 @@ def parse_correction(text: str | Correction) -> Correction:
     >>> parse_correction("tsafrir07:elapsed").relative
     'elapsed'
     """
-    if isinstance(text, Correction):
-        return text
-    kind, _, option = text.strip().lower().partition(":")
-    if kind == "tsafrir07" and option == "elapsed":
-        return Correction(relative="elapsed")
-    if kind == "double" and option == "uncapped":
-        return Correction("double", capped=False)
-    if kind not in CORRECTIONS or option:
-        raise PolicyError(f"unknown correction {text!r}; known are {', '.join(CORRECTIONS)}, tsafrir07:elapsed and double:uncapped")
-    return Correction(kind)  # type: ignore[arg-type]
+    return CORRECTIONS.parse(text)
 
 
 HISTORIES = ("simulation", "log")
@@ -122,15 +149,8 @@ REGULAR, BY_INCREMENTS = Belief(), Correction()
 
 
 @dataclass(frozen=True)
-class Prediction:
+class Prediction(Specified):
     """Runtimes predicted at submission, for planning only: jobs are still killed at their users' requests.
-
-    `predictor`: a predictor or its name with options, as in `tsafrir07:k=3`. `believe`: where predictions are used: `regular`
-    (everywhere), `selective` (not for running jobs), `none`, or three bits: in the queue order, for a waiting job's own length, for
-    running jobs; elsewhere user estimates are used. `correction`: the new expected runtime of a job that outlives its prediction:
-    `tsafrir07` or `tsafrir07:elapsed` (increments), `estimate`, `double` or `double:uncapped`, `half`, `none`; each correction is an event,
-    followed by a pass. `history`: the predictor learns from jobs that end in the `simulation`, or in the `log`, whose wait times must
-    be known.
 
     Under hybrid and conservative backfilling from scratch a started job occupies its own length until the end of the pass, then its
     expected runtime. Under conservative backfilling all reservations are recomputed, and a job may start after its first reservation,
@@ -144,9 +164,13 @@ class Prediction:
     """
 
     predictor: Predictor
+    """what predicts, such as `tsafrir07:k=3`"""
     believe: Belief = REGULAR
+    """where predictions are used; elsewhere it is user estimates"""
     correction: Correction = BY_INCREMENTS
-    history: str = "simulation"
+    """the new expected runtime of a job that outlives its prediction; each correction is an event, followed by a pass"""
+    history: Literal["simulation", "log"] = "simulation"
+    """where the jobs end from which the predictor learns; in the `log`, wait times must be known"""
 
     if TYPE_CHECKING:
 
@@ -159,17 +183,9 @@ class Prediction:
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        given: object = self.predictor
-        predictor = parse_predictor(given) if isinstance(given, str) else given
-        if not isinstance(predictor, Predictor):
-            raise PolicyError(f"predictor must be one such as walltime.predictors.Tang13(), not {predictor!r}")
-        if self.history not in HISTORIES:
-            raise PolicyError(f"unknown history {self.history!r}; known are {', '.join(HISTORIES)}")
-        if self.history == "log" and predictor.again:
+        super().__post_init__()
+        if self.history == "log" and self.predictor.again:
             raise PolicyError("waiting jobs can be predicted again from what happens in the simulation only, not from the log")
-        object.__setattr__(self, "predictor", predictor)
-        object.__setattr__(self, "believe", parse_belief(self.believe))
-        object.__setattr__(self, "correction", parse_correction(self.correction))
 
     @classmethod
     def of(cls, given: Prediction | Predictor | str | None) -> Prediction | None:
@@ -200,14 +216,7 @@ class Prediction:
     @property
     def label(self) -> str:
         """The options that differ from the default, as in a scheduler's specification."""
-        parts = [f"predictor={self.predictor.label}"]
-        if self.believe != REGULAR:
-            parts.append(f"believe={self.believe.label}")
-        if self.correction != BY_INCREMENTS:
-            parts.append(f"correction={self.correction.label}")
-        if self.history != "simulation":
-            parts.append(f"history={self.history}")
-        return ",".join(parts)
+        return ",".join(f"{key}={spell(getattr(self, one.field), one)}" for key, one in self.differing().items())
 
 
 def with_prediction(label: str, prediction: Prediction | None) -> str:

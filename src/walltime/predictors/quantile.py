@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import bisect
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated
 
+from walltime.declared import Key
 from walltime.engine.kernel.prediction_memory import OWN, Compiled
 from walltime.errors import PolicyError
-from walltime.predictors.base import FinishedJob, Predictor, SubmittedJob, check_whole
-from walltime.predictors.jobs import Jobs, check_key, key_of
+from walltime.predictors.base import Alike, FinishedJob, Predictor, SubmittedJob
+from walltime.predictors.jobs import Jobs, key_of
 from walltime.predictors.key_history import append, count, place_of_rank
 
 
@@ -18,28 +19,25 @@ class Quantile(Predictor):
     """The `percent`-th percentile of the runtimes of the last `last` similar jobs that have ended (0: all).
 
     By nearest rank: of k runtimes the ceil(percent k / 100)-th smallest. So about `percent` percent of the jobs end within their
-    prediction, as long as the user's jobs do not change. `key`: which jobs are alike, one of `walltime.predictors.KEYS`. With fewer
-    than `least` such jobs the request is used.
+    prediction, as long as the user's jobs do not change. With fewer than `least` such jobs the request is used.
 
     >>> Quantile(percent=95).label
     'quantile:percent=95'
     """
 
-    name: ClassVar[str] = "quantile"
-    percent: int = 90
-    key: str = "user"
-    last: int = 0
-    least: int = 5
+    percent: Annotated[int, Key(least=1, most=100)] = 90
+    """which percentile"""
+    key: Alike = "user"
+    """which jobs are alike, by the columns in which they agree"""
+    last: Annotated[int, Key(least=0)] = 0
+    """how many of the last similar jobs count; 0 for all"""
+    least: Annotated[int, Key(least=1)] = 5
+    """with fewer such jobs the request is used"""
 
     def __post_init__(self) -> None:
-        check_whole(self.name, "the percentile", self.percent, 1)
-        if self.percent > 100:
-            raise PolicyError(f"the percentile of {self.name} must be from 1 to 100, not {self.percent}")
-        check_key(self.name, self.key)
-        check_whole(self.name, "the number of last jobs", self.last, 0)
-        check_whole(self.name, "the least number of jobs", self.least, 1)
+        super().__post_init__()
         if 0 < self.last < self.least:
-            raise PolicyError(f"the last {self.last} jobs of {self.name} are fewer than the {self.least} that it needs; lower least")
+            raise PolicyError(f"the last {self.last} jobs are fewer than the {self.least} that it needs; lower least")
 
     def begin(self) -> SortedRuntimes:
         """A learner that has seen no job."""

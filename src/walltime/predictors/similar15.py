@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated
 
+from walltime.declared import Key
 from walltime.engine.kernel.prediction_memory import GENERAL, OWN, Compiled
-from walltime.predictors.base import Basis, FinishedJob, Guess, Predictor, SubmittedJob, check_whole
+from walltime.predictors.base import Basis, FinishedJob, Guess, Predictor, SubmittedJob
 from walltime.predictors.jobs import Jobs, key_of
 from walltime.predictors.key_history import append
 
@@ -28,13 +29,10 @@ class Similar15(Predictor):
     'similar15:least=3'
     """
 
-    name: ClassVar[str] = "similar15"
-    least: int = 1
-    last: int = 0
-
-    def __post_init__(self) -> None:
-        check_whole(self.name, "the least number of jobs", self.least, 1)
-        check_whole(self.name, "the number of last jobs", self.last, 0)
+    least: Annotated[int, Key(least=1)] = 1
+    """how many ended jobs a group must have"""
+    last: Annotated[int, Key(least=0)] = 0
+    """how many of a group's last jobs count; 0 for all"""
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
+from walltime.declared import Key
 from walltime.engine.kernel.prediction_memory import FOR_EVER, OWN, Compiled
-from walltime.errors import PolicyError
-from walltime.predictors.base import FinishedJob, Predictor, SubmittedJob, check_whole
-from walltime.predictors.jobs import Jobs, check_key, key_of
+from walltime.predictors.base import Alike, FinishedJob, Predictor, SubmittedJob
+from walltime.predictors.jobs import Jobs, key_of
 from walltime.predictors.key_history import count, observe_by_key, place_of_rank
 
+KNOWN_STATISTICS = ("max", "median", *(f"p{percent}" for percent in range(1, 101)))
 STATISTICS = ("max", "p95", "p90", "p85", "p80", "p70", "median")
 """The levels of aggressiveness in tang13, section 4.3."""
 WINDOWS = (1, 2, 3, 6, 12, None)
@@ -24,15 +25,8 @@ MONTH = 30 * 86400
 class Tang13(Predictor):
     """The request times a percentile of R = runtime / request, at most 1, over earlier similar jobs.
 
-    `key`: which jobs are alike, one of `walltime.predictors.KEYS`. `statistic`: `max`, `median` or a percentile such as `p85`, by
-    nearest rank: of k values the ceil(p k)-th smallest. `window`: months of 30 days before the submission t; only jobs that ended
-    in (t - window, t] count; None for all. `threshold`: lower bound of the percentile. `least`: with fewer such jobs the request
-    is used. `rank="cobalt"` takes the value at index int(p k), counted from 0, and `refresh` is the interval, s, at which the
-    history is updated, at multiples of it from the start of the log: see `cobalt`.
-
-    Where users gain by a short prediction, they can bring one about by many short jobs. `weight="work"` takes the percentile over
-    processor-seconds instead of jobs; `small` leaves out jobs that used less than this part of the processor-seconds that the new one asks
-    for. Both are ours, and plain Python.
+    Where users gain by a short prediction, they can bring one about by many short jobs, which `weight` and `small` prevent. Both are ours,
+    and plain Python.
 
     Source: tang13, section 4.
 
@@ -40,35 +34,27 @@ class Tang13(Predictor):
     'tang13:statistic=p90,window=all,threshold=0.5'
     """
 
-    name: ClassVar[str] = "tang13"
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "cobalt": {"statistic": "p80", "window": 2, "threshold": 0.5, "least": 11, "rank": "cobalt", "refresh": 1800}
     }
-    key: str = "triple"
-    statistic: str = "p85"
-    window: int | None = 1
-    threshold: float = 0.0
-    least: int = 10
+    key: Alike = "triple"
+    """which jobs are alike, by the columns in which they agree"""
+    statistic: Annotated[str, Key(known=KNOWN_STATISTICS, said="max, median, or a percentile from p1 to p100")] = "p85"
+    """what of the accuracies of the earlier jobs is taken"""
+    window: Annotated[int | None, Key(least=1, instead={"all": None})] = 1
+    """months of 30 days before the submission t: only jobs that ended in (t - window, t] count"""
+    threshold: Annotated[float, Key(least=0, most=1)] = 0.0
+    """lower bound of the percentile"""
+    least: Annotated[int, Key(least=1)] = 10
+    """with fewer such jobs the request is used"""
     rank: Literal["nearest", "cobalt"] = "nearest"
-    refresh: int = 1
+    """of k values the ceil(p k)-th smallest, or, as in Cobalt, the one at index int(p k), counted from 0"""
+    refresh: Annotated[int, Key(least=1)] = 1
+    """the interval, s, at which the history is updated, at multiples of it from the start of the log"""
     weight: Literal["jobs", "work"] = "jobs"
-    small: float = 0.0
-
-    def __post_init__(self) -> None:
-        check_key(self.name, self.key)
-        _ = self.percent
-        if self.window is not None:
-            check_whole(self.name, "the window", self.window, 1)
-        if not 0 <= self.threshold <= 1:
-            raise PolicyError(f"the threshold of tang13 must be from 0 to 1, not {self.threshold!r}")
-        check_whole(self.name, "the least number of jobs", self.least, 1)
-        if self.rank not in ("nearest", "cobalt"):
-            raise PolicyError(f"the rank of tang13 is nearest or cobalt, not {self.rank!r}")
-        check_whole(self.name, "the time between two refreshes", self.refresh, 1)
-        if self.weight not in ("jobs", "work"):
-            raise PolicyError(f"the weight of tang13 is jobs or work, not {self.weight!r}")
-        if not 0 <= self.small <= 1:
-            raise PolicyError(f"the small part of tang13 must be from 0 to 1, not {self.small!r}")
+    """the percentile is one over jobs, or over processor-seconds"""
+    small: Annotated[float, Key(least=0, most=1)] = 0.0
+    """jobs are left out that used less than this part of the processor-seconds that the new one asks for"""
 
     @classmethod
     def cobalt(cls, **options: Any) -> Tang13:
@@ -84,10 +70,7 @@ class Tang13(Predictor):
         named = {"max": 100, "median": 50}.get(self.statistic)
         if named is not None:
             return named
-        number = self.statistic[1:]
-        if not self.statistic.startswith("p") or not number.isdecimal() or not 1 <= int(number) <= 100:
-            raise PolicyError(f"unknown statistic {self.statistic!r} of tang13; known are max, median, and p1 to p100")
-        return int(number)
+        return int(self.statistic[1:])
 
     def begin(self) -> Adjustment:
         """A learner that has seen no job."""

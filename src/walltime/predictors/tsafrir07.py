@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated
 
+from walltime.declared import Key
 from walltime.engine.kernel.prediction_memory import OWN, Compiled
-from walltime.predictors.base import FinishedJob, Predictor, SubmittedJob, check_whole
-from walltime.predictors.jobs import Jobs, check_key, key_of
+from walltime.predictors.base import Alike, FinishedJob, Predictor, SubmittedJob
+from walltime.predictors.jobs import Jobs, key_of
 from walltime.predictors.key_history import observe_by_key
 
 
@@ -15,21 +16,17 @@ from walltime.predictors.key_history import observe_by_key
 class Tsafrir07(Predictor):
     """The mean runtime, rounded down, of the user's last `k` jobs that have ended.
 
-    With fewer such jobs the request is used. `key`: which jobs are alike, one of `walltime.predictors.KEYS`. `recompute`: predict
-    waiting jobs again in every scheduling pass, not only at submission. With shortest-job-first backfilling and the correction
-    `tsafrir07`, this is EASY++.
+    With fewer such jobs the request is used. With shortest-job-first backfilling and the correction `tsafrir07`, this is EASY++.
 
     Source: tsafrir07.
     """
 
-    name: ClassVar[str] = "tsafrir07"
-    k: int = 2
-    key: str = "user"
+    k: Annotated[int, Key(least=1)] = 2
+    """how many of the last runs count"""
+    key: Alike = "user"
+    """which jobs are alike, by the columns in which they agree"""
     recompute: bool = False
-
-    def __post_init__(self) -> None:
-        check_whole(self.name, "the number of runs k", self.k, 1)
-        check_key(self.name, self.key)
+    """waiting jobs are predicted again in every scheduling pass, not only at submission"""
 
     @property
     def again(self) -> bool:
@@ -68,16 +65,10 @@ class MeanOfLast:
 
 @dataclass(frozen=True)
 class LastRun(Predictor):
-    """The runtime of the last similar job that has ended; without one, the request.
+    """The runtime of the last similar job that has ended; without one, the request. The same as `tsafrir07:k=1`."""
 
-    `key`: which jobs are alike, one of `walltime.predictors.KEYS`. The same as `tsafrir07:k=1`.
-    """
-
-    name: ClassVar[str] = "last"
-    key: str = "user"
-
-    def __post_init__(self) -> None:
-        check_key(self.name, self.key)
+    key: Alike = "user"
+    """which jobs are alike, by the columns in which they agree"""
 
     def begin(self) -> MeanOfLast:
         """A learner that has seen no job."""

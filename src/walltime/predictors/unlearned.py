@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated
 
 import numpy as np
 
-from walltime.predictors.base import Array, Predictor, check_whole
+from walltime.declared import Key
+from walltime.predictors.base import Array, Predictor
 
 
 @dataclass(frozen=True)
@@ -17,8 +18,6 @@ class ExactRuntime(Predictor):
     Source: tsafrir07.
     """
 
-    name: ClassVar[str] = "exact"
-
     def given(self, requested: Array, runtime: Array) -> Array:
         """The runtimes."""
         return np.maximum(runtime, 1)
@@ -26,16 +25,13 @@ class ExactRuntime(Predictor):
 
 @dataclass(frozen=True)
 class UserRequest(Predictor):
-    """The user's request, the same as no prediction; for comparisons. With `factor`, that many times the request.
+    """The user's request, the same as no prediction; for comparisons.
 
     Source of the factor 2: gaussier15 calls it double_reqtime. A multiple is not capped by the request.
     """
 
-    name: ClassVar[str] = "user"
-    factor: int = 1
-
-    def __post_init__(self) -> None:
-        check_whole(self.name, "the factor", self.factor, 1)
+    factor: Annotated[int, Key(least=1)] = 1
+    """how many times the request"""
 
     @property
     def uncapped(self) -> bool:

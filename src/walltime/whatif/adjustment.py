@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Annotated
 
 import numpy as np
 
+from walltime.declared import Key
 from walltime.errors import PolicyError
 from walltime.machine import Machine
 from walltime.policy import Slurm
-from walltime.predictors import Belief, Correction, Jobs, Prediction, Predictor, log_ends, parse_predictor
+from walltime.predictors import PREDICTORS, Belief, Correction, Jobs, Prediction, Predictor, log_ends
 from walltime.simulation.prediction import predict_beside
 from walltime.simulation.specification import Scheduler
+from walltime.specification import Specified, options_of
 from walltime.workload import Workload
 
 __all__ = ["Adjustment", "TimeMin", "parse_adjustment", "planned_by_time_min"]
@@ -29,7 +31,10 @@ GAIN = 0.9
 class TimeMin(Predictor):
     """A job is predicted to take its `time_min`, if it has one, else its request."""
 
-    name: ClassVar[str] = "time_min"
+    @property
+    def unlisted(self) -> str:
+        """The column's name."""
+        return "time_min"
 
     def given_for(self, workload: Workload, requested: Array, runtime: Array) -> Array:
         """The column `time_min` where there is one, int64 s."""
@@ -48,19 +53,15 @@ class TimeMin(Predictor):
 
 
 @dataclass(frozen=True)
-class Adjustment:
-    """Every job gets a TimeMin at submission, from what the log knew then: the predicted runtime in whole minutes.
-
-    It is `floor` (minutes) at least, and none is set above `gain` times the limit.
-    """
+class Adjustment(Specified):
+    """Every job gets a TimeMin at submission, from what the log knew then: the predicted runtime in whole minutes."""
 
     predictor: Predictor
-    floor: int = FLOOR
-    gain: float = GAIN
-
-    def __post_init__(self) -> None:
-        if self.floor < 1 or not 0 < self.gain <= 1:
-            raise PolicyError("the floor of an adjustment is one minute or more, its gain above 0 and at most 1")
+    """what predicts the runtimes"""
+    floor: Annotated[int, Key(least=1)] = FLOOR
+    """least TimeMin, minutes"""
+    gain: Annotated[float, Key(above=0, most=1)] = GAIN
+    """no TimeMin is set above this part of the limit"""
 
     def apply(self, workload: Workload) -> Workload:
         """The jobs with the column `time_min`, s, -1 for none; a user's own stays. Raises WorkloadError for a log without waits."""
@@ -99,12 +100,5 @@ def parse_adjustment(text: str) -> Adjustment:
     >>> parse_adjustment("tang13:key=request,floor=20").floor, parse_adjustment("tang13:key=request,floor=20").predictor.label
     (20, 'tang13:key=request')
     """
-    name, _, rest = text.partition(":")
-    options = [part.strip() for part in rest.split(",") if part.strip()]
-    own = {key: value for key, _, value in (part.partition("=") for part in options) if key in ("floor", "gain")}
-    left = [part for part in options if part.partition("=")[0] not in own]
-    try:
-        floor, gain = int(own.get("floor", FLOOR)), float(own.get("gain", GAIN))
-    except ValueError:
-        raise PolicyError("the floor of an adjustment is a whole number of minutes, its gain a number, as in floor=10,gain=0.9") from None
-    return Adjustment(parse_predictor(name + (":" + ",".join(left) if left else "")), floor, gain)
+    form, values, own = PREDICTORS.read(text, {key: one for key, one in options_of(Adjustment).items() if key != "predictor"})
+    return Adjustment(PREDICTORS.build(text, form, values), **own)

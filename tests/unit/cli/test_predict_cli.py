@@ -47,7 +47,7 @@ def test_predict__writes_each_jobs_prediction(capsys, log, tmp_path):
     ("arguments", "words"),
     [
         (["--predictor", "oracle"], "unknown predictor 'oracle'"),
-        (["--predictor", "tang13:statistic=p101"], "unknown statistic"),
+        (["--predictor", "tang13:statistic=p101"], "must be max, median, or a percentile"),
         (["--predictor", "last", "--threshold", "0.5"], "--threshold is for the default table"),
         (["--ends", "tomorrow"], "unknown ends 'tomorrow'"),
         (["--ends", "log"], "all wait times of the log are 0"),

@@ -97,9 +97,9 @@ def test_search_from_disk__has_the_index_and_the_worker_as_scripts(tmp_path, mon
 
 
 def test_registries__name_what_their_packages_have():
-    for name in wt.predictors.PREDICTOR_NAMES:
-        kind = wt.predictors.predictor_class(name)
-        assert kind.name == name
+    for name, form in wt.predictors.PREDICTORS.forms.items():
+        kind = form.loaded
+        assert kind.positional or kind().label == name
         assert getattr(wt.predictors, kind.__name__) is kind
         assert kind.__name__ in dir(wt.predictors)
     for kind in wt.policy.POLICIES:

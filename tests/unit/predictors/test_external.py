@@ -118,7 +118,7 @@ def test_file__and_column_name_what_is_not_there():
         wt.simulate(JOBS, "easy:predictor=file:nowhere.csv")
     with pytest.raises(PolicyError, match="no column 'soft' with predictions; its further columns are soft_walltime, user, wait"):
         wt.simulate(JOBS, "easy:predictor=column:soft")
-    with pytest.raises(PolicyError, match="needs its file: file:FILE"):
+    with pytest.raises(PolicyError, match="file of the predictor 'file' is missing; it is a text"):
         parse_predictor("file")
 
 

@@ -131,11 +131,11 @@ def test_weight(kind, value):
 
 
 def test_parse__and_label_go_round():
-    text = "gaussier15:over=abs,threshold=60.0,eta=100.0,features=meant,untaught=request,negative_weights=zero"
+    text = "gaussier15:over=abs,threshold=60,eta=100,features=meant,untaught=request,negative-weights=zero"
     assert wt.predictors.parse_predictor(text).label == text
-    for wrong in ("over=cubic", "features=new", "untaught=nothing", "negative_weights=capped"):
+    for wrong in ("over=cubic", "features=new", "untaught=nothing", "negative-weights=capped"):
         name, _, value = wrong.partition("=")
-        with pytest.raises(PolicyError, match=f"unknown {name} '{value}'"):
+        with pytest.raises(PolicyError, match=f"{name} of the predictor .* must be one of .*, not '{value}'"):
             wt.predictors.parse_predictor(f"gaussier15:{wrong}")
 
 

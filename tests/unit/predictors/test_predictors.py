@@ -10,7 +10,7 @@ import pytest
 import walltime as wt
 from tests.traces import trace_path
 from walltime import metrics
-from walltime.predictors import PREDICTOR_NAMES, STATISTICS, WINDOWS
+from walltime.predictors import STATISTICS, WINDOWS
 
 
 def some_jobs(count: int = 300, seed: int = 1) -> wt.Workload:
@@ -29,7 +29,7 @@ def some_jobs(count: int = 300, seed: int = 1) -> wt.Workload:
 JOBS = some_jobs()
 
 
-@pytest.mark.parametrize("name", [*PREDICTOR_NAMES[:-2], "tang13:cobalt", "column:soft", "file:Made.csv,column=P90"])
+@pytest.mark.parametrize("name", [*list(wt.predictors.PREDICTORS.forms)[:-2], "tang13:cobalt", "column:soft", "file:Made.csv,column=P90"])
 def test_parse_predictor__reads_what_labels_say(name):
     predictor = wt.predictors.parse_predictor(name)
     assert wt.predictors.parse_predictor(predictor.label) == predictor
@@ -49,23 +49,26 @@ def test_parse_predictor__takes_options():
     ("text", "message"),
     [
         ("oracle", "unknown predictor 'oracle'; known are tang13, "),
-        ("tang13:colour=red", "'colour=red' is no option of the predictor 'tang13:colour=red'; its options are key=, statistic="),
-        ("tang13:key=user,key=user", "is no option"),
-        ("tang13:key=", "is no option"),
-        ("tang13:key=nobody", "unknown key 'nobody' of tang13; known are all, user, project, double, triple, request, program"),
-        ("tang13:statistic=p101", "unknown statistic 'p101' of tang13; known are max, median, and p1 to p100"),
-        ("tang13:statistic=85", "unknown statistic"),
-        ("tang13:window=0", "the window of tang13 must be a whole number of at least 1, not 0"),
-        ("tang13:window=long", "window of the predictor 'tang13:window=long' is a number, not 'long'"),
-        ("tang13:threshold=2", "the threshold of tang13 must be from 0 to 1, not 2.0"),
-        ("tang13:rank=first", "the rank of tang13 is nearest or cobalt"),
-        ("tang13:refresh=0", "the time between two refreshes"),
-        ("tsafrir07:k=0", "the number of runs k of tsafrir07 must be a whole number of at least 1, not 0"),
-        ("tsafrir07:recompute=1", "recompute of the predictor 'tsafrir07:recompute=1' is yes or no, not '1'"),
-        ("tsafrir07:cobalt", "is no option"),
-        ("mualem01-history:week=day", "unknown week rule 'day'"),
-        ("mualem01-history:deviations=-1", "the number of standard deviations"),
-        ("exact:key=user", "its options are none"),
+        ("tang13:colour=red", "unknown option 'colour' of the predictor 'tang13:colour=red'"),
+        ("tang13:key=user,key=user", "key of the predictor 'tang13:key=user,key=user' is said twice"),
+        ("tang13:key=", "key of the predictor 'tang13:key=' is empty"),
+        (
+            "tang13:key=nobody",
+            "key of the predictor 'tang13:key=nobody' must be one of all, user, project, double, triple, ",
+        ),
+        ("tang13:statistic=p101", "must be max, median, or a percentile from p1 to p100, not 'p101'"),
+        ("tang13:statistic=85", "statistic of the predictor"),
+        ("tang13:window=0", "window of the predictor 'tang13:window=0' must be a whole number of 1 or more, or all, not '0'"),
+        ("tang13:window=long", "must be a whole number of 1 or more, or all, not 'long'"),
+        ("tang13:threshold=2", "must be a number from 0 to 1, not '2'"),
+        ("tang13:rank=first", "must be one of nearest, cobalt, not 'first'"),
+        ("tang13:refresh=0", "must be a whole number of 1 or more"),
+        ("tsafrir07:k=0", "k of the predictor 'tsafrir07:k=0' must be a whole number of 1 or more, not '0'"),
+        ("tsafrir07:recompute=1", "recompute of the predictor 'tsafrir07:recompute=1' must be yes or no, not '1'"),
+        ("tsafrir07:cobalt", "unknown option 'cobalt'"),
+        ("mualem01-history:week=day", "must be one of key, sliding, global, none, not 'day'"),
+        ("mualem01-history:deviations=-1", "must be a number from 0 to 100"),
+        ("exact:key=user", "unknown option 'key' of the predictor 'exact:key=user'; it has none"),
     ],
 )
 def test_parse_predictor__says_what_is_wrong_in_one_line(text, message):
@@ -78,16 +81,19 @@ def test_parse_predictor__says_what_is_wrong_in_one_line(text, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"predictor": 7}, "predictor must be one such as walltime.predictors.Tang13(), not 7"),
+        ({"predictor": 7}, "predictor of Prediction must be a predictor such as tang13, not 7"),
         ({"believe": "often"}, "unknown belief 'often'; known are regular, selective, none, or three bits"),
         ({"believe": "12"}, "unknown belief"),
         (
             {"correction": "never"},
-            "unknown correction 'never'; known are tsafrir07, estimate, double, half, none, tsafrir07:elapsed and double:uncapped",
+            "unknown correction 'never'; known are tsafrir07, estimate, double, half, none",
         ),
-        ({"correction": "estimate:uncapped"}, "unknown correction"),
-        ({"correction": "double:elapsed"}, "unknown correction"),
-        ({"history": "dreams"}, "unknown history 'dreams'; known are simulation, log"),
+        ({"correction": "estimate:uncapped"}, "unknown option 'uncapped' of the correction 'estimate:uncapped'; it has none"),
+        (
+            {"correction": "double:elapsed"},
+            "unknown option 'elapsed' of the correction 'double:elapsed', did you mean 'capped'?; known are capped, uncapped",
+        ),
+        ({"history": "dreams"}, "history of Prediction must be one of simulation, log, not 'dreams'"),
         ({"predictor": wt.predictors.Tsafrir07(recompute=True), "history": "log"}, "not from the log"),
     ],
 )
@@ -107,9 +113,9 @@ def test_quantile__needs_what_it_keeps():
 def test_correction__must_rise():
     with pytest.raises(wt.PolicyError, match="must rise"):
         wt.predictors.Correction(increments=(60, 60))
-    with pytest.raises(wt.PolicyError, match="unknown correction"):
+    with pytest.raises(wt.PolicyError, match="kind of Correction must be one of"):
         wt.predictors.Correction("often")
-    with pytest.raises(wt.PolicyError, match="increments add to"):
+    with pytest.raises(wt.PolicyError, match="relative of Correction must be one of prediction, elapsed"):
         wt.predictors.Correction(relative="moon")
 
 

@@ -92,7 +92,7 @@ def test_a_users_own_time_min_stays():
     [
         ("nothing", "nothing"),
         ("last:floor=x", "whole number"),
-        ("last:floor=0", "one minute"),
+        ("last:floor=0", "whole number of 1 or more"),
         ("last:gain=2", "gain"),
         ("tang13:key=x", "key"),
     ],
