@@ -20,7 +20,7 @@ def diff(
     a: Annotated[Path, typer.Argument(metavar="A", help=f"A schedule of any simulator: {SCHEDULE}", show_default=False)],
     b: Annotated[Path, typer.Argument(metavar="B", help="Another schedule of the same jobs.", show_default=False)],
     *,
-    log: Annotated[Path, typer.Option("--log", metavar="LOG", help="The log whose jobs both schedule.", rich_help_panel=o.INPUT)],
+    log: Annotated[Path, o.option("--log", "Both schedule its jobs.", o.INPUT, metavar="LOG")],
     policy: Annotated[list[str] | None, o.option("--policy", "Only these are tried as an explanation; default: the usual ones.")] = None,
     dialect: Annotated[
         list[str] | None, o.option("--dialect", "Only these are tried; default: each, and each reading.", metavar="NAME")

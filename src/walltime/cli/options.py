@@ -173,6 +173,7 @@ MEANINGS = {
     "--learn-from": "The predictor learns from the jobs of the simulation, or of the log.",
     "--ledger": "The side-car's ledger, a folder on a local disk.",
     "--load": "Offered load, over 0 and up to 1.5.",
+    "--log": "The log.",
     "--metric": "A measure: mean_wait, p90_wait, mean_bounded_slowdown, ...",
     "--order": "Order of the queue: fcfs, sjf, wfp (wfp:exponent=2,threshold=0.75), lcfs, ljf, sqf, lqf, saf, laf, lxf, unicef, f1 to f4, "
     "a score such as power:wait=1,believed=-1, or FILE.py:NAME for a custom one; sjf:starvation=86400 puts jobs first that have waited "
