@@ -119,9 +119,7 @@ def train(
 def evaluate(
     folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Agents that were trained alike, such as with several seeds.")],
     *,
-    log: Annotated[
-        str | None, o.option("--log", "Another one, or the place where the same one is now; or a model.", o.INPUT)
-    ] = None,
+    log: Annotated[str | None, o.option("--log", "Another one, or the place where the same one is now; or a model.", o.INPUT)] = None,
     importances: Annotated[
         bool, typer.Option("--importances/--no-importances", help="Find out which features matter.", rich_help_panel=o.OUTPUT)
     ] = True,
