@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.groups import Reading, read_cluster
+from walltime.cli.groups import Reading, Stretch, read_cluster
 from walltime.cli.output import Output, caveats, command_line, note, progress_bar
 from walltime.errors import PolicyError
 
@@ -46,6 +46,7 @@ def estimates(
     model: Annotated[str, o.option("--estimates", "They are looked at; default: the users'.", o.INPUT)] = "user",
     seed: o.SeedOption = 0,
     reading: Reading,
+    part: Stretch,
     groupings: o.BreakdownOption = None,
     figure: o.OneFigureOption = None,
     report: o.ReportOption = None,
@@ -60,6 +61,21 @@ def estimates(
         int | None,
         o.option("--replications", "On shaken copies of the log; default: as many as take little time, 5 at most.", min=1),
     ] = None,
+    letters: Annotated[
+        Path | None,
+        typer.Option(
+            "--letters",
+            metavar="FOLDER",
+            help="Write a letter to each of the users who would wait less by asking for less, and tables for a mail merge.",
+            rich_help_panel=o.OUTPUT,
+        ),
+    ] = None,
+    most: Annotated[int, o.option("--most", "Letters, to those who gain most.", o.OUTPUT, min=1)] = 10,
+    risk: Annotated[float, o.option("--risk", "The letters keep it.", o.OUTPUT, min=0, max=50)] = 5.0,
+    template: Annotated[
+        Path | None,
+        typer.Option("--template", metavar="FILE", help="The site's own letter, with names such as $user.", rich_help_panel=o.OUTPUT),
+    ] = None,
     output: Output,
 ) -> None:
     """Show the quality of estimates: how much of them is used, which values are chosen, how accurate they are, who could give back most."""
@@ -71,6 +87,14 @@ def estimates(
 
     parse_estimates(model)
     wanted = {text: parse_grouping(text) for text in groupings or ()}
+    if letters is not None:
+        others = [name for name, value in (("--report", report), ("--figure", figure), ("--by", groupings)) if value]
+        if others or adjusted or not is_users(model):
+            raise PolicyError(f"--letters writes letters only; leave out {' and '.join(others) or '--adjusted and --estimates'}")
+        _write_letters(trace, reading, part, cluster, letters, most, risk, template, replications, output)
+        return
+    if template is not None:
+        raise PolicyError("--template is for letters; add --letters FOLDER")
     simulated = report is not None or adjusted
     if simulated and not is_users(model):
         raise PolicyError("--report and --adjusted are about the users' estimates; leave out --estimates")
@@ -79,6 +103,7 @@ def estimates(
         raise PolicyError(f"{' and '.join(given)} {'is' if len(given) == 1 else 'are'} for simulations; add --adjusted or --report")
     machine = read_cluster(cluster)
     workload, seconds = reading.load(trace, machine)
+    workload = part.alone(workload)
     accuracy = walltime_accuracy(workload, machine=machine, replications=replications, progress=progress_bar) if simulated else None
     seen = look_at(workload, model, seed)
     record = analyse(workload, seen) | {"by": {text: _by_group(workload, seen, *parsed) for text, parsed in wanted.items()}}
@@ -97,6 +122,41 @@ def estimates(
     tail = {"hours": hours, "accuracy": None if accuracy is None else as_record(accuracy), "figure": drawn, "report": report}
     blocks = [*_blocks(workload, record, model), *_group_tables(record["by"]), *_hours(hours), *_simulated(accuracy)]
     output.show({**head, **record, **tail, "seconds": {"read": seconds}, "version": version()}, blocks, figure=drawn, report=report)
+
+
+CANDIDATES = 3
+"""Users that are looked at for each letter."""
+
+
+def _write_letters(
+    trace: Path,
+    reading: Reading,
+    part: Stretch,
+    cluster: Path | None,
+    folder: Path,
+    most: int,
+    risk: float,
+    template: Path | None,
+    replications: int | None,
+    output: Output,
+) -> None:
+    from walltime.provenance import version
+    from walltime.report.letters import letters_answer, letters_record, letters_table, read_template, write_letters
+    from walltime.simulation.accuracy import check_requests
+    from walltime.simulation.advice import advise_users
+    from walltime.simulation.advice_gains import COPIES, simulate_advice
+
+    text = read_template(template)
+    machine = read_cluster(cluster)
+    workload, _ = reading.load(trace, machine)
+    workload = part.alone(workload)
+    limited = check_requests(workload)
+    advice = advise_users(workload, limited, CANDIDATES * most, progress_bar, risk)
+    found = simulate_advice(workload, advice, machine=machine, copies=replications or COPIES, progress=progress_bar)
+    paths = write_letters(folder, found, template=text, most=most)
+    head = {"trace": str(trace), "sha256": workload.origin.sha256, "procs": workload.machine_procs, "jobs": len(workload)}
+    record = {**head, **letters_record(found), "letters": [str(path) for path in paths], "version": version()}
+    output.show(record, [letters_answer(found, len(paths)), "", letters_table(found, most)], letters=folder)
 
 
 @dataclass(frozen=True)

@@ -117,7 +117,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Stretch:
-    """Which part of the log is taken, for commands that compare with what was recorded."""
+    """Which part of the log is taken, for commands that look at what was recorded."""
 
     remove: o.RemoveOption = None
     window: o.WindowOption = None
@@ -134,6 +134,12 @@ class Stretch:
         if self.window is not None:
             workload = stretch(workload, machine, *parse_span(self.window))
         return Variation(head=self.head, tail=self.tail).apply(workload, 0)
+
+    def alone(self, workload: Workload) -> Workload:
+        """These jobs; of a window only those that were submitted in it."""
+        from walltime.simulation.specification import Variation
+
+        return Variation(remove=self.remove or (), window=self.window, head=self.head, tail=self.tail).apply(workload, 0)
 
 
 @dataclass(frozen=True)

@@ -175,6 +175,7 @@ MEANINGS = {
     "--load": "Offered load, over 0 and up to 1.5.",
     "--log": "The log.",
     "--metric": "A measure: mean_wait, p90_wait, mean_bounded_slowdown, ...",
+    "--most": "So many at most.",
     "--order": "Order of the queue: fcfs, sjf, wfp (wfp:exponent=2,threshold=0.75), lcfs, ljf, sqf, lqf, saf, laf, lxf, unicef, f1 to f4, "
     "a score such as power:wait=1,believed=-1, or FILE.py:NAME for a custom one; sjf:starvation=86400 puts jobs first that have waited "
     "a day.",
@@ -185,6 +186,7 @@ MEANINGS = {
     "--procs": "Processors of the machine.",
     "--replications": "Repeat the simulations so many times.",
     "--report": "Write a self-contained HTML page here.",
+    "--risk": "A risk of being killed, percent.",
     "--seed": "Seed of all random draws.",
     "--shake": "Move each submission at random by up to this time.",
     "--store": "Keep what is simulated in this folder, and go on from there.",

@@ -37,7 +37,7 @@ def suggest(
     ] = None,
     risk: Annotated[
         list[float] | None,
-        typer.Option("--risk", min=0, max=99.9, help="A risk of being killed, percent; repeat it. Default: 50, 25, 10, 5, 2, 1."),
+        o.option("--risk", "Repeat it; default: 50, 25, 10, 5, 2, 1.", None, min=0, max=99.9),
     ] = None,
     months: Annotated[int | None, typer.Option("--months", min=1, help="Only this many last months of 30 days.")] = None,
     least: Annotated[int, typer.Option("--least", min=2, help="Least number of earlier jobs.")] = 10,

@@ -38,7 +38,7 @@ def tune(
         int, typer.Option("--margin", min=0, help="Days before and after it that are simulated, but not measured.", rich_help_panel=FIT)
     ] = 7,
     test_share: Annotated[float, o.option("--test-share", panel=FIT)] = 0.5,
-    most: Annotated[int, typer.Option("--most", min=2, help="Windows for training at most.", rich_help_panel=FIT)] = 6,
+    most: Annotated[int, o.option("--most", "Windows for training.", FIT, min=2)] = 6,
     copies: Annotated[int, o.option("--copies", "So many per window, the log itself counted.", FIT, min=1)] = 2,
     shake: Annotated[int, o.option("--shake", "For the copies.", FIT, min=1, metavar="SECONDS")] = 60,
     budget: Annotated[int, typer.Option("--budget", min=1, help="Candidates to simulate.", rich_help_panel=FIT)] = 150,

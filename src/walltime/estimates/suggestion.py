@@ -137,30 +137,30 @@ def _alike(workload: Workload, wanted: dict[str, int | None], months: int | None
 
 def _walltime(risk: float, length: Array, cut: Array) -> int:
     """The smallest walltime exceeded by at most this percentage, s, rounded up; killed jobs count as longer than their requests."""
-    return _exceeded_by(risk, np.sort(np.where(cut, length + 1, length)).tolist())
+    return exceeded_by(risk, np.sort(np.where(cut, length + 1, length)).tolist())
 
 
-def _exceeded_by(risk: float, ordered: Sequence[int]) -> int:
+def exceeded_by(risk: float, ordered: Sequence[int]) -> int:
     """The same from ascending lengths."""
     place = len(ordered) - 1 - math.floor(risk / 100 * len(ordered))
     return max(-(-ordered[place] // ROUND) * ROUND, ROUND)
 
 
-def _killed_in_hindsight(risk: float, length: Array, cut: Array, least: int) -> int:
+def killed_in_hindsight(risk: float, length: Array, cut: Array, least: int) -> int:
     """How many jobs, from number `least` on, would have been killed by what the jobs before them suggest."""
     lengths: list[int] = np.where(cut, length + 1, length).tolist()
     ordered = sorted(lengths[:least])
     kills = 0
     for own in lengths[least:]:
-        kills += own > _exceeded_by(risk, ordered)  # a job that was cut counts as longer, as in `_outran`
+        kills += own > exceeded_by(risk, ordered)  # a job that was cut counts as longer, as in `outran`
         insort(ordered, own)
     return kills
 
 
 def _suggestion(risk: float, length: Array, cut: Array, least: int) -> Suggestion:
     walltime = _walltime(risk, length, cut)
-    longer = int(_outran(length, cut, walltime).sum())
-    tries, kills = max(len(length) - least, 0), _killed_in_hindsight(risk, length, cut, least)
+    longer = int(outran(length, cut, walltime).sum())
+    tries, kills = max(len(length) - least, 0), killed_in_hindsight(risk, length, cut, least)
     return Suggestion(
         risk=risk,
         walltime=walltime,
@@ -171,7 +171,7 @@ def _suggestion(risk: float, length: Array, cut: Array, least: int) -> Suggestio
     )
 
 
-def _outran(length: Array, cut: Array, walltime: int) -> Array:
+def outran(length: Array, cut: Array, walltime: int) -> Array:
     """Which jobs a walltime would have killed: those that ran longer, and those that were killed at this length."""
     killed_then: Array = (length > walltime) | (cut & (length >= walltime))
     return killed_then

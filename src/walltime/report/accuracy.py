@@ -18,7 +18,7 @@ from walltime.report.page import Block, Code, Drawing, Fold, Group, Heading, Pag
 from walltime.schedule.groups import UNKNOWN
 from walltime.simulation.accuracy import WalltimeAccuracy
 from walltime.simulation.adjusted import MEANINGS, MOST_BAD, MOST_UNDER, AdjustedWalltimes
-from walltime.simulation.advice import RISK, UserAdvice
+from walltime.simulation.advice import KindAdvice
 from walltime.tables import Cell, Row, Table
 from walltime.wording import UNDEFINED, human_difference, human_number, human_percent, human_time
 
@@ -31,6 +31,7 @@ __all__ = [
     "as_record",
     "caveats",
     "hours",
+    "kind_of",
     "use_table",
     "write_accuracy_report",
 ]
@@ -41,7 +42,7 @@ MUCH_OVER = 0.01
 MOST_NAMED = 5
 """Users named in a sentence."""
 KINDS = {"user": "By user", "account": "By account", "partition": "By partition", "queue": "By queue"}
-WORDS = {"group": "account", "executable": "job", "procs": "processors"}
+WORDS = {"executable": "job"}
 MEANING = (
     "Hours are processor-hours: request or runtime, times processors; used: their sum over that of the requests. Accuracy of a request: "
     "the smaller of runtime and request over the larger (tang13, eq. 3), the mean over jobs, so that a small job counts as much as a large "
@@ -324,7 +325,7 @@ def _advice(found: WalltimeAccuracy, log: Sequence[str] | None) -> list[Section]
     if not found.advice:
         return []
     before = ["walltime", "suggest", *(log or [found.workload.origin.name])]
-    lines = [shlex.join([*before, *one.options]) for one in found.advice if one.options and one.advice]
+    lines = [shlex.join([*before, *one.options]) for one in found.advice if one.options and one.kinds]
     blocks: list[Block] = [advice_table(found)]
     if lines:
         blocks += [Heading("To see more of each"), Code("\n".join(lines))]
@@ -334,30 +335,41 @@ def _advice(found: WalltimeAccuracy, log: Sequence[str] | None) -> list[Section]
 
 
 def advice_table(found: WalltimeAccuracy) -> Table:
-    """For each of the users with most hours not used the walltime that jobs of their largest kind could ask for."""
+    """For each of the users with most hours not used what to ask for, of the kind of job that gives back most."""
     rows: list[Row] = []
     for one in found.advice:
-        cells = [one.user, hours(one.unused_hours), Cell(kind_of(one), look="word long")]
-        if one.advice is None:
-            rows.append([*cells, "too few", *[UNDEFINED] * 4, hours(0)])
+        cells = [one.user, hours(one.unused_hours)]
+        if not one.kinds:
+            rows.append([*cells, "too few alike", f"{one.jobs:,}", *[UNDEFINED] * 2, "keep it", UNDEFINED, UNDEFINED])
             continue
-        s = one.advice.suggestions[0]
-        killed = UNDEFINED if math.isnan(s.backtest) else human_percent(s.backtest)
-        times = [Cell(human_time(value), value=value) for value in (one.advice.median_runtime, one.advice.median_request, s.walltime)]
-        rows.append([*cells, f"{one.advice.jobs:,}", *times, killed, hours(one.less_hours)])
+        kind = one.kinds[0]
+        times = [Cell(human_time(value), value=value) for value in (kind.median_runtime, kind.median_request)]
+        ask = Cell("keep it", [kind.why]) if kind.walltime is None else Cell(human_time(kind.walltime), value=kind.walltime)
+        killed = UNDEFINED if math.isnan(kind.hindsight) else human_percent(kind.hindsight)
+        less = Cell(hours(kind.less_hours), value=kind.less_hours) if kind.walltime is not None else Cell(UNDEFINED)
+        rows.append([*cells, Cell(kind_of(kind), look="word long"), f"{kind.jobs:,}", *times, ask, killed, less])
+    risk = found.advice[0].risk if found.advice else 0.0
     remark = (
-        "For each user the kind of job (account, job name, processors) with the most hours not used, and the shortest walltime that at "
-        f"most {RISK:g} % of the earlier jobs of this kind outran. Ran, asked for: medians. Killed in hindsight: jobs that would have been "
-        "killed, had each asked for what its predecessors suggest. Hours less: what these jobs would not have asked for; where that is "
-        "little, some jobs of the kind need the time."
+        "For each user the kind of job (name, processors, queue) that gives back most hours, and the smallest request that at most "
+        f"{risk:g} % of these jobs outran. Ran, asked for: medians. Killed in hindsight: jobs that would have been killed, had each been "
+        "advised by those before it. Hours less: what those who ask for more would not have asked for; jobs that ask for less keep "
+        "their request, and so do kinds where nothing is better."
     )
-    head = ["user", "hours not used", "jobs of the kind", "alike jobs", "ran", "asked for", "ask for", "killed in hindsight", "hours less"]
-    return Table(head, rows, "walltimes for the users with most hours not used", remark)
+    head = ["user", "hours not used", "jobs of the kind", "jobs", "ran", "asked for", "ask for", "killed in hindsight", "hours less"]
+    return Table(head, rows, "what the users with most hours not used could ask for", remark)
 
 
-def kind_of(one: UserAdvice) -> str:
-    """What the jobs of an advice have in common, in words."""
-    return ", ".join(f"{WORDS.get(name, name)} {value}" for name, value in one.kind.items()) or "all jobs"
+def kind_of(one: KindAdvice) -> str:
+    """What the jobs of a kind have in common, in words."""
+    return ", ".join(_words(name, value) for name, value in one.kind.items()) or "all jobs"
+
+
+def _words(column: str, value: str) -> str:
+    if column == "procs":
+        return f"{value} processor{'' if value == '1' else 's'}"
+    if column == "requested":
+        return f"asking for {human_time(int(value))}"
+    return f"{WORDS.get(column, column)} {value}"
 
 
 def use_table(rows: Rows, title: str, first: str) -> Table:

@@ -9,8 +9,12 @@ if TYPE_CHECKING:
     from walltime.simulation.accuracy import walltime_accuracy as walltime_accuracy
     from walltime.simulation.adjusted import AdjustedWalltimes as AdjustedWalltimes
     from walltime.simulation.adjusted import adjust_walltimes as adjust_walltimes
+    from walltime.simulation.advice import KindAdvice as KindAdvice
     from walltime.simulation.advice import UserAdvice as UserAdvice
     from walltime.simulation.advice import advise_users as advise_users
+    from walltime.simulation.advice_gains import AdviceGains as AdviceGains
+    from walltime.simulation.advice_gains import UserGain as UserGain
+    from walltime.simulation.advice_gains import simulate_advice as simulate_advice
     from walltime.simulation.batch import Batch as Batch
     from walltime.simulation.batch import Case as Case
     from walltime.simulation.batch import simulate_many as simulate_many
@@ -40,7 +44,8 @@ __getattr__, __dir__, __all__ = lazy(
     {
         "simulation.accuracy": ("WalltimeAccuracy", "walltime_accuracy"),
         "simulation.adjusted": ("AdjustedWalltimes", "adjust_walltimes"),
-        "simulation.advice": ("UserAdvice", "advise_users"),
+        "simulation.advice": ("KindAdvice", "UserAdvice", "advise_users"),
+        "simulation.advice_gains": ("AdviceGains", "UserGain", "simulate_advice"),
         "simulation.batch": ("Batch", "Case", "simulate_many"),
         "simulation.dialects": ("DialectRow", "DialectTable", "compare_dialects", "dialect_runs", "readings_alone"),
         "simulation.difference": ("Difference", "diff"),

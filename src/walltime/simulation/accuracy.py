@@ -23,7 +23,7 @@ from walltime.workload import Workload
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["WalltimeAccuracy", "walltime_accuracy"]
+__all__ = ["WalltimeAccuracy", "check_requests", "walltime_accuracy"]
 
 Array = np.ndarray
 
@@ -63,8 +63,9 @@ class WalltimeAccuracy:
 
         tables: dict[str, Sequence[Mapping[str, Any]]] = {**self.groups, "ends": self.ends, "states": self.states}
         tables["advice"] = [
-            {k: v for k, v in one.as_dict().items() if k not in ("kind", "options")} | {"kind": ", ".join(one.kind.values())}
+            {"user": one.user} | {k: v for k, v in row.items() if k != "kind"} | {"kind": ", ".join(row["kind"].values())}
             for one in self.advice
+            for row in (kind.as_dict() for kind in one.kinds)
         ]
         if self.adjusted is not None:
             tables |= {"adjusted": self.adjusted.rows(), "schemes": self.adjusted.schemes(len(self.adjusted.replays))}
@@ -131,12 +132,7 @@ def walltime_accuracy(
     """
     if isinstance(most, bool) or not isinstance(most, int) or most < 1:
         raise PolicyError(f"the number of groups must be a whole number of at least 1, not {shown(most)}")
-    limited = workload.requested < YEAR
-    name = workload.origin.name
-    if not limited.any():
-        raise WorkloadError(f"{name} has no job with a limit, so there is nothing to say of its walltimes; give another log")
-    if np.array_equal(workload.requested, np.maximum(workload.runtime, 1)):
-        raise WorkloadError(f"{name} has no users' estimates, each equals the runtime; give a log that has requested times")
+    limited = check_requests(workload)
     jobs = workload if limited.all() else workload.take(np.flatnonzero(limited), "jobs that have a limit")
     adjusted, advice = None, []
     if adjust:
@@ -154,6 +150,17 @@ def walltime_accuracy(
         advice=advice,
         caveats=_caveats(workload, jobs, adjust, adjusted, machine),
     )
+
+
+def check_requests(workload: Workload) -> Array:
+    """Which jobs have a limit, bool; raises WorkloadError if none has, or if the requests are the runtimes."""
+    limited: Array = workload.requested < YEAR
+    name = workload.origin.name
+    if not limited.any():
+        raise WorkloadError(f"{name} has no job with a limit, so there is nothing to say of its walltimes; give another log")
+    if np.array_equal(workload.requested, np.maximum(workload.runtime, 1)):
+        raise WorkloadError(f"{name} has no users' estimates, each equals the runtime; give a log that has requested times")
+    return limited
 
 
 def _known(workload: Workload, column: str) -> bool:

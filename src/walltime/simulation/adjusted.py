@@ -37,6 +37,7 @@ __all__ = [
     "adjust_walltimes",
     "no_bars",
     "scheme_row",
+    "simulated_policy",
     "tang13_schemes",
 ]
 
@@ -178,7 +179,7 @@ def adjust_walltimes(
     with progress(len(schemes), "schemes replayed") as show:
         replays = predict(workload, schemes, progress=show)
     replays = [replay for _, replay in sorted(zip([r.summary().mean_accuracy for r in replays], replays, strict=True), key=lambda p: -p[0])]
-    policy, instead = _policy(machine)
+    policy, instead = simulated_policy(machine)
     cases = [(USERS, Scheduler(policy)), *_cases(policy, replays)]
     schedules = []
     for _, scheduler in cases:
@@ -189,7 +190,7 @@ def adjust_walltimes(
     return AdjustedWalltimes(schedules, [why for why, _ in cases], replays, spread, instead)
 
 
-def _policy(machine: Machine | None) -> tuple[Policy, str]:
+def simulated_policy(machine: Machine | None) -> tuple[Policy, str]:
     """The policy to simulate, and that of the machine if it is another."""
     if machine is None or machine.policy is None:
         return Easy(), ""

@@ -13,7 +13,7 @@ from walltime.metrics import asked_time
 from walltime.report.accuracy import accuracy_page, answer
 from walltime.report.html import render
 from walltime.simulation.adjusted import FEW_UNDER, MOST_ACCURATE, OF_PAPER, USERS, adjust_walltimes, tang13_schemes
-from walltime.simulation.advice import advise_users
+from walltime.simulation.advice import advise_users, advised_requests
 
 HOUR = 3600
 HOSTILE = "<script>alert(1)</script>"
@@ -168,28 +168,47 @@ def test_adjusted__on_a_machine_that_slurm_schedules_easy_is_simulated():
     assert adjust_walltimes(jobs, machine=own, replications=1).rows()[0]["policy"] == "easy:order=sjf"
 
 
-def test_advice__kind_with_most_unused_hours_and_what_suggest_says_of_it():
-    # 12 jobs of 4 processors that use 10 min of 2 h, 12 of 1 that use all but a minute
-    runtime, procs = [600] * 12 + [HOUR - 60] * 12, [4] * 12 + [1] * 12
-    jobs = workload(
-        runtime,
-        [2 * HOUR] * 12 + [HOUR] * 12,
-        procs,
-        user=1,
-        executable=[2] * 12 + [1] * 12,
-        names={"user": ("ann",), "executable": ("ok", "big")},
-    )
+def test_advice__smallest_request_by_kind_of_job():
+    # 24 jobs of 4 processors that use 10 min of 2 h, 24 of 1 that use all but a minute of an hour
+    runtime, procs = [600] * 24 + [HOUR - 60] * 24, [4] * 24 + [1] * 24
+    names = {"user": ("ann",), "executable": ("ok", "big")}
+    jobs = workload(runtime, [2 * HOUR] * 24 + [HOUR] * 24, procs, user=1, executable=[2] * 24 + [1] * 24, names=names)
     [one] = advise_users(jobs)
     assert one.user == "ann"
-    assert one.kind == {"executable": "big", "procs": "4"}
-    assert one.unused_hours == pytest.approx(12 * 4 * 110 / 60 + 12 / 60)
-    assert one.advice.suggestions[0].walltime == 600
-    assert one.less_hours == pytest.approx(12 * 4 * 110 / 60)
+    assert [(kind.kind, kind.walltime, kind.why) for kind in one.kinds] == [
+        ({"executable": "big", "procs": "4"}, 600, ""),
+        ({"executable": "ok", "procs": "1"}, None, "they need what they ask for"),
+    ]
+    assert one.unused_hours == pytest.approx(24 * 4 * 110 / 60 + 24 / 60)
+    assert one.less_hours == pytest.approx(24 * 4 * 110 / 60)
     assert one.options == ["--user", "ann", "--job-name", "big", "--job-procs", "4", "--risk", "5"]
 
 
+def test_advice__kept_where_the_risk_is_too_high_or_jobs_were_killed_at_their_request():
+    long = [600] * 4 + [7000] + [600] * 9 + [7000] + [600] * 5  # a tenth of the jobs needs it
+    assert advise_users(workload(long, [2 * HOUR] * 20, user=1))[0].kinds[0].walltime is None
+    assert advise_users(workload(long, [2 * HOUR] * 20, user=1), risk=10)[0].kinds[0].walltime == 600
+    killed = [600] * 18 + [2 * HOUR] * 2
+    [kind] = advise_users(workload(killed, [2 * HOUR] * 20, user=1))[0].kinds
+    assert (kind.walltime, kind.killed) == (None, 10.0)
+
+
+def test_advice__nobody_is_advised_to_ask_for_more():
+    jobs = workload([600] * 10 + [1200] * 30, [900] * 10 + [2 * HOUR] * 30, user=1, executable=[1] * 40)
+    [one] = advise_users(jobs)
+    assert one.kinds[0].walltime == 1200
+    assert advised_requests(jobs, one).tolist() == [900] * 10 + [1200] * 30
+
+
+def test_advice__a_job_that_outran_it_keeps_its_request():
+    jobs = workload([600] * 39 + [7000], [2 * HOUR] * 40, user=1)
+    [one] = advise_users(jobs)
+    assert one.kinds[0].killed == 2.5
+    assert advised_requests(jobs, one).tolist() == [600] * 39 + [2 * HOUR]
+
+
 def test_advice__names_that_cannot_be_typed_have_no_command():
-    jobs = workload([60] * 20, [HOUR] * 20, user=[1] * 10 + [2] * 10, names={"user": ("a\x1b[1m", "-b")})
+    jobs = workload([60] * 40, [HOUR] * 40, user=[1] * 20 + [2] * 20, names={"user": ("a\x1b[1m", "-b")})
     told = {one.user: one.options for one in advise_users(jobs)}
     assert told["a\\x1b[1m"] is None
     assert told["-b"][0] == "--user=-b"
@@ -197,8 +216,10 @@ def test_advice__names_that_cannot_be_typed_have_no_command():
 
 def test_advice__too_few_jobs():
     [one] = advise_users(workload([60] * 3, [HOUR] * 3, user=1))
-    assert one.advice is None
+    assert one.kinds == []
     assert one.as_dict()["walltime"] is None
+    with pytest.raises(PolicyError, match="0 to 50"):
+        advise_users(workload([60] * 3, [HOUR] * 3, user=1), risk=80)
 
 
 @pytest.mark.slow
