@@ -23,13 +23,3 @@ class OutputError(WalltimeError, OSError):
 
 class EngineError(WalltimeError, RuntimeError):
     """The simulation stopped before every job had started."""
-
-
-def shown(value: object) -> str:
-    """A value as quoted in an error message: on one line, at most 60 characters.
-
-    >>> shown([1, "a"]), len(shown("x" * 100))
-    ("[1, 'a']", 60)
-    """
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -22,7 +22,7 @@ from matplotlib.figure import Figure
 
 from walltime import metrics
 from walltime.campaign import Line, Results
-from walltime.errors import PolicyError, WorkloadError, shown
+from walltime.errors import PolicyError, WorkloadError
 from walltime.report import estimates as of_estimates
 from walltime.report import figures as of_schedules
 from walltime.report import sweeps as of_many
@@ -31,6 +31,7 @@ from walltime.report.replicated import compare_replications
 from walltime.report.stretch import choose_stretch
 from walltime.schedule import Schedule
 from walltime.simulation import Replications
+from walltime.wording import shown
 from walltime.workload import Workload
 
 __all__ = [

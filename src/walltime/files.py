@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from walltime.errors import OutputError
+from walltime.wording import printable
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["printable", "whole_file", "write_as_parquet"]
+__all__ = ["whole_file", "write_as_parquet"]
 
 
 @contextmanager
@@ -54,11 +55,6 @@ def write_as_parquet(table: pl.DataFrame, sink: BinaryIO, **options: Any) -> Non
     content = io.BytesIO()
     table.write_parquet(content, **options)
     sink.write(content.getbuffer())
-
-
-def printable(path: str | os.PathLike[str]) -> str:
-    """A path as one line of text, whatever characters it contains."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in os.fspath(path))
 
 
 @contextmanager

@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar, get_args, get_origin
 
 from walltime.declared import DeclaredKey, Key, alternatives, described, is_within, keys_of, nearest, unwrapped
-from walltime.errors import PolicyError, WalltimeError, shown
+from walltime.errors import PolicyError, WalltimeError
+from walltime.wording import shown
 
 __all__ = ["FAMILIES", "Family", "Form", "Specified", "asked", "complete", "homes", "options_of", "presets_of", "spell"]
 

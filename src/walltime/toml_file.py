@@ -43,8 +43,8 @@ from walltime.declared import (
     nearest,
     unwrapped,
 )
-from walltime.errors import WalltimeError, shown
-from walltime.files import printable
+from walltime.errors import WalltimeError
+from walltime.wording import printable, shown
 
 __all__ = ["NOTHING", "TomlFile", "key_tables", "parse", "to_toml"]
 

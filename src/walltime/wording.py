@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
+from numbers import Integral
 
 __all__ = [
     "LONGEST_NAME",
@@ -16,6 +18,9 @@ __all__ = [
     "in_prose",
     "listed",
     "percent",
+    "printable",
+    "seed_fault",
+    "shown",
     "shown_change",
     "to_error",
 ]
@@ -153,3 +158,28 @@ def shown_change(value: float, low: float, high: float) -> str:
     digits = 1 if not 0 < half < math.inf else min(max(0, -math.floor(math.log10(half))), 2)
     shown = f"{value:+,.{digits}f}"
     return f"{shown if shown.strip('+-0.') else '±0'} %"
+
+
+def shown(value: object) -> str:
+    """A value as quoted in an error message: on one line, at most 60 characters.
+
+    >>> shown([1, "a"]), len(shown("x" * 100))
+    ("[1, 'a']", 60)
+    """
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def printable(path: str | os.PathLike[str]) -> str:
+    """A path as one line of text, whatever characters it contains."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in os.fspath(path))
+
+
+def seed_fault(seed: object) -> str | None:
+    """The error message for an invalid seed; None if it is a whole number from 0 to 2**64 - 1."""
+    if isinstance(seed, bool) or not isinstance(seed, Integral):
+        return f"a seed must be a whole number, not {shown(seed)}"
+    number = int(seed)
+    if not 0 <= number < 2**64:
+        return f"a seed must be from 0 to 2**64 - 1, not {number if -(10**16) < number < 10**16 else 'one of over 16 digits'}"
+    return None

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from walltime.policy import Calendar, LogView, Order, PlainPolicy, Policy
-from walltime.policy.log_view import COLUMNS
+from walltime.policy import Calendar, LogView, Order, Policy
 from walltime.policy.orders import ScoredOrder, ShortestFirst
 from walltime.workload import Workload
 
@@ -17,18 +16,14 @@ Array = np.ndarray
 
 
 def known_to(policy: Policy, workload: Workload, requested: Array) -> LogView:
-    """The columns that this policy and its orders read, int64, one entry per job, and the site's calendar if known.
-
-    `requested`: the users' requests, int64 s. Columns that the log does not have are left out.
-    """
-    orders = (policy.order, getattr(policy, "backfill_order", None) or policy.order)
-    wanted = set(COLUMNS) if isinstance(policy, PlainPolicy) else {name for order in orders for name in order.columns}
-    return _log_view(wanted, workload, requested)
+    """What this policy and its orders read of a log; `requested`: the users' requests, int64 s, one entry per job."""
+    return _log_view(policy.reads, workload, requested)
 
 
-def _log_view(wanted: set[str], workload: Workload, requested: Array) -> LogView:
+def _log_view(names: Iterable[str], workload: Workload, requested: Array) -> LogView:
+    """These columns, int64, one entry per job, and the site's calendar if known; columns that the log does not have are left out."""
     own = {"requested": requested, "job_id": workload.job_id}
-    columns = {name: own[name] if name in own else workload.columns.get(name) for name in sorted(wanted)}
+    columns = {name: own[name] if name in own else workload.columns.get(name) for name in sorted(names)}
     begin = workload.origin.unix_start_time
     calendar = None if begin is None else Calendar(begin, workload.origin.tzinfo())
     return LogView({name: np.asarray(values, np.int64) for name, values in columns.items() if values is not None}, calendar)

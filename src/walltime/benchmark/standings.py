@@ -11,9 +11,10 @@ import numpy as np
 from walltime.benchmark.best import behind_best
 from walltime.benchmark.result import Result, metric_of, totals
 from walltime.benchmark.suite import read_suite
-from walltime.errors import OutputError, PolicyError, shown
+from walltime.errors import OutputError, PolicyError
 from walltime.metrics import Interval
 from walltime.simulation.windows import log_cost, percent
+from walltime.wording import shown
 
 __all__ = ["Standing", "leaderboard"]
 

@@ -15,11 +15,11 @@ from walltime.campaign.cell import SPELLED, Cell, scheduler_of
 from walltime.campaign.dimensions import DIMENSIONS
 from walltime.declared import Key
 from walltime.errors import PolicyError, WalltimeError
-from walltime.files import printable
 from walltime.metrics import TRIMS
 from walltime.policy import NotRunError, only, placed
 from walltime.schedule.groups import GROUPINGS
 from walltime.toml_file import TomlFile
+from walltime.wording import printable
 
 __all__ = ["PLAN_FILE", "Plan", "PlanFile", "read_plan"]
 

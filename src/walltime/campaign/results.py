@@ -14,7 +14,7 @@ from walltime.campaign.plan import Plan
 from walltime.campaign.run import plan_keys
 from walltime.campaign.store import Store
 from walltime.errors import OutputError
-from walltime.files import printable
+from walltime.wording import printable
 
 if TYPE_CHECKING:
     import polars as pl

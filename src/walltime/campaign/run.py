@@ -14,9 +14,9 @@ from walltime.campaign.plan import Plan
 from walltime.campaign.store import SCHEMA, Store
 from walltime.campaign.work import Report, Task
 from walltime.errors import LogError
-from walltime.files import printable
 from walltime.logs.catalogue import find_log
 from walltime.machine import read_machine, write_machine
+from walltime.wording import printable
 
 __all__ = ["Progress", "Status", "find_logs", "find_machines", "plan_keys", "run_campaign", "status"]
 

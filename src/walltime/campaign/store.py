@@ -23,11 +23,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from walltime.campaign.dimensions import DIMENSIONS
 from walltime.errors import LogError, OutputError
-from walltime.files import printable, whole_file, write_as_parquet
+from walltime.files import whole_file, write_as_parquet
 from walltime.metrics import DynamicsSummary, PredictionSummary, Summary
 from walltime.policy import files_in
 from walltime.provenance import version
 from walltime.tables import Facts
+from walltime.wording import printable
 
 if TYPE_CHECKING:
     import polars as pl

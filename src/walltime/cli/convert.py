@@ -23,10 +23,10 @@ def convert(
     output: Output,
 ) -> None:
     """Write a log of any format as SWF, Parquet or CSV: all of its records, with what reading them dropped and changed."""
-    from walltime.files import printable
     from walltime.logs import read_log
     from walltime.logs.convert import with_procs, write_log
     from walltime.provenance import version
+    from walltime.wording import printable
 
     log = read_log(trace, skip_bad_lines=skip_bad_lines, time_zone=time_zone, mapping=mapping, anonymise=anonymise)
     if procs is not None:

@@ -25,9 +25,10 @@ def mapping(
     if trace is None:
         _list(output)
         return
-    from walltime.files import printable, whole_file
+    from walltime.files import whole_file
     from walltime.logs.formats import mapping_for
     from walltime.logs.mapping import as_text
+    from walltime.wording import printable
 
     described = mapping_for(trace)
     comments = [*described.reading, *(f"DOUBTFUL: {question}" for question in described.doubts)]

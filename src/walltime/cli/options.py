@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from walltime.errors import OutputError
+from walltime.wording import printable
 
 if TYPE_CHECKING:
     from walltime.policy import Dialect
@@ -223,8 +224,6 @@ def writable(*endings: str) -> Callable[[Path | None], Path | None]:
 
 def check_output(path: Path, endings: tuple[str, ...]) -> None:
     """Raise OutputError, before any work is done, if a file cannot be written."""
-    from walltime.files import printable
-
     try:
         if path.exists() and not path.is_file() and not path.is_dir():
             return  # a device or a pipe

@@ -11,7 +11,8 @@ import typer
 from walltime.cli import options as o
 from walltime.cli.groups import Reading
 from walltime.cli.output import Output
-from walltime.errors import WorkloadError, shown
+from walltime.errors import WorkloadError
+from walltime.wording import shown
 
 if TYPE_CHECKING:
     from walltime.estimates.suggestion import Advice

@@ -26,14 +26,5 @@ ESTIMATES = Family(
         "tsafrir05": Form(Tsafrir05),
     },
 )
-
-
-def parse_estimates(text: str | EstimateModel) -> EstimateModel:
-    """The model with this specification; raises PolicyError, in one line, for what is not known.
-
-    >>> parse_estimates("f:11,truncated=64800").truncated
-    64800
-    >>> str(parse_estimates("tsafrir05:emax=64800,share=20"))
-    'tsafrir05:emax=64800,share=20'
-    """
-    return ESTIMATES.parse(text)
+parse_estimates = ESTIMATES.parse
+"""The model with a specification, such as `f:11,truncated=64800`; raises PolicyError, in one line, for what is not known."""

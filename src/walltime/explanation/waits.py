@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from walltime.errors import WorkloadError, shown
+from walltime.errors import WorkloadError
 from walltime.explanation.alternatives import alternatives
 from walltime.explanation.number import number_explanation
 from walltime.explanation.pools import MachineExplanation, machine_explanation
@@ -16,7 +16,7 @@ from walltime.explanation.records import NumberExplanation
 from walltime.explanation.sentences import sentences
 from walltime.policy import Kind
 from walltime.schedule.schedule import Schedule
-from walltime.wording import human_time
+from walltime.wording import human_time, shown
 
 __all__ = ["LongWait", "explain", "index_of", "longest_waits"]
 

@@ -13,13 +13,14 @@ from zipfile import BadZipFile
 import numpy as np
 
 from walltime.errors import OutputError, PolicyError, WorkloadError
-from walltime.files import printable, whole_file
+from walltime.files import whole_file
 from walltime.learn import ppo
 from walltime.learn.batch import REWARDS, Batch, Rules, as_rules
 from walltime.learn.features import FORMULAS
 from walltime.learn.sources import Episode, as_episodes, windows
 from walltime.provenance import jobs_sha256, version
 from walltime.simulation.windows import log_cost
+from walltime.wording import printable
 from walltime.workload import Workload, check_workload
 
 __all__ = ["Task", "Trained", "kept", "load", "simple_costs", "simple_outcomes", "train"]

@@ -10,9 +10,10 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 
-from walltime.errors import PolicyError, shown
+from walltime.errors import PolicyError
 from walltime.lazy import LaterModule
 from walltime.logs.rules import Rule
+from walltime.wording import shown
 from walltime.workload import MISSING
 
 if TYPE_CHECKING:

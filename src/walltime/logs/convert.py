@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from walltime.errors import OutputError
-from walltime.files import printable
 from walltime.logs.header import Header
 from walltime.logs.joblog import JobLog
 from walltime.logs.swf import SwfLog, swf_of
 from walltime.logs.swf_text import FIELDS, MOST_FIELDS, Comment
 from walltime.logs.table_file import WalltimeLog, write_csv, write_parquet
+from walltime.wording import printable
 from walltime.workload import SWF_BY_NAME, Workload
 
 __all__ = ["ENDINGS", "as_swf", "with_procs", "write_log", "write_workload"]

@@ -19,7 +19,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from walltime.errors import PolicyError, shown
+from walltime.errors import PolicyError
+from walltime.wording import shown
 from walltime.workload import Workload
 
 __all__ = ["OWN", "UNITS", "parse_seconds", "parse_span", "select"]

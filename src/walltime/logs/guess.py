@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from walltime.errors import LogError
-from walltime.files import printable
 from walltime.lazy import LaterModule
 from walltime.logs.input import LogFile
 from walltime.logs.mapped import BLANK, frame_of, is_json_table
 from walltime.logs.mapping import SPANS, TEXTS, TIMES, UNITS, Source, Status, TableMapping
 from walltime.logs.slurm.fields import durations
 from walltime.logs.table_file import PARQUET
+from walltime.wording import printable
 
 if TYPE_CHECKING:
     import polars as pl

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from walltime.errors import LogError, shown
-from walltime.files import printable
+from walltime.errors import LogError
+from walltime.wording import printable, shown
 
 __all__ = ["PACKED", "LogFile", "decoded", "path_of", "reading_parquet", "unpacked_name", "without_panics"]
 

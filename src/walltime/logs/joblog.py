@@ -13,10 +13,10 @@ from typing import ClassVar, Literal, NamedTuple, get_args
 import numpy as np
 
 from walltime.errors import LogError, WorkloadError
-from walltime.files import printable
 from walltime.logs.header import Header
 from walltime.logs.input import LogFile, unpacked_name
 from walltime.logs.rules import Rule
+from walltime.wording import printable
 from walltime.workload import BELIEVED, MISSING, PROCS, SWF_BY_NAME, Column, Origin, Workload
 
 __all__ = [

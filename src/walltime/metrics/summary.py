@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from walltime.errors import PolicyError, WorkloadError, shown
+from walltime.errors import PolicyError, WorkloadError
 from walltime.metrics.jobs import backfill_statistics, bounded_slowdown, mean, slowdown
 from walltime.metrics.machine import utilization
 from walltime.tables import Facts, number
+from walltime.wording import shown
 
 __all__ = ["TRIMS", "Averages", "Summary", "field_values", "measured", "nothing_to_measure", "summarize"]
 

@@ -129,6 +129,11 @@ class Policy:
         """How the compiled engine runs it; None if only the reference engine can."""
         return None
 
+    @property
+    def reads(self) -> set[str]:
+        """The columns of the log that this policy and its orders read."""
+        return {name for order in (self.order, getattr(self, "backfill_order", None) or self.order) for name in order.columns}
+
     def _own_options(self) -> list[tuple[str, Any]]:
         """The options that are neither the default nor implied by the name."""
         implied = self.names.get(self.name, {})

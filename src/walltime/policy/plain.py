@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar
 
-from walltime.errors import PolicyError, shown
+from walltime.errors import PolicyError
 from walltime.policy.base import Policy
 from walltime.policy.log_view import COLUMNS, LogView, Moment
+from walltime.wording import shown
 
 LATEST = 2**60
 """All times of a schedule are below this."""
@@ -129,6 +130,11 @@ class PlainPolicy(Policy):
 
     It runs on the reference engine, which is slow; the built-in policies and orders run on the compiled engine.
     """
+
+    @property
+    def reads(self) -> set[str]:
+        """All columns, since a function in plain Python may read any."""
+        return set(COLUMNS)
 
     def choose(self, now: Moment, waiting: Sequence[WaitingJob], running: Sequence[RunningJob], free: int) -> Iterable[WaitingJob] | Choice:
         """The jobs of `waiting` that start now, in this order: returned, yielded, or in a `Choice` with a wake-up time.

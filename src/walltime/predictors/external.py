@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 
 from walltime.errors import PolicyError
-from walltime.files import printable
 from walltime.lazy import LaterModule
 from walltime.predictors.base import Array, Predictor
+from walltime.wording import printable
 from walltime.workload import Workload
 
 if TYPE_CHECKING:

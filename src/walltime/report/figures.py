@@ -22,11 +22,11 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 
 from walltime import metrics
 from walltime.errors import OutputError, WorkloadError
-from walltime.files import printable, whole_file
+from walltime.files import whole_file
 from walltime.policy import Kind
 from walltime.report.stretch import assign_processors
 from walltime.schedule.schedule import Schedule, labels
-from walltime.wording import human_time
+from walltime.wording import human_time, printable
 
 __all__ = [
     "BLUE",

@@ -13,14 +13,14 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from walltime.errors import OutputError, PolicyError, shown
-from walltime.files import printable, whole_file
+from walltime.errors import OutputError, PolicyError
+from walltime.files import whole_file
 from walltime.report.accuracy import hours
 from walltime.report.accuracy import kind_of as kind_words
 from walltime.simulation.advice import KindAdvice
 from walltime.simulation.advice_gains import AdviceGains, UserGain
 from walltime.tables import Cell, Row, Table
-from walltime.wording import UNDEFINED, human_percent, human_time
+from walltime.wording import UNDEFINED, human_percent, human_time, printable, shown
 
 __all__ = [
     "PLACEHOLDERS",

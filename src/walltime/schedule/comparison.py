@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from walltime import metrics
-from walltime.errors import WorkloadError, shown
+from walltime.errors import WorkloadError
 from walltime.schedule.groups import check_same_jobs
 from walltime.schedule.schedule import Schedule
 from walltime.tables import Table, number
+from walltime.wording import shown
 
 if TYPE_CHECKING:
     import polars as pl

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from walltime.errors import PolicyError, WorkloadError, shown
+from walltime.errors import PolicyError, WorkloadError
 from walltime.logs.filters import parse_seconds
 from walltime.metrics import bounded_slowdown, month_starts, recorded_waits
 from walltime.policy import Calendar
+from walltime.wording import shown
 from walltime.workload import Workload
 
 __all__ = [

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from walltime import metrics
-from walltime.errors import PolicyError, WorkloadError, shown
+from walltime.errors import PolicyError, WorkloadError
 from walltime.machine import Machine
 from walltime.metrics.estimates import FAILED, YEAR, how_jobs_end
 from walltime.provenance import plain
@@ -18,6 +18,7 @@ from walltime.schedule.groups import UNKNOWN, Groups, group_jobs, largest_groups
 from walltime.simulation.adjusted import AdjustedWalltimes, Bars, adjust_walltimes, no_bars
 from walltime.simulation.advice import UserAdvice, advise_users
 from walltime.tables import Table, number
+from walltime.wording import shown
 from walltime.workload import Workload
 
 if TYPE_CHECKING:

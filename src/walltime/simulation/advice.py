@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from walltime.errors import PolicyError, shown
+from walltime.errors import PolicyError
 from walltime.estimates.suggestion import LEAST, exceeded_by, killed_in_hindsight, outran, wilson_upper
 from walltime.simulation.adjusted import Bars, no_bars
+from walltime.wording import shown
 from walltime.workload import Workload
 
 __all__ = ["RISK", "KindAdvice", "UserAdvice", "advise_users", "advised_requests", "round_request"]

@@ -14,7 +14,7 @@ import numpy as np
 from walltime import metrics
 from walltime.engine.interface.choice import choose
 from walltime.engine.problem import PredictionSource, Problem
-from walltime.errors import PolicyError, shown
+from walltime.errors import PolicyError
 from walltime.estimates import EstimateModel, FModel, effective
 from walltime.estimates.fmodel import STREAM_F
 from walltime.machine import Machine
@@ -24,8 +24,8 @@ from walltime.schedule.schedule import Schedule
 from walltime.simulation.run import check_dynamics, number_problem, simulate
 from walltime.simulation.specification import Scheduler
 from walltime.simulation.threads import in_threads
+from walltime.wording import seed_fault, shown
 from walltime.workload import Workload, check_workload
-from walltime.workload.draws import seed_fault
 from walltime.workload.workload import MAX_TIME
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ from walltime.schedule.schedule import Schedule
 from walltime.simulation.run import simulate
 from walltime.simulation.specification import Scheduler
 from walltime.simulation.threads import in_threads
-from walltime.workload.draws import seed_fault, uniforms
+from walltime.wording import seed_fault
+from walltime.workload.draws import uniforms
 
 __all__ = ["SAMPLE", "Fairness", "drawn", "fair_starts", "fairness"]
 

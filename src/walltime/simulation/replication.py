@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from walltime import metrics
-from walltime.errors import PolicyError, WorkloadError, shown
+from walltime.errors import PolicyError, WorkloadError
 from walltime.machine import Machine
 from walltime.policy import PAPERS, Dialect, Policy
 from walltime.predictors import Prediction, Predictor
@@ -17,8 +17,8 @@ from walltime.schedule.schedule import Schedule
 from walltime.simulation.run import simulate
 from walltime.simulation.specification import Scheduler
 from walltime.simulation.threads import in_threads
+from walltime.wording import seed_fault, shown
 from walltime.workload import Workload
-from walltime.workload.draws import seed_fault
 
 __all__ = ["Replications", "replicate"]
 

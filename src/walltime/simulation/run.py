@@ -5,28 +5,46 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from walltime.auditor.scores import known_to
 from walltime.engine.interface.choice import new_engine
+from walltime.engine.kernel import prediction_memory
 from walltime.engine.problem import NEVER, Demands, Outcome, Pools, Problem
-from walltime.errors import PolicyError
+from walltime.engine.reference.engine import Predictions as PlainPredictions
+from walltime.errors import PolicyError, WorkloadError
 from walltime.estimates import effective_times
 from walltime.machine import Machine, Placement, place
 from walltime.metrics import Dynamics
 from walltime.policy import PAPERS, Dialect, Oar, Policy, Slurm
-from walltime.predictors import Prediction, Predictor
+from walltime.predictors import Correction, History, Jobs, LogHistory, Past, Prediction, Predictor, check_columns, log_ends
 from walltime.schedule.schedule import PredictionRecord, Schedule
-from walltime.simulation.prediction import Predicted
 from walltime.simulation.specification import Scheduler
 from walltime.workload import Workload, check_workload
 
 if TYPE_CHECKING:
     from walltime.engine.interface.choice import Engine
 
-__all__ = ["Run", "Times", "check_dynamics", "number_problem", "placed_under", "pools_of", "run_of", "simulate"]
+__all__ = [
+    "Ends",
+    "Predicted",
+    "Run",
+    "Times",
+    "check_dynamics",
+    "number_problem",
+    "placed_under",
+    "pools_of",
+    "predict_beside",
+    "run_of",
+    "simulate",
+]
+
+Array = np.ndarray
+Ends = tuple[Array, Array, Array]
+"""Start and end of each job, int64 s, and where they are known, bool."""
 
 
 def simulate(
@@ -81,7 +99,6 @@ def simulate(
     return run.schedule(simulation.outcome(), compile=loaded - begin if simulation.name == "kernel" else 0.0)
 
 
-Array = np.ndarray
 Times = tuple[Array, Array, Array]
 """Requests, runtimes and the estimates that the scheduler uses, int64 s."""
 LATER = ("lookahead", "multiqueue", "relaxed", "selective", "slack")
@@ -244,3 +261,134 @@ def check_dynamics(policy: Policy) -> None:
         raise PolicyError(
             f"the effects of backfilling are not recorded under {policy.label}, only under fcfs, easy, hybrid and conservative"
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Predicted:
+    """Predicted runtimes of a workload's jobs, in the form that each engine takes.
+
+    `requested, runtime, believed`: int64 s, one entry per job. A prediction is at most the user's request, and the estimate that would be
+    used without predictions. Raises WorkloadError where jobs wait for the ends of others and the log's history is learned.
+    """
+
+    prediction: Prediction
+    workload: Workload
+    requested: Array
+    runtime: Array
+    believed: Array
+
+    def __post_init__(self) -> None:
+        if self.prediction.history == "log" and self.workload.feedback:
+            raise WorkloadError("with feedback jobs are not submitted when they were in the log; learn from the simulation instead")
+
+    @property
+    def needs_reference(self) -> str:
+        """What only the reference engine can do; empty if there is nothing."""
+        return "" if self.prediction.runs_compiled else f"the predictor {self.prediction.predictor.label} is plain Python and runs"
+
+    @property
+    def may_be_overdue(self) -> bool:
+        """Whether running jobs may outlive what is expected of them, even those that end within what is believed."""
+        return self.prediction.believe.running and self.prediction.correction.kind == "none"
+
+    def plain(self) -> PlainPredictions:
+        """For the reference engine, with nothing learned yet."""
+        prediction = self.prediction
+        make = LogHistory if prediction.history == "log" else History
+        history = make(prediction.predictor, self.workload, self.requested, self._limit, self.runtime)
+        return PlainPredictions(history, prediction.believe, prediction.correction, prediction.predictor.again)
+
+    def compiled(self) -> prediction_memory.Prediction:
+        """For the compiled engine; with the log's history the predictions are made here, once.
+
+        Raises PolicyError for a predictor in plain Python that learns from the simulation, as it needs the reference engine.
+        """
+        return self._compiled
+
+    @cached_property
+    def _compiled(self) -> prediction_memory.Prediction:
+        predictor, workload, belief = self.prediction.predictor, self.workload, self.prediction.believe
+        given = predictor.made_in_advance(workload, self.requested, self.runtime, self._limit)
+        lowered = prediction_memory.nothing_predicted()
+        if given is not None:
+            check_columns(predictor, workload)
+            lowered = lowered._replace(predicted=given[0], basis=given[1])
+        elif self.prediction.history == "log":
+            start, end, known = log_ends(workload)
+            predicted, basis = predict_beside(predictor, Jobs(workload, self.requested, self._limit, end - start), (start, end, known))
+            lowered = lowered._replace(predicted=predicted, basis=basis)
+        else:
+            lowered = lowered._replace(compiled=compiled(predictor, Jobs(workload, self.requested, self._limit, self.runtime)))
+        correction = self.prediction.correction
+        return lowered._replace(
+            believe=(belief.order, belief.own, belief.running),
+            correction=_correction(correction),
+            increments=correction.increments,
+            again=predictor.again,
+        )
+
+    @property
+    def _limit(self) -> Array:
+        return np.minimum(self.requested, self.believed)
+
+
+def _correction(correction: Correction) -> int:
+    match correction.kind:
+        case "tsafrir07":
+            return prediction_memory.FROM_ELAPSED if correction.relative == "elapsed" else prediction_memory.FROM_PREDICTION
+        case "estimate":
+            return prediction_memory.TO_ESTIMATE
+        case "double":
+            return prediction_memory.DOUBLED if correction.capped else prediction_memory.DOUBLED_FREELY
+        case "half":
+            return prediction_memory.HALF_OF_REST
+    return prediction_memory.NEVER_CORRECTED
+
+
+def compiled(predictor: Predictor, jobs: Jobs) -> prediction_memory.Compiled:
+    """The compiled predictor, with nothing learned yet; raises PolicyError if it has only a plain form."""
+    check_columns(predictor, jobs.workload)
+    found = predictor.compiled(jobs)
+    if found is None:
+        raise PolicyError(f"the predictor {predictor.label} is plain Python, which runs on the reference engine only")
+    return found
+
+
+def predict_beside(predictor: Predictor, jobs: Jobs, ends: Ends, plain: bool = False, arrivals_first: bool = False) -> tuple[Array, Array]:
+    """The prediction for each job at its submission (int64 s), and its basis (uint8); `plain`: always in plain Python.
+
+    `arrivals_first`: of simultaneous events, arrivals come before terminations.
+    """
+    return (_predict if predictor.is_compiled and not plain else _predict_plainly)(predictor, jobs, ends, arrivals_first)
+
+
+def _predict(predictor: Predictor, jobs: Jobs, ends: Ends, arrivals_first: bool) -> tuple[Array, Array]:
+    from walltime.engine.interface.load import load, load_predictor
+    from walltime.engine.kernel.memory import record
+    from walltime.engine.kernel.replay import ADDRESSES, LogColumns
+
+    start, end, known = ends
+    count, runtime = len(start), end - start
+    given = predictor.made_in_advance(jobs.workload, jobs.requested, runtime, jobs.limit)
+    if given is not None:
+        return given
+    prediction = prediction_memory.nothing_predicted()._replace(compiled=compiled(predictor, jobs))
+    predicting, addresses = prediction_memory.new_predicting(count, prediction), record(ADDRESSES, **load_predictor(prediction.compiled))
+    shown = np.flatnonzero(known)
+    ending = shown[np.lexsort((shown, start[shown], end[shown]))]
+    starting = shown[np.lexsort((shown, start[shown]))]
+    columns = (np.array(column, np.int64) for column in (jobs.workload.submit, start, end, runtime, ending, starting))
+    load("replay")(addresses, predicting, LogColumns(*columns), int(arrivals_first))
+    return predicting.predicted, predicting.learning.jobs.basis.astype(np.uint8)
+
+
+def _predict_plainly(predictor: Predictor, jobs: Jobs, ends: Ends, arrivals_first: bool) -> tuple[Array, Array]:
+    submit = jobs.workload.submit
+    start, end, known = ends
+    history = History(predictor, jobs.workload, jobs.requested, jobs.limit, end - start)
+    past = Past(history, submit, start, end, known, arrivals_first)
+    predicted, basis = np.empty(len(submit), np.int64), np.empty(len(submit), np.uint8)
+    for job, now in enumerate(submit.tolist()):
+        past.show_until(now)
+        predicted[job], basis[job] = history.predict(job, now, now)
+    return predicted, basis

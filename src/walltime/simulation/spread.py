@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from walltime import metrics
-from walltime.errors import PolicyError, shown
+from walltime.errors import PolicyError
 from walltime.metrics.intervals import KINDS, LEVEL
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.run import simulate
 from walltime.simulation.specification import Scheduler
 from walltime.simulation.threads import in_threads
+from walltime.wording import shown
 from walltime.workload import Workload
 from walltime.workload.scaling import shake
 

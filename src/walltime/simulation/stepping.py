@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from walltime.engine.problem import State
-from walltime.errors import WorkloadError, shown
+from walltime.errors import WorkloadError
 from walltime.estimates import effective_times
 from walltime.policy import PAPERS, Dialect, Policy
 from walltime.predictors import Prediction, Predictor
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.run import Run, run_of
 from walltime.simulation.specification import Scheduler
+from walltime.wording import shown
 from walltime.workload import Workload, check_workload
 
 if TYPE_CHECKING:

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from walltime.errors import PolicyError, WorkloadError, shown
+from walltime.errors import PolicyError, WorkloadError
 from walltime.metrics import Interval, Summary, series_interval, summarize
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.run import simulate
 from walltime.simulation.specification import Scheduler
+from walltime.wording import shown
 from walltime.workload import Workload
 from walltime.workload.scaling import shake
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from walltime.errors import LogError, WalltimeError
-from walltime.files import printable
+from walltime.wording import printable
 
 __all__ = ["ClusterRecords", "Record", "SlurmError", "expand", "file_text", "read_records", "read_text"]
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from walltime.errors import LogError
-from walltime.files import printable, whole_file
+from walltime.files import whole_file
 from walltime.logs.anonymous import number_for
 from walltime.machine import Machine, write_machine
 from walltime.machine.files import parse_machine
@@ -24,7 +24,7 @@ from walltime.slurm.cluster import cluster_of
 from walltime.slurm.jobs import RUNNING, SNAPSHOT_RULES, WAITING, SnapshotJob
 from walltime.slurm.records import SlurmError, file_text, read_records
 from walltime.slurm.squeue import BETWEEN, SQUEUE_JSON, SQUEUE_TEXT, read_squeue_json, read_squeue_text
-from walltime.wording import harmless
+from walltime.wording import harmless, printable
 
 __all__ = ["Snapshot", "read_snapshot", "shown_commands", "snapshot_of", "take_snapshot"]
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from walltime import metrics
 from walltime.errors import LogError, WorkloadError
-from walltime.files import printable, whole_file
+from walltime.files import whole_file
 from walltime.machine import Machine, write_machine
 from walltime.metrics.summary import Averages
 from walltime.policy import Policy
@@ -29,7 +29,7 @@ from walltime.whatif.setting import Setting, machine_of, without_warnings
 from walltime.whatif.wait_causes import Evidence, WaitCause, find_evidence
 from walltime.whatif.warm_start import carried_over
 from walltime.whatif.weekly_interval import FEWEST_WEEKS, LogWeeks, largest_of_parts
-from walltime.wording import harmless, human_time
+from walltime.wording import harmless, human_time, printable
 from walltime.workload import Workload, check_workload
 
 __all__ = ["ALL", "Agreement", "Calibration", "Utilization", "calibrate", "left_out", "machine_digest", "read_calibration", "verdict"]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from walltime.errors import PolicyError, WorkloadError, shown
+from walltime.errors import PolicyError, WorkloadError
 from walltime.estimates import parse_estimates
 from walltime.logs.filters import parse_seconds
 from walltime.machine import Limit, Machine, Share
@@ -17,6 +17,7 @@ from walltime.policy.slurm import NO_EFFECT, PARAMETERS
 from walltime.simulation.specification import parse_scheduler
 from walltime.whatif.adjustment import parse_adjustment
 from walltime.whatif.setting import Setting
+from walltime.wording import shown
 
 __all__ = ["NO_LIMIT", "TARGETS", "Change", "ChangedTable", "max_time_of", "parse_change"]
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from walltime import metrics
-from walltime.errors import PolicyError, shown
+from walltime.errors import PolicyError
 from walltime.machine import Machine
 from walltime.metrics.intervals import KINDS, LEVEL
 from walltime.policy import Policy
@@ -22,9 +22,8 @@ from walltime.whatif.cost import Cost, cost
 from walltime.whatif.effects import MEASURES, Effect, OtherUsers, differences, doubts, gains_of, group_effects, measures_of, pairs, signed
 from walltime.whatif.setting import SHAKE, machine_of, without_warnings
 from walltime.whatif.simulations import TODAY, NamedSetting, settings_of, simulate_all
-from walltime.wording import harmless, human_percent, human_time, listed
+from walltime.wording import harmless, human_percent, human_time, listed, seed_fault, shown
 from walltime.workload import Workload, check_workload
-from walltime.workload.draws import seed_fault
 
 __all__ = ["REACT", "REPLICATIONS", "SUBMISSIONS", "WhatIf", "runs", "what_if"]
 

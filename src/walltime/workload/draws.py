@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from walltime.errors import WorkloadError, shown
+from walltime.errors import WorkloadError
+from walltime.wording import seed_fault
 
-__all__ = ["philox", "seed_fault", "uniforms", "whole_numbers"]
+__all__ = ["philox", "uniforms", "whole_numbers"]
 
 Array = np.ndarray
 
@@ -37,15 +38,6 @@ def philox(counter: tuple[Array, Array, Array, Array], key: tuple[Array, Array])
         a, b, c, d = (right >> _HALF) ^ b ^ k0, right & _LOW, (left >> _HALF) ^ d ^ k1, left & _LOW
         k0, k1 = (k0 + _WEYL[0]) & _LOW, (k1 + _WEYL[1]) & _LOW
     return a, b, c, d
-
-
-def seed_fault(seed: object) -> str | None:
-    """The error message for an invalid seed; None if it is a whole number from 0 to 2**64 - 1."""
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
-        return f"a seed must be a whole number, not {shown(seed)}"
-    if not 0 <= seed < 2**64:
-        return f"a seed must be from 0 to 2**64 - 1, not {seed if -(10**16) < seed < 10**16 else 'one of over 16 digits'}"
-    return None
 
 
 def uniforms(seed: int, ids: Array, stream: int = 0) -> tuple[Array, Array]:

@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from walltime.errors import PolicyError, WorkloadError
-from walltime.workload.draws import seed_fault, uniforms
+from walltime.wording import seed_fault
+from walltime.workload.draws import uniforms
 from walltime.workload.workload import Workload
 
 __all__ = ["HIGHEST_LOAD", "WAYS", "copied", "head", "resize", "scale_load", "shake", "tail", "window"]

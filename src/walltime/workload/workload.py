@@ -11,10 +11,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 
-from walltime.errors import WorkloadError, shown
+from walltime.errors import WorkloadError
 from walltime.tables import Facts, number
-from walltime.wording import harmless
-from walltime.workload.draws import seed_fault
+from walltime.wording import harmless, seed_fault, shown
 
 if TYPE_CHECKING:
     import polars as pl

@@ -11,6 +11,7 @@ import typer
 
 from walltime.cli import options as o
 from walltime.errors import PolicyError
+from walltime.wording import printable
 
 __all__ = ["FIELDS", "cluster", "cluster_command", "sacct_command"]
 
@@ -104,7 +105,7 @@ def cluster(
 
     description = read_cluster(*files)
     if out is not None:
-        from walltime.files import printable, whole_file
+        from walltime.files import whole_file
 
         with whole_file(out) as file:
             file.write(description.text().encode())

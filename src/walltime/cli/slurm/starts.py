@@ -12,6 +12,7 @@ import typer
 from walltime.cli import options as o
 from walltime.cli.groups import Reading
 from walltime.errors import PolicyError
+from walltime.wording import printable
 
 if TYPE_CHECKING:
     from walltime.slurm import Snapshot
@@ -73,7 +74,6 @@ def snapshot(
 
 def _show(queue: Snapshot, out: Path | None, as_json: bool) -> None:
     from walltime.cli import output
-    from walltime.files import printable
     from walltime.provenance import version
     from walltime.report.page import Items
 

@@ -1,7 +1,7 @@
 """What the loop knows about predictions, and the memory of any compiled predictor.
 
 The engine calls a predictor's functions by their addresses with a `Learning`, whose content only the predictor knows.
-`Prediction` defines what is predicted and where predictions are used; it is made by `walltime.simulation.prediction`.
+`Prediction` defines what is predicted and where predictions are used; it is made by `walltime.simulation.run`.
 """
 
 from __future__ import annotations

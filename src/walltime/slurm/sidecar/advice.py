@@ -10,11 +10,11 @@ from types import SimpleNamespace
 from typing import Any
 
 from walltime.errors import LogError, WalltimeError, WorkloadError
-from walltime.files import printable
 from walltime.predictors import Tang13
 from walltime.predictors.base import check_columns
 from walltime.predictors.history import log_ends
 from walltime.slurm.queue import QueueJob
+from walltime.wording import printable
 from walltime.workload import Workload
 
 __all__ = ["ANY_SIZE", "NOT_READ", "Advice", "History", "check_texts"]

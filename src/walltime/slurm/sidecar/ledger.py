@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from walltime.errors import OutputError
-from walltime.files import printable
 from walltime.logs.slurm.values import Minutes
+from walltime.wording import printable
 
 __all__ = ["Entry", "Event", "Ledger", "LedgerError", "State", "open_ledger", "read_events"]
 

@@ -18,10 +18,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from walltime.errors import OutputError
-from walltime.files import printable, whole_file
+from walltime.files import whole_file
 from walltime.logs.slurm.values import Minutes
 from walltime.slurm.queue import KEY, check_key
 from walltime.slurm.sidecar import installed_text
+from walltime.wording import printable
 
 __all__ = ["YEAR", "Spool", "script"]
 

@@ -15,8 +15,8 @@ from walltime.slurm.snapshot import Snapshot
 from walltime.slurm.starts.initial_state import InitialState, initial_state_of
 from walltime.slurm.starts.projection import Projection, misfit
 from walltime.slurm.starts.sampling import DAY, LEVELS, WEEK, Arrivals, Jobs, Runtimes
+from walltime.wording import seed_fault
 from walltime.workload import Workload
-from walltime.workload.draws import seed_fault
 
 __all__ = ["Draws", "Forecast"]
 

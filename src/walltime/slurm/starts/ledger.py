@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from walltime.errors import LogError, OutputError
-from walltime.files import printable
 from walltime.slurm.starts.scores import DAY, LATEST, Factors, Outcome, Score, factors_of, scores_of, with_factors
 from walltime.slurm.starts.start_times import StartTimes
+from walltime.wording import printable
 from walltime.workload import Workload
 
 __all__ = ["NAME", "PredictionLedger", "Scorecard"]

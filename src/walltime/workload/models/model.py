@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from walltime.errors import WorkloadError
-from walltime.workload.draws import seed_fault
+from walltime.wording import seed_fault
 from walltime.workload.scaling import HIGHEST_LOAD
 from walltime.workload.workload import MAX_TIME, Origin, Workload
 
