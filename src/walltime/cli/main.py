@@ -35,6 +35,7 @@ from walltime.cli.info import info
 from walltime.cli.mapping import mapping
 from walltime.cli.output import CompilationRow
 from walltime.cli.predict import predict
+from walltime.cli.report import report
 from walltime.cli.schema import schema
 from walltime.cli.simulate import simulate
 from walltime.cli.suggest import suggest
@@ -69,7 +70,7 @@ COMMANDS: dict[str, tuple[Callable[..., None] | typer.Typer, ...]] = {
     "Logs": (clean, convert, fetch, generate, info, mapping),
     "Simulations": (audit, compare, dialects, diff, explain, simulate),
     "Estimates and predictions": (estimates, predict, suggest),
-    "A site and its machine": (calibrate, infer, what_if, slurm.app),
+    "A site and its machine": (calibrate, infer, report, what_if, slurm.app),
     "Many simulations": (tune, benchmark.app, campaign.app, learn.app, paper.app),
     "This program": (cache, schema),
 }

@@ -184,6 +184,7 @@ MEANINGS = {
     "slurm (with --cluster), or FILE.py:NAME for a custom one; with options, as in easy:backfill-order=sjf,predictor=tsafrir07.",
     "--predictor": "Predict runtimes from jobs that have ended: tang13, tsafrir07, last, mualem01-history, gaussier15, ..., with options: "
     "tang13:key=user,statistic=p90,window=all; or made elsewhere: column:NAME, file:predictions.csv, FILE.py:CLASS.",
+    "--predictions": "A ledger of predicted start times.",
     "--procs": "Processors of the machine.",
     "--replications": "Repeat the simulations so many times.",
     "--report": "Write a self-contained HTML page here.",
@@ -195,6 +196,7 @@ MEANINGS = {
     "--time-zone": "Zone of the site, such as Europe/Stockholm.",
     "--trim": "tsafrir06: leave out the first 1 % of the jobs to end, which met an empty machine, and those that end after the last "
     "arrival (tsafrir06, section II).",
+    "--window": "A span of the log, s or with m, h, d, w, e.g. 30d:60d.",
     "--workers": "Threads on this machine; default: one per core.",
 }
 """What an option means in every command; a command may add a sentence on what it does there, or on its default."""
@@ -291,9 +293,7 @@ RemoveOption = Annotated[
 ]
 HeadOption = Annotated[int | None, _varied("--head", "Only the first jobs.", min=1)]
 TailOption = Annotated[int | None, _varied("--tail", "Only the last jobs.", min=1)]
-WindowOption = Annotated[
-    str | None, _varied("--window", "Only jobs submitted in this span, s or with m, h, d, w, e.g. 30d:60d.", metavar="BEGIN:END")
-]
+WindowOption = Annotated[str | None, option("--window", "Only jobs submitted in it.", VARY, metavar="BEGIN:END")]
 ShakeOption = Annotated[int, option("--shake", panel=VARY, min=0, metavar="SECONDS")]
 ReplicationsOption = Annotated[
     int, option("--replications", "With seeds SEED, SEED + 1, ...: shaken, or with other random estimates.", VARY, min=1)

@@ -25,6 +25,8 @@ ALLOWED = "content=\"default-src 'none'; style-src 'unsafe-inline'; script-src '
 """What a browser lets a page do: nothing outside itself."""
 MARKED = ("best", "reproduced", "chaos", "off")
 """Looks of cells whose text is shaded."""
+FIRST = 3
+"""Facts above the picture: they stand on the first screen."""
 LIBRARY = "uPlot-1.6.32.min"
 TABLES = ("time", "tables", "page")
 """The scripts of a page of tables: they can be sorted."""
@@ -46,8 +48,9 @@ def render(page: Page) -> str:
         f'<p class="eyebrow">walltime: {escape(page.kind)}</p>',
         f"<h1>{escape(page.title)}</h1>",
         *(f'<p class="answer">{unbroken(escape(sentence))}</p>' for sentence in page.answer),
-        _facts(page.facts),
+        _facts(page.facts[:FIRST], "facts first"),
         _drawing(page.picture) if page.picture is not None else "",
+        _facts(page.facts[FIRST:]),
         _caveats(page.caveats),
         _contents(sections),
         *map(_section, sections),
@@ -103,10 +106,10 @@ def resource(name: str) -> str:
 # ---------------------------------------------------------------------- the frame
 
 
-def _facts(values: Sequence[tuple[str, str]]) -> str:
+def _facts(values: Sequence[tuple[str, str]], look: str = "facts") -> str:
     if not values:
         return ""
-    return '<dl class="facts">' + "".join(f"<div><dt>{escape(a)}</dt><dd>{escape(b)}</dd></div>" for a, b in values) + "</dl>"
+    return f'<dl class="{look}">' + "".join(f"<div><dt>{escape(a)}</dt><dd>{escape(b)}</dd></div>" for a, b in values) + "</dl>"
 
 
 def _caveats(sentences: Sequence[str]) -> str:

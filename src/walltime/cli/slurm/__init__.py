@@ -5,6 +5,7 @@ import typer
 from walltime.cli.groups import flat
 from walltime.cli.slurm.adjust import adjust
 from walltime.cli.slurm.cluster import cluster, cluster_command, sacct_command
+from walltime.cli.slurm.report import report
 from walltime.cli.slurm.starts import score, snapshot, start_times
 from walltime.cli.slurm.what_happened import what_happened
 
@@ -16,7 +17,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-for command in (adjust, what_happened, sacct_command, cluster_command, cluster, snapshot, start_times, score):
+for command in (report, adjust, what_happened, sacct_command, cluster_command, cluster, snapshot, start_times, score):
     app.command()(flat(command))
 
 

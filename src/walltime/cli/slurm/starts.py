@@ -138,12 +138,7 @@ def start_times(
     ] = None,
     predictions: Annotated[
         Path | None,
-        typer.Option(
-            "--predictions",
-            metavar="FOLDER",
-            help="Enter the predictions into this ledger, and adjust the intervals by what became of earlier ones.",
-            rich_help_panel=o.RUN,
-        ),
+        o.option("--predictions", "Enter these into it, and adjust the intervals by what became of earlier ones.", o.RUN, metavar="FOLDER"),
     ] = None,
     reading: Reading,
     report: o.ReportOption = None,

@@ -1,0 +1,134 @@
+"""`walltime report`: a page of last week, or of another stretch of a recorded schedule."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from walltime.cli import options as o
+from walltime.cli.groups import Reading, read_cluster
+from walltime.cli.output import Output, caveats, command_line
+from walltime.errors import PolicyError
+
+if TYPE_CHECKING:
+    from walltime.schedule.period import Period
+    from walltime.tables import Table
+    from walltime.workload import Workload
+
+__all__ = ["LogArgument", "SpanOption", "StoreOption", "TimerOption", "WeekOption", "print_timer", "read_period", "report", "show_period"]
+
+SpanOption = Annotated[str | None, o.option("--window", "The report is of it.", None, metavar="BEGIN:END")]
+WeekOption = Annotated[bool, typer.Option("--week", help="The last whole week, Monday to Sunday at the site; it is the default.")]
+StoreOption = Annotated[
+    Path | None, o.option("--store", "The weeks in numbers, so that trends go further back than the log.", None, metavar="FOLDER")
+]
+LogArgument = Annotated[Path | None, typer.Argument(metavar="LOG", help="A job log that records waits, plain or gzip.")]
+TimerOption = Annotated[
+    bool, typer.Option("--print-timer", help="Print a systemd timer and a line for cron that make the report every Monday; nothing else.")
+]
+SERVICE = """\
+# /etc/systemd/system/walltime-report.service
+[Unit]
+Description=The page of last week's jobs
+
+[Service]
+Type=oneshot
+User=walltime
+StateDirectory=walltime-report
+ExecStart=/bin/sh -c '{systemd}'
+ProtectSystem=strict
+ReadWritePaths=/var/lib/walltime-report
+ProtectHome=read-only
+PrivateTmp=yes
+NoNewPrivileges=yes
+
+# /etc/systemd/system/walltime-report.timer
+[Timer]
+OnCalendar=Mon *-*-* 06:30:00
+RandomizedDelaySec=600
+Persistent=true
+
+[Install]
+WantedBy=timers.target
+
+# systemctl enable --now walltime-report.timer; or, in the crontab of a user who may see all jobs:
+30 6 * * 1  {cron}
+"""
+FOLDER = "/var/lib/walltime-report"
+
+
+def report(
+    trace: LogArgument = None,
+    *,
+    window: SpanOption = None,
+    week: WeekOption = False,
+    store: StoreOption = None,
+    timer: TimerOption = False,
+    cluster: o.ClusterOption = None,
+    reading: Reading,
+    page: o.ReportOption = None,
+    output: Output,
+) -> None:
+    """Say what a machine did last week: waits by group, use, what held jobs up, lost hours, and what changed since the week before."""
+    if timer:
+        print_timer("report LOG")
+        return
+    workload, found = read_period(trace, reading, cluster, window, week, store)
+    show_period(workload, found, page, output, [], [])
+
+
+def read_period(
+    trace: Path | None, reading: Reading, cluster: Path | None, window: str | None, week: bool, store: Path | None
+) -> tuple[Workload, Period]:
+    """The log, and the period that the options name, with those before it; keeps them in the store. Raises PolicyError."""
+    from walltime.logs.filters import parse_span
+    from walltime.schedule.period import last_week, period
+    from walltime.schedule.trend_store import read_trend, write_trend
+
+    if trace is None:
+        raise PolicyError("there is no log to report on; name one, such as jobs.txt.gz that walltime slurm sacct-command gets")
+    if week and window is not None:
+        raise PolicyError("--week is the last whole week, and --window another span; take one of them")
+    span = None if window is None else parse_span(window)
+    workload, _ = reading.load(trace, read_cluster(cluster))
+    found = period(workload, *(last_week(workload) if span is None else span))
+    if store is not None:
+        clock = workload.origin.unix_start_time or 0
+        write_trend(store, [*found.before, found.numbers], clock)
+        length, begin = found.numbers.end - found.numbers.begin, found.numbers.begin
+        kept = [one for one in read_trend(store, clock) if one.end <= begin and abs(one.end - one.begin - length) <= 3600]
+        found = replace(found, before=kept)
+    return workload, found
+
+
+def show_period(
+    workload: Workload, found: Period, page: Path | None, output: Output, predictions: Sequence[Table | str], sidecar: Sequence[Table | str]
+) -> None:
+    """Print the report, and write its page."""
+    from walltime.provenance import version
+    from walltime.report.html import write_page
+    from walltime.report.period import period_page, period_record, period_tables
+
+    made = period_page(found, predictions=predictions, sidecar=sidecar, settings={"command": command_line()})
+    if page is not None:
+        write_page(made, page)
+    head = {"trace": workload.origin.name, "sha256": workload.origin.sha256, "procs": workload.machine_procs}
+    record: dict[str, Any] = {**head, **period_record(found), "version": version(), "report": page}
+    blocks: list[Table | str] = [*made.answer, "", *period_tables(found), *predictions, *sidecar]
+    output.show(record, [*blocks, *caveats(made.caveats)], report=page)
+
+
+def print_timer(command: str, before: str = "") -> None:
+    """Print the units and the line for cron; `before`: a command that gets the log."""
+    program = Path(sys.argv[0]).absolute() if Path(sys.argv[0]).name == "walltime" else Path("walltime")
+    parts = [f"cd {FOLDER}", *([before] if before else [])]
+    parts.append(f"{shlex.quote(str(program))} {command} --week --store weeks --report week.html")
+    line = " && ".join(parts)
+    percent = "\\%"
+    typer.echo(SERVICE.format(systemd=line.replace("%", "%%"), cron=line.replace("%", percent)), nl=False)

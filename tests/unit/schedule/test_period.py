@@ -1,0 +1,131 @@
+"""A stretch of a recorded schedule in numbers, the store of such numbers, and what is unusual."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+
+import walltime as wt
+from tests.cli import call
+from walltime.errors import LogError, WorkloadError
+from walltime.report.period import held_sentence, period_answer, period_page
+from walltime.schedule.period import last_week, period, unusual
+from walltime.schedule.trend_store import read_trend, write_trend
+
+HOUR, WEEK = 3600, 7 * 86_400
+
+
+def recorded(submit, wait, runtime, procs, requested=None, unix=None, **columns):
+    values = {"wait": np.array(wait), **{name: np.array(value) for name, value in columns.items()}}
+    requested = runtime if requested is None else requested
+    made = wt.Workload.from_arrays(submit=submit, runtime=runtime, requested=requested, procs=procs, machine_procs=4, columns=values)
+    return replace(made, origin=replace(made.origin, name="site", unix_start_time=unix))
+
+
+def day():
+    """Four processors; the first job has three of them for 10 h, the second wants two and waits 10 h, the third one and waits 2 h."""
+    return recorded([0, HOUR, 2 * HOUR], [0, 9 * HOUR, 2 * HOUR], [10 * HOUR, HOUR, HOUR], [3, 2, 1], [20 * HOUR, HOUR, 4 * HOUR],
+                    user=[1, 2, 2], status=[1, 0, 1])  # fmt: skip
+
+
+def test_period__worked_example():
+    n = period(day(), 0, 24 * HOUR).numbers
+    assert (n.submitted, n.started, n.ended, n.waiting_at_end) == (3, 3, 3, 0)
+    assert n.mean_wait == pytest.approx(11 / 3 * HOUR)
+    assert n.median_wait == 2 * HOUR
+    assert n.utilization == pytest.approx((30 + 2 + 1) / 96)
+    # the second job waits from 1 to 10 h while one processor is free, the third from 2 to 4 h while one is, which it could have had
+    assert (n.waited_hours, n.full_hours) == (11, 9)
+    assert (n.used_hours, n.unused_hours) == (33, 30 + 3)
+    assert (n.failed_hours, n.limit_hours) == (2, 2)
+
+
+def test_period__only_what_lies_within_it():
+    n = period(day(), 3 * HOUR, 6 * HOUR).numbers
+    assert (n.submitted, n.started, n.ended, n.waiting_at_end) == (0, 1, 1, 1)
+    assert (n.waited_hours, n.full_hours) == (3 + 1, 3)
+
+
+def test_period__held_up_and_users():
+    found = period(day(), 0, 24 * HOUR)
+    assert "Jobs waited 11 h, added up over all of them. In 82 % of that time" in held_sentence(found)
+    assert [(row["user"], row["limit_hours"], row["failed_hours"]) for row in found.users] == [("2", 2, 0), ("1", 0, 0)]
+    assert [(row["job"], row["full"]) for row in found.longest] == [(2, 9 * HOUR), (3, 0), (1, 0)]
+
+
+def test_unusual__more_than_nine_of_ten_changes():
+    before = [10.0, 11.0] * 6
+    assert unusual(20.0, before) == (9.0, True)
+    assert unusual(12.0, before) == (1.0, False)
+    assert unusual(20.0, before[:8]) == (9.0, None)
+    change, large = unusual(1.0, [])
+    assert np.isnan(change)
+    assert large is None
+
+
+def test_last_week__monday_to_sunday_at_the_site():
+    monday = int(datetime(2026, 3, 2, tzinfo=UTC).timestamp())
+    jobs = recorded([0, 10 * 86_400], [0, 1], [1, 1], [1, 1], unix=monday)
+    assert last_week(jobs) == (0, WEEK)  # the last job came on Thursday of the second week
+    assert last_week(recorded([0, 10 * 86_400], [0, 1], [1, 1], [1, 1])) == (10 * 86_400 + 1 - WEEK, 10 * 86_400 + 1)
+
+
+def weekly(weeks=14):
+    """A job of each hour, the waits of the last week ten times as long."""
+    count = weeks * 168
+    submit = np.arange(count) * HOUR
+    wait = 60 * (1 + np.arange(count) // 168 % 2)
+    wait[-168:] = 1200
+    return recorded(submit, wait, np.full(count, 600), np.ones(count, int), unix=int(datetime(2026, 3, 2, tzinfo=UTC).timestamp()))
+
+
+def test_answer__says_what_changed():
+    found = period(weekly(), 13 * WEEK, 14 * WEEK)
+    assert len(found.before) == 13
+    assert period_answer(found) == (
+        "2026-06-01 to 2026-06-07: jobs on site waited 20 min 00 s on average, half of them at most 20 min 00 s; 4.2 % of the machine was "
+        "used, 100 % of that by jobs that failed or ended at their limit. They waited 19 min 00 s more than in the week before, more than "
+        "weeks differ as a rule."
+    )
+    page = period_page(found)
+    assert page.picture is not None
+    assert len(page.facts) == 3
+
+
+def test_store__trends_go_further_back_than_the_log(tmp_path):
+    found = period(weekly(), 13 * WEEK, 14 * WEEK)
+    write_trend(tmp_path / "weeks", [*found.before, found.numbers], 1000)
+    assert read_trend(tmp_path / "weeks", 1000) == [*found.before, found.numbers]
+    assert read_trend(tmp_path / "none", 0) == []
+    (tmp_path / "weeks" / "period-1-2.json").write_text("{}")
+    with pytest.raises(LogError, match="no record of a period"):
+        read_trend(tmp_path / "weeks", 0)
+
+
+def test_period__refuses_what_has_no_answer():
+    with pytest.raises(WorkloadError, match="records no waits"):
+        period(wt.Workload.from_arrays(submit=[0], runtime=[1], procs=[1], machine_procs=1), 0, 1)
+    with pytest.raises(WorkloadError, match="no job from"):
+        period(day(), 100 * HOUR, 101 * HOUR)
+
+
+def test_cli__page_store_and_timer(capsys, tmp_path):
+    lines = ["; MaxProcs: 4", "; UnixStartTime: 1772409600", "; TimeZoneString: UTC"]
+    lines += [f"{k + 1} {k * HOUR} {60 * (k % 5)} 600 2 -1 -1 2 1200 -1 {k % 2} {k % 3 + 1} -1 -1 1 -1 -1 -1" for k in range(30 * 24)]
+    log = tmp_path / "log.swf"
+    log.write_text("\n".join(lines) + "\n")
+    page, weeks = tmp_path / "week.html", tmp_path / "weeks"
+    status, out, err = call(capsys, "report", log, "--week", "--store", weeks, "--report", page)
+    assert (status, err) == (0, "")
+    assert "2026-03-23 to 2026-03-29: jobs on log waited 2 min 00 s on average" in out
+    assert len(list(weeks.iterdir())) == 4
+    assert "What held jobs up" in page.read_text()
+    status, out, _ = call(capsys, "slurm", "report", log, "--window", "7d:14d", "--json")
+    assert status == 0
+    assert '"mean_wait": 120' in out
+    status, out, _ = call(capsys, "slurm", "report", "--print-timer")
+    assert "OnCalendar=Mon" in out
+    assert "30 6 * * 1  cd /var/lib/walltime-report" in out
+    assert call(capsys, "report")[0] == 2
+    assert call(capsys, "report", log, "--week", "--window", "0d:1d")[0] == 2
