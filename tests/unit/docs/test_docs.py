@@ -104,3 +104,22 @@ def test_registries__name_what_their_packages_have():
         assert kind.__name__ in dir(wt.predictors)
     for kind in wt.policy.POLICIES:
         assert getattr(wt.policy, kind.__name__) is kind
+
+
+DESIGN = (ROOT / "docs" / "design.md").read_text()
+SOURCE = ROOT / "src" / "walltime"
+FOLDERS = [SOURCE / part for part in ("", "engine", "engine/kernel", "slurm/sidecar")] + [ROOT]
+
+
+def of_design(name):
+    return next((folder / name for folder in FOLDERS if (folder / name).exists()), None)
+
+
+@pytest.mark.parametrize("name", sorted(set(re.findall(r"`([a-z_0-9/]+\.py|(?:[a-z_0-9]+/)+)`", DESIGN))))
+def test_design__names_files_and_folders_that_are_there(name):
+    assert of_design(name) is not None
+
+
+@pytest.mark.parametrize(("word", "name"), sorted(set(re.findall(r"`(\w+)`(?:, or `\w+`,)? (?:in|of) `([a-z_0-9/]+\.py)`", DESIGN))))
+def test_design__says_where_things_are(word, name):
+    assert re.search(rf"\b{word}\b", of_design(name).read_text())
