@@ -25,7 +25,7 @@ from walltime.policy import (
     Wfp,
 )
 from walltime.policy.base import Heading
-from walltime.policy.orders import ScoredOrder
+from walltime.policy.orders import ScoredOrder, has_history
 from walltime.predictors import Prediction
 
 __all__ = ["COINCIDENT", "OTHER", "changes", "lowered", "orders_of"]
@@ -39,9 +39,9 @@ OTHER = {"none": s.NOT_CORRECTED, "estimate": s.TO_ESTIMATE, "double": s.DOUBLED
 
 
 def lowered(policy: Policy, dialect: Dialect, prediction: Prediction | None, procs: int, all_reserved: bool) -> s.Records | None:
-    """The rules of a policy; None for one whose passes are not known here, as those of a policy written by a user."""
+    """The rules of a policy; None for one whose passes or history are not known here, as of a user's own."""
     own = _kind(policy)
-    if own is None:
+    if own is None or has_history(policy):
         return None
     rules = np.zeros(1, s.RULES).view(np.recarray)[0]
     ordered = orders_of(policy)

@@ -35,7 +35,7 @@ class Scores:
     def __init__(self, workload: Workload, orders: Sequence[Order]):
         self._procs = workload.procs.tolist()
         self._first = int(workload.submit[0]) if len(workload) else 0
-        view = _log_view({name for order in orders for name in order.columns}, workload, workload.requested)
+        view = _log_view({name for order in orders for name in order.reads}, workload, workload.requested)
         self._calendar = view.calendar
         self._columns: dict[str, list[int]] = {name: values.tolist() for name, values in view.columns.items()}
         self._known: dict[tuple[Order, int, int], float] = {}

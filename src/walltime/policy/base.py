@@ -132,7 +132,7 @@ class Policy:
     @property
     def reads(self) -> set[str]:
         """The columns of the log that this policy and its orders read."""
-        return {name for order in (self.order, getattr(self, "backfill_order", None) or self.order) for name in order.columns}
+        return {name for order in (self.order, getattr(self, "backfill_order", None) or self.order) for name in order.reads}
 
     def _own_options(self) -> list[tuple[str, Any]]:
         """The options that are neither the default nor implied by the name."""

@@ -272,7 +272,7 @@ def score_order(kind: str, weights: Mapping[str, float]) -> WeightedOrder:
         raise PolicyError(f"the weights of the order {kind} must be finite numbers")
     if not any(values):
         raise PolicyError(f"the order {kind} needs a weight that is not 0, such as {kind}:wait=1; its features are {', '.join(features)}")
-    return WeightedOrder(kind, function, values)
+    return WeightedOrder(kind, function, weights=values)
 
 
 def parse_score(text: str) -> WeightedOrder:

@@ -7,7 +7,7 @@ import inspect
 import math
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import Field, dataclass, fields
+from dataclasses import Field, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,10 @@ CALENDAR = ("hour", "weekday")
 ARGUMENTS = ("wait", "believed", "procs", "submit", "elapsed", *COLUMNS, *CALENDAR)
 """Possible parameters of an order's function: seconds waited so far, the runtime that the scheduler plans with (s), processors,
 submit time (s), the same since the first job of the workload was submitted (s), columns of the log, and the calendar."""
+HISTORY = {f"{key}_{measure}": key for key in ("user", "group", "queue", "partition") for measure in ("waited", "used", "started")}
+"""Further parameters: what the job's user, group, queue or partition has had, over the last so many seconds or with the half-life of the
+order, each with the column that it is of. `waited`: waits of jobs that started, s; `used`: processor seconds of jobs that ended; `started`:
+how many jobs."""
 MOST = sys.float_info.max
 """The highest score of a job that does not starve, where others may."""
 
@@ -43,7 +47,7 @@ class Order:
     @classmethod
     def options(cls) -> tuple[Field[Any], ...]:
         """The fields that are options."""
-        return tuple(field for field in fields(cls) if field.name not in ("name", "function"))
+        return tuple(field for field in fields(cls) if field.name not in ("name", "function", "settings", "last", "half_life"))
 
     def _says(self, option: Field[Any]) -> bool:
         """Whether the option differs from its default."""
@@ -57,6 +61,16 @@ class Order:
     def columns(self) -> tuple[str, ...]:
         """The columns of the log that it reads."""
         return tuple(name for name in self.asks() if name in COLUMNS)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The columns that it reads, or of whose jobs it asks the history."""
+        return (*self.columns, *self.history_of)
+
+    @property
+    def history_of(self) -> tuple[str, ...]:
+        """The columns of whose jobs it asks the history."""
+        return tuple(dict.fromkeys(HISTORY[name] for name in self.asks() if name in HISTORY))
 
     @property
     def reads_calendar(self) -> bool:
@@ -167,13 +181,15 @@ class ScoredOrder(Order):
     @functools.cached_property
     def _arguments(self) -> tuple[str, ...]:  # the reference engine asks for every score, and inspecting a signature is slow
         try:
-            names = tuple(inspect.signature(self.scoring).parameters)
+            parameters = inspect.signature(self.scoring).parameters
+            names = tuple(name for name, one in parameters.items() if one.default is one.empty)
         except (ValueError, TypeError):
             raise PolicyError(f"the order {self.name!r} is no Python function with parameters of its own") from None
-        unknown = [n for n in names if n not in ARGUMENTS]
+        unknown = [n for n in names if n not in ARGUMENTS and n not in HISTORY]
         if unknown or not names:
             what = f"asks for {', '.join(unknown)}" if unknown else "takes no parameter"
-            raise PolicyError(f"the order {self.name!r} {what}; an order's function may ask for {', '.join(ARGUMENTS)}")
+            known = f"{', '.join(ARGUMENTS)}, and user_waited, user_used, user_started, likewise of group, queue and partition"
+            raise PolicyError(f"the order {self.name!r} {what}; an order's function may ask for {known}")
         return names
 
     @property
@@ -184,7 +200,7 @@ class ScoredOrder(Order):
     @property
     def reads_time(self) -> bool:
         """Whether scores change while jobs wait."""
-        return "wait" in self.asks() or self.reads_calendar
+        return "wait" in self.asks() or self.reads_calendar or bool(self.history_of)
 
     def score(self, wait: int, believed: int, procs: int, submit: int, **others: int) -> float:
         """The function's result, with rounding and division by zero as in compiled code.
@@ -192,15 +208,16 @@ class ScoredOrder(Order):
         Columns not given count as unknown, -1, and the request as the believed runtime. Raises PolicyError if the calendar is
         needed but not given.
         """
-        values = dict.fromkeys(COLUMNS, -1) | {"wait": wait, "believed": believed, "requested": believed, "procs": procs, "submit": submit}
-        values |= {"elapsed": submit} | others
+        values: dict[str, Any] = dict.fromkeys(COLUMNS, -1)
+        values |= {"wait": wait, "believed": believed, "requested": believed, "procs": procs, "submit": submit}
+        values |= {"elapsed": submit} | dict.fromkeys(HISTORY, 0.0) | others
         names = self.asks()
         if any(name not in values for name in names):
             raise self.without_calendar()
-        given = {name: np.int64(values[name]) for name in names}
+        given: dict[str, Any] = {name: np.float64(values[name]) if name in HISTORY else np.int64(values[name]) for name in names}
         try:
             with np.errstate(all="ignore"):
-                return float(self.scoring(**given))
+                return float(self.scoring(*given.values(), *self.parameters))
         except (ValueError, ZeroDivisionError):
             return -math.inf  # as in the kernel, where these are minus infinity or NaN, and NaN counts as the lowest
         except OverflowError:
@@ -211,12 +228,58 @@ class ScoredOrder(Order):
 
 @dataclass(frozen=True)
 class UserOrder(ScoredOrder):
-    """An order of a user's own, made by `walltime.order`."""
+    """An order of a user's own, made by `walltime.order`.
+
+    `settings`: the values of the function's parameters that have a default, in their order. `last`, `half_life` (s): over which time it is
+    told what users, groups and queues have had; one of them is None.
+    """
 
     function: Callable[..., float]
+    settings: tuple[float, ...] | None = None
+    last: int | None = None
+    half_life: int | None = None
 
     def __post_init__(self) -> None:
-        self.asks()
+        asked = [name for name in self.asks() if name in HISTORY]
+        if asked and (self.last is None) == (self.half_life is None):
+            raise PolicyError(
+                f"the order {self.name!r} asks for {asked[0]}; say over which time: @walltime.order(last=7 * 86400) for the last week, or "
+                "half_life=SECONDS"
+            )
+        for name in ("last", "half_life"):
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+                raise PolicyError(f"the {name} of the order {self.name!r} must be a whole number of seconds, not {value!r}")
+        if self.settings is None:
+            object.__setattr__(self, "settings", tuple(self._defaults.values()))
+
+    @functools.cached_property
+    def _defaults(self) -> dict[str, float]:
+        """The parameters with a default, and these."""
+        try:
+            parameters = inspect.signature(self.function).parameters.values()
+        except (ValueError, TypeError):
+            return {}
+        found = {one.name: one.default for one in parameters if one.default is not one.empty}
+        for name, value in found.items():
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise PolicyError(f"the default of {name} of the order {self.name!r} must be a number, not {value!r}")
+        return {name: float(value) for name, value in found.items()}
+
+    def but(self, **settings: Any) -> UserOrder:
+        """The order with other values of its parameters that have a default, or of `last` and `half_life`."""
+        mine = dict(zip(self._defaults, self.settings or (), strict=True))
+        times = {name: settings.pop(name) for name in ("last", "half_life") if name in settings}
+        unknown = [name for name in settings if name not in mine]
+        if unknown:
+            known = ", ".join((*mine, "last", "half_life"))
+            raise PolicyError(f"{unknown[0]!r} is no option of the order {self.name!r}; its options are {known}")
+        for name, value in settings.items():
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise PolicyError(f"{name} of the order {self.name!r} must be a number, not {value!r}")
+            mine[name] = float(value)
+        last, half_life = (times.get("last"), times.get("half_life")) if times else (self.last, self.half_life)
+        return replace(self, settings=tuple(mine.values()), last=last, half_life=half_life)
 
     def __call__(self, *args: Any, **kwargs: Any) -> float:
         """Call the function itself."""
@@ -226,6 +289,21 @@ class UserOrder(ScoredOrder):
     def scoring(self) -> Callable[..., float]:
         """The function."""
         return self.function
+
+    @property
+    def parameters(self) -> Sequence[float]:
+        """The values of the parameters that have a default."""
+        return self.settings or ()
+
+    @property
+    def label(self) -> str:
+        """Its name, with the settings that differ from the default."""
+        changed = [
+            f"{name}={repr(value).removesuffix('.0')}"
+            for (name, default), value in zip(self._defaults.items(), self.settings or (), strict=True)
+            if value != default
+        ]
+        return self.name + (":" + ",".join(changed) if changed else "")
 
 
 def check_starvation(starvation: int | None) -> None:
@@ -239,19 +317,38 @@ SJF = ShortestFirst()
 WFP = Wfp()
 
 
-def order(function: Callable[..., float]) -> UserOrder:
+def has_history(policy: Any) -> bool:
+    """Whether an order of this policy asks for what users, groups or queues have had."""
+    return any(order is not None and order.history_of for order in (policy.order, getattr(policy, "backfill_order", None)))
+
+
+def order(function: Callable[..., float] | None = None, *, last: int | None = None, half_life: int | None = None) -> Any:
     """Make a queue order from a function; the job with the highest value comes first.
 
     The function's parameters may be `wait` and `believed` (the runtime that the scheduler plans with), both s, `procs`, `submit` (s) and
     `elapsed` (s from the first submission of the workload to the job's); the columns `requested` (the
     user's request, s), `user, group, executable, queue, partition` and `job_id`, -1 if unknown; and `hour` (0 to 23) and
     `weekday` (0 is Monday), the local time at the site when the queue is ordered. All are whole numbers.
-    The function is compiled, so it may use only numbers and the `math` module.
+    The function is compiled, so it may use only numbers and the `math` module. Parameters with a default are options: numbers, spelled
+    `FILE.py:NAME,hours=12`, that compile nothing when they change.
+
+    `user_waited`, `user_used` and `user_started`, and the same of `group`, `queue` and `partition`, are what the jobs of the same user have
+    had strictly before the queue is ordered: the waits of those that started, s, the processor seconds of those that ended, and how many
+    started; over the `last` so many seconds, or each weighted by 0.5 for every `half_life` (s) that has passed since.
 
     >>> @order
     ... def widest(procs):
     ...     return procs
     >>> widest.score(wait=0, believed=60, procs=8, submit=0)
     8.0
+    >>> @order(last=7 * 86_400)
+    ... def patient(user_waited, hours=24):
+    ...     return user_waited > hours * 3600
+    >>> patient.score(wait=0, believed=60, procs=8, submit=0, user_waited=100_000), patient.but(hours=48).label
+    (1.0, 'patient:hours=48')
     """
-    return UserOrder(name=getattr(function, "__name__", repr(function)), function=function)
+
+    def make(function: Callable[..., float]) -> UserOrder:
+        return UserOrder(getattr(function, "__name__", repr(function)), function, None, last, half_life)
+
+    return make if function is None else make(function)

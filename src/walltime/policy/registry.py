@@ -13,7 +13,7 @@ from walltime.policy.base import Policy
 from walltime.policy.conservative import Conservative
 from walltime.policy.easy import Easy
 from walltime.policy.fcfs import NoBackfilling
-from walltime.policy.files import load_name
+from walltime.policy.files import load_name, own
 from walltime.policy.formulas import FORMULAS, SCORES, parse_score
 from walltime.policy.hybrid import Hybrid
 from walltime.policy.lookahead import Lookahead
@@ -197,9 +197,9 @@ def parse_order(text: str) -> Order:
         return _with_options(text, known, options)
     if head in SCORES:
         return parse_score(text)
-    file, colon, name = text.rpartition(":")
-    if colon and file.endswith(".py"):
-        return _load_order(Path(file), name)
+    found = own(text.strip(), "order")
+    if found is not None:
+        return _own_order(*found, text)
     raise PolicyError(f"unknown order {text!r}; known are {', '.join([*ORDERS, *SCORES])}, or FILE.py:NAME for one of your own")
 
 
@@ -226,10 +226,21 @@ def _number(text: str, key: str, field: Field[Any], value: str) -> int | float:
         raise PolicyError(f"{key} of the order {text!r} must be a number{kind}, not {value!r}") from None
 
 
-def _load_order(file: Path, name: str) -> Order:
-    found = load_name(file, name, "order")
+def _own_order(found: Any, options: str, text: str) -> Order:
+    """An order of one's own, a function or what `walltime.order` made of it, with its options."""
     if callable(found) and not isinstance(found, Order):
-        found = UserOrder(name=name, function=found)
+        found = UserOrder(name=getattr(found, "__name__", text), function=found)
     if not isinstance(found, Order):
+        file, _, name = text.partition(",")[0].rpartition(":")
         raise PolicyError(f"{file} has no order named {name!r}")
-    return found
+    settings: dict[str, float] = {}
+    for option in filter(None, (part.strip() for part in options.split(","))):
+        key, _, value = option.partition("=")
+        name = key.strip().replace("-", "_")
+        if not isinstance(found, UserOrder) or not value or name in settings:
+            raise PolicyError(f"{option!r} is no option of the order {text!r}; options of a function are spelled name=number, each once")
+        try:
+            settings[name] = int(value) if value.strip().isdecimal() else float(value)
+        except ValueError:
+            raise PolicyError(f"{key.strip()} of the order {text!r} must be a number, not {value.strip()!r}") from None
+    return found.but(**settings) if settings else found

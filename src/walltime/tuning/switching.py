@@ -64,14 +64,14 @@ def switch(orders: Sequence[Order]) -> Switch:
         lines.append(f"    if which == {place}:\n        return float(f{place}({', '.join([*arguments, *map(repr, values)])}))\n")
     head = f"def choose({', '.join([*asked, 'before', 'after', 'moment'])}):\n    which = before if wait + submit < moment else after\n"
     exec(head + "".join(lines) + "    return 0.0\n", names)
-    return Switch("switch", names["choose"], tuple(orders), np.zeros(3))
+    return Switch("switch", names["choose"], orders=tuple(orders), numbers=np.zeros(3))
 
 
 def can_switch(one: Order) -> bool:
     """Whether `switch` takes this order."""
     if one in (FCFS, SJF):
         return True
-    if getattr(one, "starvation", None) is not None:
+    if getattr(one, "starvation", None) is not None or one.history_of:
         return False
     return (isinstance(one, Wfp) and not one.threshold) or (isinstance(one, ScoredOrder) and not isinstance(one, Switch))
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from walltime.engine.problem import Nodes, OarSettings, Pools, Problem, as_number
 from walltime.errors import PolicyError
 from walltime.policy import Policy, Wfp
+from walltime.policy.orders import has_history
 
 if TYPE_CHECKING:
     from walltime.engine.interface.nodes import NodesEngine
@@ -73,6 +74,8 @@ def _needs_reference(problem: Problem) -> str:
     """What only the reference engine can do, as the beginning of a sentence; empty if the kernel can do all of it."""
     if problem.policy.passes is None:
         return f"{problem.policy.label} runs"
+    if has_history(problem.policy) and not isinstance((as_number(problem) or problem).machine, int):
+        return "on several pools, orders by what users, groups and queues have had run"
     if problem.coincident in ("arrivals-first", "one-by-one"):
         return f"simultaneous events {'one by one' if problem.coincident == 'one-by-one' else 'with arrivals first'} run"
     return "" if problem.prediction is None else problem.prediction.needs_reference

@@ -15,6 +15,7 @@ import numpy as np
 
 from walltime.engine.interface.load import load, load_predictor
 from walltime.engine.kernel.callbacks import COLUMNS, FIRST_OFFSET, compile_score
+from walltime.engine.kernel.history import history_words
 from walltime.engine.kernel.memory import BY_ARRIVAL, BY_LENGTH, BY_USER, BY_WFP, DONE, NEVER, REACHED, STUCK
 from walltime.engine.kernel.prediction_memory import NEVER_CORRECTED, Predicting, Prediction
 from walltime.engine.problem import Outcome, Problem, State
@@ -43,10 +44,12 @@ class Lowered(NamedTuple):
     grows: bool = False
     starvation: int = NEVER
     kept: tuple[Any, ...] = ()
+    history: Any = None
+    """the record of what users, groups and queues have had, if the order asks for it"""
 
     def of_jobs_from(self, first: int) -> Array:
         """The data of a custom order for a loop that numbers the jobs from this one on; they are to be kept with those of all jobs."""
-        _, table, _, facts = self.kept
+        _, table, _, facts, *_ = self.kept
         moved: Array = facts.copy()
         moved[COLUMNS] += first * table.strides[0]
         return moved
@@ -71,7 +74,7 @@ def lower_order(order: Order, known: LogView, submit: Array, longest: int) -> Lo
     if order.reads_calendar and known.calendar is None:
         raise order.without_calendar()
     try:
-        compiled = compile_score(order.asks(), order.columns, order.scoring, len(order.parameters))
+        compiled = compile_score(order.asks(), order.columns, order.scoring, len(order.parameters), order.history_of)
     except Exception as error:  # Numba has no class of its own for all that it cannot compile
         raise PolicyError(f"the order {order.name!r} cannot be compiled: {_numba_reason(error)}") from error
     table = np.full((len(submit), len(order.columns)), -1, np.int64)
@@ -82,9 +85,23 @@ def lower_order(order: Order, known: LogView, submit: Array, longest: int) -> Lo
         clock = clock_of(known.calendar, int(submit[0]), int(submit[-1]) + longest)
     first = int(submit[0]) if len(submit) else 0
     numbers = np.asarray(order.parameters, np.float64)
-    facts = np.array([compiled.address, table.ctypes.data, len(clock) // 2, first, numbers.ctypes.data, *clock], np.int64)
+    history, arrays = (None, ()) if not order.history_of else _history(order, known, len(submit))
+    at = 0 if history is None else history.ctypes.data
+    facts = np.array([compiled.address, table.ctypes.data, len(clock) // 2, first, numbers.ctypes.data, at, *clock], np.int64)
     assert len(facts) - len(clock) == FIRST_OFFSET, "as the compiled function reads it"
-    return Lowered(BY_USER, facts.ctypes.data, order.reads_time, order.growing, starvation, (compiled, table, numbers, facts))
+    return Lowered(
+        BY_USER, facts.ctypes.data, order.reads_time, order.growing, starvation, (compiled, table, numbers, facts, arrays), history
+    )
+
+
+def _history(order: ScoredOrder, known: LogView, jobs: int) -> tuple[Array, tuple[Array, ...]]:
+    """The record of what those have had of whom the order asks; a column that the log lacks has one value for all."""
+    slots, width = np.zeros((jobs, len(order.history_of)), np.int64), 0
+    for place, name in enumerate(order.history_of):
+        values, of = np.unique(known.columns.get(name, np.full(jobs, -1, np.int64)), return_inverse=True)
+        slots[:, place] = of.reshape(-1) + width
+        width += len(values)
+    return history_words(slots, width, getattr(order, "last", None) or 0, getattr(order, "half_life", None) or 0)
 
 
 def clock_of(calendar: Calendar, first: int, last: int) -> list[int]:

@@ -11,6 +11,7 @@ from walltime.engine.interface.branch import Branch, Log, state_of
 from walltime.engine.interface.compiled import CompiledEngine, compiled_prediction, lower_order, lower_prediction
 from walltime.engine.interface.load import load, loop_name
 from walltime.engine.kernel.dynamics import new_effects, new_scratch
+from walltime.engine.kernel.history import bind_history
 from walltime.engine.kernel.memory import (
     BY_FACTOR,
     BY_QUEUE,
@@ -73,7 +74,9 @@ class NumberEngine(CompiledEngine):
         nobody = np.zeros(0, np.int64)
         after, think = (nobody, nobody) if problem.after is None or problem.think is None else (problem.after, problem.think)
         self._sizes = policy.limits if isinstance(policy, MultiQueue) else (), policy.recent if isinstance(policy, Slack) else 0
-        self._memory: Memory = new_memory(jobs, rules, after, think, problem.logged, self._prediction, *self._sizes)
+        logged = problem.logged or self._histories != []
+        self._memory: Memory = new_memory(jobs, rules, after, think, logged, self._prediction, *self._sizes)
+        self._bind()
         self.seconds_dynamics = 0.0
         """Time spent on the log of the starts, without compilation."""
 
@@ -89,7 +92,23 @@ class NumberEngine(CompiledEngine):
         jobs.submit, jobs.runtime, jobs.believed, _ = self._columns
         self._lower_orders(self._memory.rules)
         self._memory = restored(self._memory, self._prediction)
+        self._bind()
         self.seconds, self.done = 0.0, False
+
+    @property
+    def _histories(self) -> list[Array]:
+        """The records of orders that ask what users, groups and queues have had."""
+        return [order.history for order in self._kept if order.history is not None]
+
+    def _bind(self) -> None:
+        for words in self._histories:
+            bind_history(words, self._memory.jobs, self._memory.machine.notes, self._memory.state)
+
+    def copy(self) -> NumberEngine:
+        """Another simulation that goes on from here. Raises PolicyError for an order with a history, which is not copied."""
+        if self._histories:
+            raise PolicyError(f"a simulation under {self.problem.policy.label} cannot be copied, as its order has a history")
+        return super().copy()
 
     def compile(self) -> None:
         """Compile what this problem needs, or load it from disk."""
@@ -125,8 +144,8 @@ class NumberEngine(CompiledEngine):
 
     @property
     def log(self) -> Log | None:
-        """The jobs and the rules for a `Branch`; None with predictions, whose memory is of all jobs, and with feedback."""
-        if self._memory.machine.predicting is not None or len(self._memory.machine.waits):
+        """The jobs and the rules for a `Branch`; None with predictions or a history, whose memory is of all jobs, and with feedback."""
+        if self._histories or self._memory.machine.predicting is not None or len(self._memory.machine.waits):
             return None
         return Log(*self._columns, self._memory.rules, self._kept, *self._sizes, {})
 

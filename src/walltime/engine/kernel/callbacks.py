@@ -11,6 +11,7 @@ from llvmlite import ir
 from numba import typeof, types
 from numba.extending import intrinsic
 
+from walltime.engine.kernel.history import MEASURES, history_at
 from walltime.engine.kernel.jit import callback
 from walltime.engine.kernel.prediction_memory import nothing_learned
 
@@ -30,9 +31,10 @@ SCORE = types.float64(types.int64, types.int64, types.int64, types.int64, types.
 """Signature of a compiled user order: (facts, job, now, believed, procs, submit) -> score, `job` being the job's index.
 
 `facts` is the address of int64 words: the function's own address; that of the columns that it reads, job by job; the number of clock
-changes; the first submission (s); the address of the order's own parameters (float64); and the clock, as made by ordering.py."""
-COLUMNS, FIRST_OFFSET = 1, 5
-"""Positions of the address of the columns and of the clock in the facts."""
+changes; the first submission (s); the address of the order's own parameters (float64); that of the history (history.py), 0 for none; and
+the clock, as made by interface/compiled.py."""
+COLUMNS, HISTORY, FIRST_OFFSET = 1, 5, 6
+"""Positions of the addresses of the columns and of the history, and of the clock in the facts."""
 
 _config: Any = numba.config
 _without_compiler: dict[int, Callable[..., Any]] = {}
@@ -40,21 +42,30 @@ _without_compiler: dict[int, Callable[..., Any]] = {}
 
 
 @functools.lru_cache(maxsize=64)
-def compile_score(arguments: tuple[str, ...], columns: tuple[str, ...], function: Callable[..., float], numbers: int = 0) -> Any:
+def compile_score(
+    arguments: tuple[str, ...], columns: tuple[str, ...], function: Callable[..., float], numbers: int = 0, keys: tuple[str, ...] = ()
+) -> Any:
     """Compile a user's order for `call_score`; keep the result alive as long as its `.address` is used.
 
-    `arguments` are the function's parameters; `columns`, which are among them, are in the table in this order. After them the function
-    takes so many `numbers` (float64) that are read when it is called, so that other numbers need no other compilation. A division by zero
+    `arguments` are the function's parameters; `columns`, which are among them, are in the table in this order, and `keys` are the columns
+    of which it asks the history, as in `user_waited`. After them the function takes so many `numbers` (float64) that are read when it is
+    called, so that other numbers need no other compilation. A division by zero
     gives infinity or NaN. Raises Numba's error if the function cannot be compiled.
     """
     inner = numba.njit(nogil=True, error_model="numpy")(function)
     own = {"wait": "now - submit", "hour": "local_time(facts, now) // 3600 % 24", "weekday": "local_time(facts, now) // 86400 % 7"}
     own["elapsed"] = "submit - word_at(facts, 3)"
     own |= {name: f"word_at(word_at(facts, 1), job * {len(columns)} + {place})" for place, name in enumerate(columns)}
-    names: dict[str, Any] = {"inner": inner, "word_at": word_at, "local_time": local_time, "number_at": number_at}
+    own |= {
+        f"{key}_{measure}": f"history_at(word_at(facts, {HISTORY}), {place}, {kind}, job, now)"
+        for place, key in enumerate(keys)
+        for kind, measure in enumerate(MEASURES)
+    }
+    names: dict[str, Any] = {"history_at": history_at, "inner": inner, "word_at": word_at}
+    names |= {"local_time": local_time, "number_at": number_at}
     given = [own.get(name, name) for name in arguments] + [f"number_at(word_at(facts, 4), {place})" for place in range(numbers)]
     values = ", ".join(given)
-    exec(f"def score(facts, job, now, believed, procs, submit):\n    return float(inner({values}))", names)
+    exec(f"def score(facts, job, now, believed, procs, submit):\n    return 1.0 * inner({values})", names)
     return numba.cfunc(SCORE)(names["score"])
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from walltime.engine.problem import Problem
+from walltime.engine.reference.history import History
 from walltime.engine.reference.plain import Job
 from walltime.policy import FCFS, Order, UserOrder
 
@@ -40,6 +41,7 @@ class Engine:
         self.reservations_void = False
         """The reservations must be recomputed."""
         self._arrived = self._started = 0
+        self.history = History(self.known.columns)
         self._scores: dict[tuple[Order, int, int], float] = {}  # those that do not change while jobs wait
 
     def _in_order(self, jobs: Sequence[Any], order: Order) -> list[Any]:
@@ -57,13 +59,14 @@ class Engine:
         key = (order, job.index, job.order_length)
         if key in self._scores:
             return self._scores[key]
-        others = {name: self.known.columns[name][job.index] for name in order.columns if name in self.known.columns}
+        others: dict[str, Any] = {name: self.known.columns[name][job.index] for name in order.columns if name in self.known.columns}
         others["elapsed"] = job.submit - self.first_submit
         if order.reads_calendar:
             if self.known.calendar is None:
                 raise order.without_calendar()
             local = self.known.calendar.local(self.now)
             others |= {"hour": local.hour, "weekday": local.weekday()}
+        others |= self.history.of(order, job.index, self.now)
         wait = self.now - job.submit
         value = order.standing(order.score(wait, job.order_length, job.procs, job.submit, **others), wait)
         if isinstance(order, UserOrder) and not order.reads_time:
@@ -83,12 +86,14 @@ class Engine:
             self.reservations_void = True
 
     def _note_start(self, job: Job) -> None:
-        """Tell the predictor that a job has started."""
+        """Tell the predictor that a job has started, and note it."""
+        self.history.started(job.index, job.submit, job.start)
         if self.predictions is not None:
             self.predictions.history.started(job.index, job.submit, max(job.start, 0))
 
     def _note_end(self, job: Job) -> None:
-        """Learn from a job that has ended now."""
+        """Learn from a job that has ended now, and note it."""
+        self.history.ended(job.index, job.runtime, job.procs, self.now)
         if self.predictions is not None:
             end = max(self.now, 0)
             self.predictions.history.observe(job.index, job.submit, end - job.runtime, end)
