@@ -21,7 +21,7 @@ from walltime.declared import DeclaredKey, Key, alternatives, described, is_with
 from walltime.errors import PolicyError, WalltimeError
 from walltime.wording import shown
 
-__all__ = ["FAMILIES", "Family", "Form", "Specified", "asked", "complete", "homes", "options_of", "presets_of", "spell"]
+__all__ = ["FAMILIES", "Family", "Form", "Specified", "asked", "complete", "homes", "literal", "options_of", "presets_of", "spell"]
 
 T = TypeVar("T", bound="Specified")
 FAMILIES: dict[type, Family[Any]] = {}
@@ -183,7 +183,7 @@ class Family(Generic[T]):
                 option = key.replace("-", "_")
                 if not option.isidentifier() or not value or option in free:
                     raise PolicyError(f"{shown(part)} of {where} is no option; options are spelled name=value, each once")
-                free[option] = _literal(value)
+                free[option] = literal(value)
                 continue
             if name is None:
                 known = [*keys, *presets, *further]
@@ -365,7 +365,7 @@ def _read(option: DeclaredKey, key: str, text: str, where: str) -> Any:
     raise PolicyError(f"{key} of {where} must be {asked(option)}, not {shown(text)}")
 
 
-def _literal(text: str) -> Any:
+def literal(text: str) -> Any:
     """A value of which nothing is declared."""
     if text in ("yes", "no"):
         return text == "yes"

@@ -7,17 +7,20 @@ import importlib.util
 import os
 import re
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
-from walltime.errors import PolicyError
+from walltime.errors import PolicyError, WalltimeError
 
 _OWN = re.compile(r"(?P<file>[^=,:]+?\.py):(?P<name>\w+)(?:[:,](?P<options>.*))?$")
 """How something of one's own is spelled, with its options."""
 _FILES = re.compile(r"(?:(?<==)|^)([^=,:]+\.py)(?=:)|(?:(?<==)|^)file:([^=,]+)")
+
+_PACKAGE = str(Path(__file__).resolve().parents[1])
 
 _only: ContextVar[frozenset[Path] | None] = ContextVar("_only", default=None)
 
@@ -68,13 +71,36 @@ def _module(file: Path, _modified: int) -> Any:
     try:
         spec.loader.exec_module(module)
     except Exception as error:  # whatever the user's file raises is reported in one line
-        raise PolicyError(f"{file} cannot be loaded: {type(error).__name__}: {error}") from error
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
+        line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
+        where = f"{file}:{line}" if line else file
+        reason = error.msg if isinstance(error, SyntaxError) else error
+        raise PolicyError(f"{where}: cannot be loaded: {type(error).__name__}: {reason}") from error
     finally:
         if before is None:
             del sys.modules[module_name]
         else:
             sys.modules[module_name] = before
     return module
+
+
+@contextmanager
+def own_code(what: str) -> Iterator[None]:
+    """Within this context code of a user's own runs: what it raises becomes a PolicyError of one line, with the file and the line."""
+    try:
+        yield
+    except WalltimeError:
+        raise
+    except Exception as error:  # whatever it is
+        raise own_error(error, what) from error
+
+
+def own_error(error: Exception, what: str) -> PolicyError:
+    """The error of code of a user's own as one line: where it was raised, in what, and why."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(_PACKAGE)]
+    where = f"{frames[-1].filename}:{frames[-1].lineno}: " if frames else ""
+    reason = next(iter(str(error).splitlines()), "")[:200]
+    return PolicyError(f"{where}{what} raises {type(error).__name__}{': ' if reason else ''}{reason}")
 
 
 def own(text: str, what: str) -> tuple[Any, str] | None:

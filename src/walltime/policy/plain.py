@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import copy
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar
 
 from walltime.errors import PolicyError
 from walltime.policy.base import Policy
+from walltime.policy.files import own_code
 from walltime.policy.log_view import COLUMNS, LogView, Moment
 from walltime.wording import shown
 
@@ -86,6 +88,21 @@ class RunningJob(WaitingJob):
         return "runs"
 
 
+class EndedJob(RunningJob):
+    """A job that has ended: also with `end` and `runtime`, s."""
+
+    __slots__ = ("end", "runtime")
+    FUTURE: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, job: RunningJob, end: int):
+        super().__init__(job._sight, job.index, job.submit, job.believed, job.procs, job.start, job.expected_end)
+        self.end, self.runtime = end, end - job.start
+
+    @property
+    def _state(self) -> str:
+        return "has ended"
+
+
 class Sight:
     """What a policy is shown in one run; each job is one object while it waits, and another while it runs."""
 
@@ -128,8 +145,26 @@ class Choice:
 class PlainPolicy(Policy):
     """Base class for custom policies in plain Python: a subclass chooses which waiting jobs start.
 
-    It runs on the reference engine, which is slow; the built-in policies and orders run on the compiled engine.
+    It runs on the reference engine, which is slow; the built-in policies and orders run on the compiled engine. Each run begins with a
+    copy of its own, so what a policy keeps in its attributes is of one run. Besides `choose` it may have methods that are called as jobs
+    come and go, before `choose` is asked about that instant: `begin`, `submitted`, `started`, `ended`.
     """
+
+    def anew(self) -> Any:
+        """What is asked in one run: a copy, which may keep what it has seen."""
+        return copy.deepcopy(self)
+
+    def begin(self, procs: int) -> None:
+        """A run begins, on a machine of so many processors."""
+
+    def submitted(self, job: WaitingJob, now: Moment) -> None:
+        """A job has been submitted now."""
+
+    def started(self, job: RunningJob, now: Moment) -> None:
+        """A job has started now."""
+
+    def ended(self, job: EndedJob, now: Moment) -> None:
+        """A job has ended now; its `runtime` and `end` are known."""
 
     @property
     def reads(self) -> set[str]:
@@ -147,17 +182,95 @@ class PlainPolicy(Policy):
         raise NotImplementedError
 
 
-def ask(
-    policy: PlainPolicy, sight: Sight, now: int, waiting: Iterable[Any], running: Iterable[Any], free: int
-) -> tuple[list[int], int | None]:
-    """The indices of the jobs that the policy chooses, and its wake-up, if any; raises PolicyError for an invalid choice.
+@dataclass(frozen=True)
+class OwnPolicy(PlainPolicy):
+    """A class of a user's own with `choose`, which need have no base class: `make` is called with the `options` as each run begins.
 
-    `waiting` and `running` are jobs of the engine; the policy sees them through `sight`.
+    Its methods are those of `PlainPolicy`; all but `choose` may be left out. `spelling`: what it is called, by default as the class.
     """
-    moment = Moment(now, sight.known.calendar)
-    sight.now = now
-    answer = policy.choose(moment, tuple(map(sight.waiting, waiting)), tuple(map(sight.running, running)), free)
-    given, wake_at = _taken(answer)
+
+    make: Callable[..., Any] = object
+    options: tuple[tuple[str, Any], ...] = ()
+    spelling: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name of the class."""
+        return getattr(self.make, "__name__", repr(self.make))
+
+    @property
+    def label(self) -> str:
+        """How it is spelled, or the name of the class."""
+        return self.spelling or self.name
+
+    @property
+    def title(self) -> str:
+        """The name of the class, with its options in brackets."""
+        said = ", ".join(f"{name} {value}" for name, value in self.options)
+        return f"{self.name} [{said}]" if said else self.name
+
+    def anew(self) -> Any:
+        """A new object of the class."""
+        try:
+            return self.make(**dict(self.options))
+        except TypeError as error:
+            if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
+                raise  # it is of the class's own code
+            said = ", ".join(f"{name}={value!r}" for name, value in self.options) or "no options"
+            raise PolicyError(f"{self.name} cannot be made with {said} ({error})") from None
+
+
+class PlainRun:
+    """A policy in plain Python in one run. What goes wrong in its own code is a PolicyError of one line."""
+
+    def __init__(self, policy: PlainPolicy, known: LogView, procs: int):
+        self.policy, self.sight = policy, Sight(known)
+        with own_code(f"the making of {policy.name}"):
+            self._own = policy.anew()
+        if not callable(getattr(self._own, "choose", None)):
+            raise PolicyError(f"the policy {policy.label} has no method choose(now, waiting, running, free)")
+        self._heard = {name for name in ("begin", "submitted", "started", "ended") if self._has(name)}
+        if "begin" in self._heard:
+            with own_code(f"begin of {policy.name}"):
+                self._own.begin(procs)
+
+    def _has(self, name: str) -> bool:
+        method = getattr(type(self._own), name, None)
+        return callable(method) and method is not getattr(PlainPolicy, name)
+
+    def submitted(self, job: Any, now: int) -> None:
+        """A job of the engine has been submitted."""
+        if "submitted" in self._heard:
+            self._tell("submitted", self.sight.waiting(job), now)
+
+    def started(self, job: Any, now: int) -> None:
+        """A job of the engine has started."""
+        if "started" in self._heard:
+            self._tell("started", self.sight.running(job), now)
+
+    def ended(self, job: Any, now: int) -> None:
+        """A job of the engine has ended."""
+        if "ended" in self._heard:
+            self._tell("ended", EndedJob(self.sight.running(job), now), now)
+
+    def _tell(self, name: str, job: WaitingJob, now: int) -> None:
+        self.sight.now = now
+        with own_code(f"{name} of {self.policy.name}"):
+            getattr(self._own, name)(job, Moment(now, self.sight.known.calendar))
+
+    def choose(self, now: int, waiting: Iterable[Any], running: Iterable[Any], free: int) -> tuple[list[int], int | None]:
+        """The indices of the jobs that the policy chooses, and its wake-up, if any; raises PolicyError for an invalid choice."""
+        self.sight.now = now
+        moment = Moment(now, self.sight.known.calendar)
+        shown_to = tuple(map(self.sight.waiting, waiting)), tuple(map(self.sight.running, running))
+        with own_code(f"choose of {self.policy.name}"):
+            answer = self._own.choose(moment, *shown_to, free)
+            given, wake_at = _taken(answer)
+        return checked_choice(self.policy, now, answer, given, wake_at)
+
+
+def checked_choice(policy: PlainPolicy, now: int, answer: Any, given: list[Any] | None, wake_at: Any) -> tuple[list[int], int | None]:
+    """The indices of the chosen jobs, and the wake-up, if any; raises PolicyError for an invalid choice."""
     if given is None:
         what = "give a sequence of jobs, () for none, or a walltime.Choice"
         raise PolicyError(f"{policy.name} must choose jobs of those that wait, not {shown(answer)}; {what}")

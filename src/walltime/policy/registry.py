@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, fields, replace
-from pathlib import Path
 from typing import Any
 
 from walltime.errors import PolicyError
@@ -13,17 +11,19 @@ from walltime.policy.base import Policy
 from walltime.policy.conservative import Conservative
 from walltime.policy.easy import Easy
 from walltime.policy.fcfs import NoBackfilling
-from walltime.policy.files import load_name, own
+from walltime.policy.files import own
 from walltime.policy.formulas import FORMULAS, SCORES, parse_score
 from walltime.policy.hybrid import Hybrid
 from walltime.policy.lookahead import Lookahead
 from walltime.policy.multiqueue import MultiQueue
 from walltime.policy.oar import Oar
 from walltime.policy.orders import FCFS, SJF, WFP, Order, UserOrder
+from walltime.policy.plain import OwnPolicy, PlainPolicy
 from walltime.policy.relaxed import Relaxed
 from walltime.policy.selective import Selective
 from walltime.policy.slack import Slack
 from walltime.policy.slurm import Slurm
+from walltime.specification import literal
 
 ORDERS: dict[str, Order] = {order.name: order for order in (FCFS, SJF, WFP, *FORMULAS)}
 """The built-in orders by name."""
@@ -65,7 +65,6 @@ EVERY = (
     *("hybrid:depth=1,fit=best", "hybrid:depth=1,fit=best,metric=seconds", "hybrid:depth=1,fit=greedy,metric=procseconds"),
 )
 """Every policy that runs on a number of processors, with usual options, for a first look at a log."""
-_OWN = re.compile(r"(?P<file>[^=,]+?\.py):(?P<name>\w+)(?::(?P<options>.*))?$")
 
 
 def split(text: str, more: Sequence[str] = ()) -> tuple[type[Policy] | Policy, dict[str, str]]:
@@ -75,10 +74,12 @@ def split(text: str, more: Sequence[str] = ()) -> tuple[type[Policy] | Policy, d
     Raises PolicyError for an unknown policy or option, listing the known ones.
     """
     text = text.strip()
-    own = _OWN.match(text)
-    if own is not None:
-        kind, rest = _of_file(own["file"], own["name"]), own["options"] or ""
+    found = own(text, "policy")
+    if found is not None:
+        kind, rest = _of_file(found[0], text), found[1]
         implied: Mapping[str, Any] = {}
+        if isinstance(kind, type) and (not issubclass(kind, Policy) or _has_own_parameters(kind)):
+            return _own_policy(kind, text, rest, more)
     else:
         name, _, rest = text.partition(":")
         name = name.strip().lower()
@@ -175,11 +176,39 @@ def _value(field: Field[Any], value: str | Order, read: Callable[[str, str], Any
     return value.lower()
 
 
-def _of_file(file: str, name: str) -> type[Policy] | Policy:
-    found = load_name(Path(file), name, "policy")
-    if isinstance(found, Policy) or (isinstance(found, type) and issubclass(found, Policy)):
+def _of_file(found: Any, text: str) -> Any:
+    """A policy of one's own, or its class; one without a base class, or with an `__init__` of its own, is made anew for each run."""
+    if isinstance(found, Policy) or (isinstance(found, type) and hasattr(found, "choose")):
         return found
-    raise PolicyError(f"{name!r} of {file} is no policy; make it a subclass of walltime.PlainPolicy")
+    if isinstance(found, type) and issubclass(found, Policy):
+        return found
+    file, _, name = text.partition(",")[0].rpartition(":")
+    raise PolicyError(f"{name!r} of {file} is no policy; make it a class with choose(self, now, waiting, running, free)")
+
+
+def _has_own_parameters(kind: type[Policy]) -> bool:
+    """Whether a subclass is no dataclass, and takes parameters of its own."""
+    return "__dataclass_fields__" not in vars(kind) and kind.__init__ is not PlainPolicy.__init__
+
+
+def _own_policy(kind: type, text: str, rest: str, more: Sequence[str]) -> tuple[Policy, dict[str, str]]:
+    """A class of one's own with its options, which are its parameters; and the options named in `more`."""
+    options: dict[str, Any] = {}
+    others: dict[str, str] = {}
+    spelled = [text[: len(text) - len(rest)].rstrip(":,")]
+    for part in filter(None, (part.strip() for part in rest.split(","))):
+        key, equals, value = (piece.strip() for piece in part.partition("="))
+        name = key.replace("-", "_")
+        if key in more and value:
+            others[key] = value
+        elif others and (not equals or ":" in others[next(reversed(others))]):
+            others[next(reversed(others))] += f",{part}"  # of the specification that stands there
+        elif not equals or not value or not name.isidentifier() or name in options:
+            raise PolicyError(f"{part!r} of the policy {text!r} is no option; options of your own are spelled name=value, each once")
+        else:
+            options[name] = literal(value)
+            spelled.append(f"{key}={value}")
+    return OwnPolicy(make=kind, options=tuple(options.items()), spelling=",".join(spelled)), others
 
 
 def parse_order(text: str) -> Order:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from walltime.errors import PolicyError, WorkloadError
+from walltime.policy.files import own_code
 from walltime.predictors.base import Basis, FinishedJob, Guess, Predictor, StartedJob, SubmittedJob, check_columns
 from walltime.workload import Workload
 
@@ -28,6 +29,7 @@ class History:
         self._given = None if given is None else [Guess(*one) for one in zip(given[0].tolist(), map(Basis, given[1]), strict=True)]
         self._learner: Any = None if given is not None else predictor.begin()
         self._learner_started: Any = getattr(self._learner, "started", None)
+        self._named = {method: f"{method} of {predictor.label}" for method in ("predict", "started", "observe")}
         self._limit = [int(value) for value in limit]
         unknown = np.full(len(workload), -1)
         self._known: dict[str, list[int]] = {name: workload.columns.get(name, unknown).tolist() for name in SubmittedJob.COLUMNS}
@@ -39,7 +41,8 @@ class History:
             return self._given[index]
         limit = self._limit[index]
         job = SubmittedJob(self._known, index, submit, now)
-        guess = self._learner.predict(job)
+        with own_code(self._named["predict"]):
+            guess = self._learner.predict(job)
         if guess is None:
             return Guess(limit, Basis.NOTHING)
         seconds, basis = guess if isinstance(guess, Guess) else (guess, Basis.OWN)
@@ -54,12 +57,14 @@ class History:
     def started(self, index: int, submit: int, start: int) -> None:
         """Show a job that has just started to a learner with a method `started`."""
         if self._learner_started is not None:
-            self._learner_started(StartedJob(self._known, index, submit, start))
+            with own_code(self._named["started"]):
+                self._learner_started(StartedJob(self._known, index, submit, start))
 
     def observe(self, index: int, submit: int, start: int, end: int) -> None:
         """Show the learner a job that has just ended."""
         if self._learner is not None:
-            self._learner.observe(FinishedJob(self._known, index, submit, start, end))
+            with own_code(self._named["observe"]):
+                self._learner.observe(FinishedJob(self._known, index, submit, start, end))
 
 
 class LogHistory:

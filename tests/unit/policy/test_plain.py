@@ -122,7 +122,7 @@ def test_plain_policy__that_never_starts_anybody():
 
 
 def test_plain_policy__without_choose_is_not_implemented():
-    with pytest.raises(NotImplementedError):
+    with pytest.raises(wt.PolicyError, match="choose of PlainPolicy raises NotImplementedError"):
         wt.simulate(JOBS, wt.PlainPolicy())
 
 

@@ -125,7 +125,7 @@ def test_parse_order__says_why_a_file_cannot_be_loaded(tmp_path, text, kind):
     file.write_text(text)
     with pytest.raises(wt.PolicyError) as caught:
         wt.policy.parse_order(f"{file}:mine")
-    assert str(caught.value).startswith(f"{file} cannot be loaded: {kind}: ")
+    assert str(caught.value).startswith(f"{file}:1: cannot be loaded: {kind}: ")
 
 
 def test_labels__say_what_differs_from_first_come_first_served():

@@ -34,7 +34,7 @@ from walltime.policy import (
     Wfp,
 )
 from walltime.policy.base import Heading, needs_nodes
-from walltime.policy.plain import Sight, ask, why_stuck
+from walltime.policy.plain import PlainRun, why_stuck
 
 __all__ = ["COINCIDENT", "PATIENCE", "Reference"]
 
@@ -68,7 +68,7 @@ class Reference(Engine):
         self.expected_wait: dict[int, int] = {}  # of jobs until the first reservation that they had as the head
         self.line, self.latest = list[Job](), dict[int, int]()  # slack: the waiting jobs as planned, and until when each may be put off
         self._slowdowns: list[int] = []  # of ended jobs: bounded, in thousandths
-        self._sight = Sight(self.known)
+        self._own = PlainRun(self.policy, self.known, self.machine_procs) if isinstance(self.policy, PlainPolicy) else None
         self._wake_ups: set[int] = set()  # times at which a policy in plain Python wants to be asked
         self._woken = 0  # times in a row that nothing but a wake-up happened, and nothing else was ahead
         self._followers: dict[int, list[Job]] = {}
@@ -177,10 +177,14 @@ class Reference(Engine):
         self._arrived += 1
         self.waiting.append(job)
         self._predict(job)
+        if self._own is not None:
+            self._own.submitted(job, self.now)
 
     def _note_end(self, job: Job) -> None:
         ran = max(job.runtime, 10)
         self._slowdowns.append(1000 * max(job.end - job.submit, ran) // ran)
+        if self._own is not None:
+            self._own.ended(job, self.now)
         super()._note_end(job)
 
     def mean_slowdown(self) -> float:
@@ -217,6 +221,8 @@ class Reference(Engine):
         self.waiting.remove(job)
         self.running.append(job)
         self._note_start(job)
+        if self._own is not None:
+            self._own.started(job, self.now)
 
     def _kind_behind(self, job: Job, ahead: Iterable[Job]) -> int:
         """A job that starts while another one ahead of it waits is backfilled."""
@@ -421,7 +427,8 @@ class Reference(Engine):
 
     def _ask(self, policy: PlainPolicy) -> None:
         """Start what a policy in plain Python chooses, checking that it may."""
-        chosen, wake_at = ask(policy, self._sight, self.now, self.waiting, self.running, self.free)
+        assert self._own is not None, "as the policy is in plain Python"
+        chosen, wake_at = self._own.choose(self.now, self.waiting, self.running, self.free)
         for job in [self.jobs[index] for index in chosen]:
             if job not in self.waiting:
                 raise PolicyError(f"{policy.name} chose job number {job.index + 1}, which is not waiting")
