@@ -17,10 +17,10 @@ def seconds_of(text: str) -> int:
     >>> seconds_of("7-0"), seconds_of("5"), seconds_of("02:03"), seconds_of("1-02:03:04")
     (604800, 300, 123, 93784)
     """
-    found = _LENGTH.fullmatch(text.strip())
-    if found is None:
+    match = _LENGTH.fullmatch(text.strip())
+    if match is None:
         raise ValueError(f"a length of time is written 30 (minutes), 7-0 or 1-12:00:00, not {text[:40]!r}")
-    days, first, second, third = (int(part or 0) for part in found.groups())
-    if found[1] is None and found[4] is None:
+    days, first, second, third = (int(part or 0) for part in match.groups())
+    if match[1] is None and match[4] is None:
         return first * 60 + second
     return ((days * 24 + first) * 60 + second) * 60 + third

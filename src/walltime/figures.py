@@ -67,26 +67,26 @@ def wait_distribution(*schedules: Schedule, ax: Axes | None = None, trim: str = 
     `ax`: axes to draw on, new ones without it. `trim`: as in `Schedule.summary`. `width`: of a new figure, in inches or by a name of
     `WIDTHS`. Raises WorkloadError without schedules.
     """
-    found = _checked(schedules)
-    return _drawn(lambda axes: of_schedules.draw_wait_distribution(axes, found, _measured(found, trim)), ax, width, legend=True)
+    checked = _checked(schedules)
+    return _drawn(lambda axes: of_schedules.draw_wait_distribution(axes, checked, _measured(checked, trim)), ax, width, legend=True)
 
 
 def slowdown_distribution(*schedules: Schedule, ax: Axes | None = None, trim: str = "none", width: str | float = "column") -> Axes:
     """Cumulative distribution of the bounded slowdowns, a line for each schedule. Arguments as for `wait_distribution`."""
-    found = _checked(schedules)
-    return _drawn(lambda axes: of_schedules.draw_slowdown_distribution(axes, found, _measured(found, trim)), ax, width, legend=True)
+    checked = _checked(schedules)
+    return _drawn(lambda axes: of_schedules.draw_slowdown_distribution(axes, checked, _measured(checked, trim)), ax, width, legend=True)
 
 
 def queue_length(*schedules: Schedule, ax: Axes | None = None, width: str | float = "page") -> Axes:
     """Waiting jobs over time, averages over equal intervals, a line for each schedule. Arguments as for `wait_distribution`."""
-    found = _checked(schedules)
-    return _drawn(lambda axes: of_schedules.draw_queue_length(axes, found), ax, width, legend=True, ratio=0.4)
+    checked = _checked(schedules)
+    return _drawn(lambda axes: of_schedules.draw_queue_length(axes, checked), ax, width, legend=True, ratio=0.4)
 
 
 def utilization(*schedules: Schedule, ax: Axes | None = None, width: str | float = "page") -> Axes:
     """Share of busy processors over time, averages over equal intervals, a line for each schedule. Arguments as for `wait_distribution`."""
-    found = _checked(schedules)
-    return _drawn(lambda axes: of_schedules.draw_utilization(axes, found), ax, width, legend=True, ratio=0.35)
+    checked = _checked(schedules)
+    return _drawn(lambda axes: of_schedules.draw_utilization(axes, checked), ax, width, legend=True, ratio=0.35)
 
 
 def gantt(
@@ -97,9 +97,9 @@ def gantt(
     `begin`, `end`: seconds from the start of the log; without them a stretch of a hundred jobs or so in which backfilling shows. The
     simulation counts processors only: the places drawn are chosen so that jobs stay in one piece where they can.
     """
-    found = _checked((schedule,))
+    checked = _checked((schedule,))
     if begin is None or end is None:
-        begin, end = choose_stretch(found)
+        begin, end = choose_stretch(checked)
     first, last = begin, end
     return _drawn(lambda axes: of_schedules.draw_gantt(axes, schedule, first, last), ax, width, ratio=0.4)
 
@@ -143,14 +143,14 @@ def sweep(
     such as f:1, f:4, f:11; by default the first that was swept. `where`: values of parameters to choose, such as one log; a line is
     drawn for each combination of the others. Raises PolicyError if nothing was swept, or for an unknown measure.
     """
-    found = chosen(_lines(results, metric), metric, where)
-    known = swept(found)
+    lines = chosen(_lines(results, metric), metric, where)
+    known = swept(lines)
     if not known:
         raise PolicyError("these results are not swept over any parameter with numbers; draw them with walltime.figures.intervals")
     axis = known[0] if over is None else over
     if axis not in known:
         raise PolicyError(f"these results are not swept over {axis!r}; they are over {', '.join(known)}")
-    return _drawn(lambda axes: of_many.draw_sweep(axes, found, axis), ax, width, legend=True)
+    return _drawn(lambda axes: of_many.draw_sweep(axes, lines, axis), ax, width, legend=True)
 
 
 def intervals(
@@ -165,9 +165,9 @@ def intervals(
 
     `results, where`: as for `sweep`, or what `walltime.replicate` returns, several in a list. The axis need not begin at 0.
     """
-    found = chosen(_lines(results, metric), metric, where)
-    ratio = 0.25 + 0.07 * len(found)
-    return _drawn(lambda axes: of_many.draw_intervals(axes, found), ax, width, ratio=ratio)
+    lines = chosen(_lines(results, metric), metric, where)
+    ratio = 0.25 + 0.07 * len(lines)
+    return _drawn(lambda axes: of_many.draw_intervals(axes, lines), ax, width, ratio=ratio)
 
 
 def panels(rows: int, columns: int, *, width: str | float = "page", height: float | None = None, **options: Any) -> tuple[Figure, Any]:

@@ -116,8 +116,8 @@ def parse(content: Mapping[str, Any], kind: type[T], words: Mapping[str, str] = 
     missing = [*reading.missing, *(f"{key} ({what})" for key, what in needed.items() if key not in content)]
     if missing:
         raise KeyFaultError(f"missing: {', '.join(missing)}")
-    found: T = value
-    return found
+    parsed: T = value
+    return parsed
 
 
 def to_toml(value: Any, words: Mapping[str, str]) -> str:

@@ -109,17 +109,17 @@ class Decisions:
         """
         state, told, run_along = self.memory.state, set(), _loaded(self.memory.run)
         while True:
-            found = run_along(*self.memory, STEPS)
-            if found == s.DONE:
+            reason = run_along(*self.memory, STEPS)
+            if reason == s.DONE:
                 return
-            if found == s.ASKS:
+            if reason == s.ASKS:
                 self.answer()
-            elif found == s.PAUSED:
+            elif reason == s.PAUSED:
                 if progress is not None:
                     progress(int(state.started))
-            elif (int(state.culprit), found) not in told:
-                told.add((int(state.culprit), found))
-                yield int(state.culprit), found == s.LEFT
+            elif (int(state.culprit), reason) not in told:
+                told.add((int(state.culprit), reason))
+                yield int(state.culprit), reason == s.LEFT
 
     def answer(self) -> None:
         """Tell the predictor what has happened, and predict and score who waits."""
@@ -260,9 +260,9 @@ class Decisions:
     @property
     def predicted(self) -> Array:
         """What was predicted for each job, by its place in the workload, int64 s; 0 for one that is not in the schedule."""
-        found = np.zeros(len(self.workload), np.int64)
-        found[self.recorded.job] = self.memory.jobs.predicted
-        return found
+        predicted = np.zeros(len(self.workload), np.int64)
+        predicted[self.recorded.job] = self.memory.jobs.predicted
+        return predicted
 
 
 def _loaded(name: str) -> Callable[..., int]:

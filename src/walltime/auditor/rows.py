@@ -48,12 +48,12 @@ class Rows:
         by_id = np.argsort(w.job_id)
         known = w.job_id[by_id]
         place = np.searchsorted(known, ids)
-        found = (place < len(known)) & (known[np.minimum(place, len(known) - 1)] == ids) if len(known) else np.zeros(len(ids), bool)
-        for row in np.flatnonzero(~found):
+        matches = (place < len(known)) & (known[np.minimum(place, len(known) - 1)] == ids) if len(known) else np.zeros(len(ids), bool)
+        for row in np.flatnonzero(~matches):
             job = int(ids[row])
             message = f"job {job} is in the schedule but not in the workload"
             yield Violation("unknown_job", message, (job,), int(self.file["start"][row]))
-        rows = np.flatnonzero(found)
+        rows = np.flatnonzero(matches)
         jobs = by_id[place[rows]]
         order = np.lexsort((rows, jobs))
         rows, jobs = rows[order], jobs[order]

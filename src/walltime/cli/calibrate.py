@@ -74,14 +74,14 @@ def calibrate(
     machine = machine_of(workload, machine)
     workload = part.of(workload, machine)
     with progress_bar(len(workload), Setting.of(machine, policy).scheduler().label) as progress:
-        found = run(workload, machine, policy, trim=trim.value, overrun=overrun.value, progress=progress)
+        agreement = run(workload, machine, policy, trim=trim.value, overrun=overrun.value, progress=progress)
     if out is not None:
-        found.write(out)
+        agreement.write(out)
     if report is not None:
         from walltime.report import write_calibration_report
 
-        write_calibration_report(report, found, workload, settings={"command": command_line(), "overrun": overrun.value})
-    output.show(found.as_dict(), _blocks(found, verbose), calibration=out, report=report)
+        write_calibration_report(report, agreement, workload, settings={"command": command_line(), "overrun": overrun.value})
+    output.show(agreement.as_dict(), _blocks(agreement, verbose), calibration=out, report=report)
 
 
 def _starts(
@@ -93,22 +93,22 @@ def _starts(
 
     moments, samples, seed = drawn
     with progress_bar(moments, "moments") as progress:
-        found = calibrate_starts(workload, machine, policy, moments=moments, samples=samples, seed=seed, progress=progress)
+        starts = calibrate_starts(workload, machine, policy, moments=moments, samples=samples, seed=seed, progress=progress)
     if report is not None:
-        pages.write_recorded_starts_report(report, found, workload, settings={"command": command_line(), "moments": moments})
-    blocks = [*paragraphs(pages.verdict(found)), "", *pages.tables_of(found), *caveats(found.caveats)]
-    output.show(found.as_dict(), blocks, report=report)
+        pages.write_recorded_starts_report(report, starts, workload, settings={"command": command_line(), "moments": moments})
+    blocks = [*paragraphs(pages.verdict(starts)), "", *pages.tables_of(starts), *caveats(starts.caveats)]
+    output.show(starts.as_dict(), blocks, report=report)
 
 
-def _blocks(found: Calibration, verbose: bool) -> Iterator[Block | str]:
+def _blocks(calibration: Calibration, verbose: bool) -> Iterator[Block | str]:
     """The verdict, then the numbers behind it; all of them if that is asked for."""
     from walltime.report.calibration import short_tables
     from walltime.report.page import Items
 
-    yield from paragraphs(found.verdict if verbose else found.verdict[:2])
+    yield from paragraphs(calibration.verdict if verbose else calibration.verdict[:2])
     yield ""
-    tables = [table for table in short_tables(found) if table.rows]
+    tables = [table for table in short_tables(calibration) if table.rows]
     yield from tables if verbose else tables[:2]
-    yield Items(found.evidence.hints)
+    yield Items(calibration.evidence.hints)
     if not verbose:
         yield "What else jobs waited for, utilization, and what is trusted by group: --verbose, --report page.html, --json."

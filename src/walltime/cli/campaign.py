@@ -86,12 +86,12 @@ def status(plan: PlanArgument, *, store: StoreOption = None, output: Output) -> 
     from walltime.campaign import status as find_status
 
     chosen, folder = _open(plan, store, run_files=False)
-    found = find_status(chosen, folder)
-    counts = {"cells": found.cells, "done": found.done, "others": found.others, "files": found.files}
-    missing = found.cells - found.done
-    lines = [f"{chosen.name}: {found.done:,} of {found.cells:,} cells are done, {missing:,} are missing; {found.files:,} files"]
-    if found.others:
-        lines.append(f"{found.others:,} cells of the store are not in this plan: from another plan, log or version of walltime")
+    state = find_status(chosen, folder)
+    counts = {"cells": state.cells, "done": state.done, "others": state.others, "files": state.files}
+    missing = state.cells - state.done
+    lines = [f"{chosen.name}: {state.done:,} of {state.cells:,} cells are done, {missing:,} are missing; {state.files:,} files"]
+    if state.others:
+        lines.append(f"{state.others:,} cells of the store are not in this plan: from another plan, log or version of walltime")
     output.show({"plan": str(plan), "store": str(folder.folder), **counts}, lines)
 
 
@@ -143,7 +143,7 @@ def report(
     base = _baseline(baseline) if baseline is not None else results.baseline
     lines = results.lines(metric or METRICS, baseline=base, by=by)
     flurries = count_flurries(chosen)
-    found = campaign_caveats(chosen, cells, flurries)
+    sentences = campaign_caveats(chosen, cells, flurries)
     if page is not None:
         from walltime.report.campaign import campaign_page
         from walltime.report.html import write_page
@@ -152,8 +152,8 @@ def report(
     if out is not None:
         write_rows(cells, out)
     record = {"plan": str(plan), "cells": len(cells), "missing": missing, "baseline": base, "report": page}
-    record |= {"lines": line_records(lines), "caveats": found}
-    output.show(record, [*line_tables(lines, base, by), *caveats(found)], report=page, **{f"{len(cells):,} cells": out})
+    record |= {"lines": line_records(lines), "caveats": sentences}
+    output.show(record, [*line_tables(lines, base, by), *caveats(sentences)], report=page, **{f"{len(cells):,} cells": out})
 
 
 def _baseline(text: str) -> dict[str, Any]:

@@ -58,15 +58,15 @@ def clean(
     _check_call(context)
     before, _ = reading.load(trace)
     filters = [*(part.remove or []), *(published_filters(before.origin.name) if published else ())]
-    found = find_flurries(before, times=times, share=share) if flurries else []
-    filters += [flurry.filter for flurry in found]
+    bursts = find_flurries(before, times=times, share=share) if flurries else []
+    filters += [flurry.filter for flurry in bursts]
     cleaned = remove_jobs(before, filters) if filters else CleaningReport({}, before, before)
     variation = replace(part, remove=None).variation()
     after = variation.shaken(variation.apply(cleaned.after, seed), seed)
     report = CleaningReport(cleaned.removed, before, after)
     if out is not None:
         write_workload(out, after, extra_header=[f"; Note: {step}" for step in after.origin.steps])
-    output.show(_record(trace, report, found, out), _blocks(report, found), log=out)
+    output.show(_record(trace, report, bursts, out), _blocks(report, bursts), log=out)
 
 
 def _check_call(context: typer.Context) -> None:
@@ -79,7 +79,7 @@ def _check_call(context: typer.Context) -> None:
             raise PolicyError(f"{option} has no effect without --{needed}; give both or neither")
 
 
-def _record(trace: Path, report: CleaningReport, found: list[Flurry], out: Path | None) -> dict[str, Any]:
+def _record(trace: Path, report: CleaningReport, bursts: list[Flurry], out: Path | None) -> dict[str, Any]:
     from walltime.provenance import version
 
     def plain(value: float) -> float | None:
@@ -89,7 +89,7 @@ def _record(trace: Path, report: CleaningReport, found: list[Flurry], out: Path 
         "trace": str(trace),
         "sha256": report.before.origin.sha256,
         "removed": dict(report.removed),
-        "flurries": [{**vars(flurry), "filter": flurry.filter} for flurry in found],
+        "flurries": [{**vars(flurry), "filter": flurry.filter} for flurry in bursts],
         "before": {name: plain(before) for name, before, _ in report.rows()},
         "after": {name: plain(after) for name, _, after in report.rows()},
         "steps": list(report.after.origin.steps),
@@ -98,11 +98,11 @@ def _record(trace: Path, report: CleaningReport, found: list[Flurry], out: Path 
     }
 
 
-def _blocks(report: CleaningReport, found: list[Flurry]) -> Iterator[Table | str]:
+def _blocks(report: CleaningReport, bursts: list[Flurry]) -> Iterator[Table | str]:
     from walltime.tables import Table
 
-    if found:
-        rows = [[str(f.user), f"{f.jobs:,}", f"{100 * f.share:.0f} %", f.filter] for f in found]
+    if bursts:
+        rows = [[str(f.user), f"{f.jobs:,}", f"{100 * f.share:.0f} %", f.filter] for f in bursts]
         yield Table(["user", "jobs", "share", "filter"], rows, "flurries", texts=-1)
     if report.removed:
         yield Table(["jobs", "filter"], [[f"{count:,}", text] for text, count in report.removed.items()], "removed", texts=-1)

@@ -101,8 +101,8 @@ def compare(
         _show_all(schedules, [scheduler.label for scheduler in chosen], records, run, no_spread, output, out)
         return
     spread = None if no_spread else spread_of(schedules, trim)
-    found = caveats_of(schedules, trim, run.estimates, spread)
-    blocks = comparison_blocks(schedules, trim, found, spread)
+    warnings = caveats_of(schedules, trim, run.estimates, spread)
+    blocks = comparison_blocks(schedules, trim, warnings, spread)
     names = labels(schedules)
     if monthly:
         months = [schedule.monthly(month_of.value) for schedule in schedules]
@@ -123,7 +123,7 @@ def compare(
     if report is not None:
         write_comparison(report, schedules, run, spread)
     draw_figures(figure, schedules, trim)
-    output.show(as_object(records, report, found, spread), blocks, report=report, **{f"{len(schedules)} rows": out}, **drawn_in(figure))
+    output.show(as_object(records, report, warnings, spread), blocks, report=report, **{f"{len(schedules)} rows": out}, **drawn_in(figure))
 
 
 def spread_of(schedules: Sequence[Schedule], trim: str, copies: int | None = None) -> Spread | None:
@@ -136,13 +136,13 @@ def spread_of(schedules: Sequence[Schedule], trim: str, copies: int | None = Non
         return shaking_spread(schedules, trim, progress, **({} if copies is None else {"copies": copies}))
 
 
-def as_object(records: Sequence[dict[str, Any]], report: Path | None, found: Sequence[str], spread: Spread | None) -> dict[str, Any]:
+def as_object(records: Sequence[dict[str, Any]], report: Path | None, sentences: Sequence[str], spread: Spread | None) -> dict[str, Any]:
     """What `--json` prints: what all runs share, then the runs."""
     shared = {name: records[0][name] for name in SHARED}
-    return shared | {"report": report, "caveats": found, "spread": None if spread is None else spread.as_dict(), "runs": list(records)}
+    return shared | {"report": report, "caveats": sentences, "spread": None if spread is None else spread.as_dict(), "runs": list(records)}
 
 
-def comparison_blocks(schedules: Sequence[Schedule], trim: str, found: Sequence[str], spread: Spread | None) -> list[Any]:
+def comparison_blocks(schedules: Sequence[Schedule], trim: str, sentences: Sequence[str], spread: Spread | None) -> list[Any]:
     """One row per policy, then the answer in a sentence, then the caveats."""
     from walltime.report import answer
     from walltime.report.tables import summary_table
@@ -154,7 +154,7 @@ def comparison_blocks(schedules: Sequence[Schedule], trim: str, found: Sequence[
     return [
         table.without("jobs measured", "mean slowdown"),
         answer(schedules[0].workload.origin.name, names, schedules, summaries, spread),
-        *caveats(found),
+        *caveats(sentences),
     ]
 
 
@@ -192,13 +192,13 @@ def _show_all(
     trim, baseline = run.trim.value, labels.index(BASELINE)
     spread = None if no_spread else spread_of(schedules, trim, COPIES)
     looks = first_look(schedules, labels, baseline, spread, trim)
-    found = [
+    sentences = [
         f"{len(looks)} policies are compared on one log: the lowest of so many is partly luck, and the intervals do not "
         "include that choice; each holds its 90 % alone. See whether it is as low on other logs, or in other months, as well.",
         *caveats_of([schedules[baseline]], trim, run.estimates),
     ]
-    record = as_object(records, None, found, spread) | {"sorted": [look.as_dict() for look in looks]}
-    output.show(record, [*_looks(looks, schedules, spread), *caveats(found)], **{f"{len(schedules)} rows": out})
+    record = as_object(records, None, sentences, spread) | {"sorted": [look.as_dict() for look in looks]}
+    output.show(record, [*_looks(looks, schedules, spread), *caveats(sentences)], **{f"{len(schedules)} rows": out})
 
 
 def _looks(looks: Sequence[Look], schedules: Sequence[Schedule], spread: Spread | None) -> Iterator[Table | str]:
@@ -222,12 +222,12 @@ def _looks(looks: Sequence[Look], schedules: Sequence[Schedule], spread: Spread 
         )
 
 
-def _shown(found: Interval, digits: int, sign: bool = False) -> str:
+def _shown(interval: Interval, digits: int, sign: bool = False) -> str:
     """A mean, and its interval if there is one, with at most so many decimals, and none beyond the error."""
     from walltime.wording import to_error
 
-    half = found.half_width
+    half = interval.half_width
     if half != half:
-        return f"{found.mean:{'+' if sign else ''},.{digits}f}"
+        return f"{interval.mean:{'+' if sign else ''},.{digits}f}"
     error = max(half, 10 ** (1 - digits))
-    return f"{'+' if sign and found.mean > 0 else ''}{to_error(found.mean, error)} ± {to_error(half, error)}"
+    return f"{'+' if sign and interval.mean > 0 else ''}{to_error(interval.mean, error)} ± {to_error(half, error)}"

@@ -45,15 +45,15 @@ def demo(
     workload, run = write_log(log, jobs, procs, load, seed), Scheduling(seed=seed)
     schedules = [run.run(workload, scheduler) for scheduler in run.schedulers(list(POLICIES))]
     spread = spread_of(schedules, "none")
-    found = caveats_of(schedules, "none", spread=spread)
+    sentences = caveats_of(schedules, "none", spread=spread)
     easy = schedules[1]
     waits = longest_waits(easy, 1)
     story = explain(easy, waits[0].job, sooner=False) if waits else None
     commands = next_commands(log, easy, None if story is None else story.job)
     write_comparison(out, schedules, run, spread)
-    record = as_object([run_record(schedule, run, log, 0.0)[0] for schedule in schedules], out, found, spread)
+    record = as_object([run_record(schedule, run, log, 0.0)[0] for schedule in schedules], out, sentences, spread)
     record |= {"log": str(log), "story": None if story is None else story.as_dict(), "next": commands}
-    blocks = comparison_blocks(schedules, "none", found, spread)
+    blocks = comparison_blocks(schedules, "none", sentences, spread)
     if story is not None:
         blocks += ["", f"The longest wait under EASY, that of job {story.job}:", "", *paragraphs(story.sentences)]
     blocks += ["", f"log written to {log}, report written to {out}", "to go on:", "", *(f"  {command}" for command in commands)]

@@ -43,13 +43,13 @@ def dialects(
     count = dialect_runs(schedulers, dialect)
     workload, _ = reading.load(trace)
     with progress_bar(count, "readings") as progress:
-        found = compare_dialects(
+        comparison = compare_dialects(
             workload, schedulers, dialects=dialect, copies=copies, overrun=overrun.value, trim=trim.value, progress=progress
         )
     if out is not None:
-        write_rows(found.table(), out)
+        write_rows(comparison.table(), out)
     about = {"trace": str(trace), "sha256": workload.origin.sha256, "procs": workload.machine_procs, "jobs": len(workload)}
-    output.show(about | {"overrun": overrun.value, "trim": trim.value} | found.as_dict(), _blocks(found), table=out)
+    output.show(about | {"overrun": overrun.value, "trim": trim.value} | comparison.as_dict(), _blocks(comparison), table=out)
 
 
 def _known() -> dict[str, Any]:
@@ -75,21 +75,21 @@ def _list() -> Iterator[str]:
     yield "What they change on a log: walltime dialects LOG"
 
 
-def _blocks(found: DialectTable) -> Iterator[Table | str]:
+def _blocks(comparison: DialectTable) -> Iterator[Table | str]:
     from walltime.metrics import range_meaning
     from walltime.tables import Table
 
-    schedulers = list(dict.fromkeys(row.scheduler for row in found.rows))
+    schedulers = list(dict.fromkeys(row.scheduler for row in comparison.rows))
     rows = []
-    for label, alone in dict.fromkeys((row.dialect, row.alone) for row in found.rows):
-        of = {row.scheduler: row for row in found.rows if (row.dialect, row.alone) == (label, alone)}
+    for label, alone in dict.fromkeys((row.dialect, row.alone) for row in comparison.rows):
+        of = {row.scheduler: row for row in comparison.rows if (row.dialect, row.alone) == (label, alone)}
         rows.append([label, *(cell for name in schedulers for cell in _cells(of.get(name)))])
     columns = ["dialect", *(f"{name} {what}" for name in schedulers for what in ("slowdown", "wait, s", "jobs moved"))]
-    yield Table(columns, rows, f"{found.workload.origin.name}: mean bounded slowdown and mean wait by reading")
+    yield Table(columns, rows, f"{comparison.workload.origin.name}: mean bounded slowdown and mean wait by reading")
     for name in schedulers:
-        row = found.find("papers", name)
+        row = comparison.find("papers", name)
         if row is not None and row.has_band:
-            meaning = range_meaning(found.copies).replace("runs", "shaken copies of the log")
+            meaning = range_meaning(comparison.copies).replace("runs", "shaken copies of the log")
             yield f"{name}, papers: slowdown {row.low:,.1f} to {row.high:,.1f}, {meaning}"
     yield "Jobs moved: start at another time than under papers. An empty cell: this reading makes no difference there."
 

@@ -40,16 +40,16 @@ def diff(
     names = (a.name, b.name) if a.name != b.name else (str(a), str(b))
     names = names if names[0] != names[1] else ("A", "B")
     with progress_bar(None, "schedulers that may explain it", "tried") as progress:
-        found = find(one, other, workload, names=names, policies=policy, dialects=dialect, overrun=overrun.value, progress=progress)
+        difference = find(one, other, workload, names=names, policies=policy, dialects=dialect, overrun=overrun.value, progress=progress)
     if figure is not None:
         from walltime.report.difference import difference_figure
         from walltime.report.figures import write_figure
 
-        write_figure(difference_figure(found), figure)
+        write_figure(difference_figure(difference), figure)
     if report is not None:
         from walltime.report.difference import difference_page
         from walltime.report.html import write_page
 
-        write_page(difference_page(found, command_line()), report)
-    record = {"log": str(log), "sha256": workload.origin.sha256, "overrun": overrun.value} | found.as_dict()
-    output.show(record, found.sentences(), figure=figure, report=report)
+        write_page(difference_page(difference, command_line()), report)
+    record = {"log": str(log), "sha256": workload.origin.sha256, "overrun": overrun.value} | difference.as_dict()
+    output.show(record, difference.sentences(), figure=figure, report=report)

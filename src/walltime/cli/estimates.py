@@ -152,11 +152,11 @@ def _write_letters(
     workload = part.alone(workload)
     limited = check_requests(workload)
     advice = advise_users(workload, limited, CANDIDATES * most, progress_bar, risk)
-    found = simulate_advice(workload, advice, machine=machine, copies=replications or COPIES, progress=progress_bar)
-    paths = write_letters(folder, found, template=text, most=most)
+    gains = simulate_advice(workload, advice, machine=machine, copies=replications or COPIES, progress=progress_bar)
+    paths = write_letters(folder, gains, template=text, most=most)
     head = {"trace": str(trace), "sha256": workload.origin.sha256, "procs": workload.machine_procs, "jobs": len(workload)}
-    record = {**head, **letters_record(found), "letters": [str(path) for path in paths], "version": version()}
-    output.show(record, [letters_answer(found, len(paths)), "", letters_table(found, most)], letters=folder)
+    record = {**head, **letters_record(gains), "letters": [str(path) for path in paths], "version": version()}
+    output.show(record, [letters_answer(gains, len(paths)), "", letters_table(gains, most)], letters=folder)
 
 
 @dataclass(frozen=True)
@@ -376,41 +376,41 @@ def hours_of(runtime: np.ndarray, requested: np.ndarray, procs: np.ndarray, kill
     return {"total": asked_time(*three).as_dict(), "ends": how_jobs_end(*three, None if killed is None else killed[limited])}
 
 
-def _hours(found: dict[str, Any] | None) -> Iterator[Facts]:
+def _hours(record: dict[str, Any] | None) -> Iterator[Facts]:
     from walltime.report.accuracy import hours
     from walltime.tables import Facts
     from walltime.wording import percent
 
-    if found is None:
+    if record is None:
         return
-    t = found["total"]
+    t = record["total"]
     rows = [
         ("processor-hours asked for", hours(t["asked_hours"]), f"{percent(t['used_share'])} of them used"),
         ("asked for and not used", hours(t["unused_hours"]), ""),
     ]
-    rows += [(row["group"], f"{row['jobs']:,}", f"jobs; {hours(row['unused_hours'])} hours not used") for row in found["ends"]]
+    rows += [(row["group"], f"{row['jobs']:,}", f"jobs; {hours(row['unused_hours'])} hours not used") for row in record["ends"]]
     yield Facts("hours, and how jobs end", rows)
 
 
-def _simulated(found: WalltimeAccuracy | None) -> Iterator[Block | Facts | str]:
+def _simulated(simulated: WalltimeAccuracy | None) -> Iterator[Block | Facts | str]:
     """Whose hours they are, what adjusted walltimes gain, the advice, and the caveats."""
     from walltime.report import accuracy
     from walltime.simulation.adjusted import MEANINGS
 
-    if found is None:
+    if simulated is None:
         return
     for by in ("user", "account", "partition", "queue", "size", "length", "time"):
-        rows = found.groups.get(by, ())
+        rows = simulated.groups.get(by, ())
         if len(rows) > 1 or (rows and by == "user"):
             yield accuracy.use_table(rows, f"by {by}", "")
     yield accuracy.MEANING
-    if found.adjusted is not None:
-        yield accuracy.adjusted_table(found.adjusted)
-        for row in found.adjusted.rows():
+    if simulated.adjusted is not None:
+        yield accuracy.adjusted_table(simulated.adjusted)
+        for row in simulated.adjusted.rows():
             meaning = MEANINGS.get(row["what"])
             yield f"{row['what']}: {row['policy']}" + ("" if meaning is None else f"; {meaning}")
-    if found.advice:
-        yield accuracy.advice_table(found)
+    if simulated.advice:
+        yield accuracy.advice_table(simulated)
         yield "More of each: walltime suggest LOG --user NAME [--job-name NAME] [--job-procs N]."
-    yield accuracy.answer(found)
-    yield from caveats(accuracy.caveats(found))
+    yield accuracy.answer(simulated)
+    yield from caveats(accuracy.caveats(simulated))

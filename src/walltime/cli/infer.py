@@ -37,12 +37,12 @@ def infer(
     workload = Variation(window=window).apply(workload, 0)
     nodes = {pool.procs for pool in machine.pools} if machine is not None else {1}
     with progress_bar(None, "rules", "tried") as progress:
-        found = run(workload, procs_of_node=nodes.pop() if len(nodes) == 1 else 1, progress=progress)
-    if out is not None and not found.refused:
-        write_site(found, out)
+        inference = run(workload, procs_of_node=nodes.pop() if len(nodes) == 1 else 1, progress=progress)
+    if out is not None and not inference.refused:
+        write_site(inference, out)
     if report is not None:
-        rows.write_inference_report(report, found, workload, settings={"command": command_line()})
-    blocks: list[Any] = [*paragraphs(rows.verdict(found)), "", *rows.tables_of(found), Items(found.notes)]
-    output.show(found.as_dict(), blocks, machine=None if found.refused else out, report=report)
-    if found.refused:
+        rows.write_inference_report(report, inference, workload, settings={"command": command_line()})
+    blocks: list[Any] = [*paragraphs(rows.verdict(inference)), "", *rows.tables_of(inference), Items(inference.notes)]
+    output.show(inference.as_dict(), blocks, machine=None if inference.refused else out, report=report)
+    if inference.refused:
         raise typer.Exit(1)

@@ -99,19 +99,25 @@ def train(
     how = {name: value for name, value in (reading.of_file | reading.of_jobs).items() if name != "anonymise"}  # a key is a secret
     source = plain({"log": log, "reading": how, "jobs": jobs, "load": load, "log_seed": log_seed})
     with progress_bar(settings.iterations * settings.together, "episodes") as progress:
-        found = learn(workload, out, seed=seed, task=task, settings=settings, minutes=minutes, source=source, progress=progress)
-    last = found.progress[-1]
-    looks = [row["validation"] for row in found.progress if "validation" in row]
+        trained = learn(workload, out, seed=seed, task=task, settings=settings, minutes=minutes, source=source, progress=progress)
+    last = trained.progress[-1]
+    looks = [row["validation"] for row in trained.progress if "validation" in row]
     best = min(looks, default=None)
-    shown = {"log": found.log, "jobs_sha256": found.jobs_sha256, "seed": seed, "iterations": found.done, "finished": found.is_finished}
-    played, all_of_them = sum(row["decisions"] for row in found.progress), found.settings.iterations
+    shown = {
+        "log": trained.log,
+        "jobs_sha256": trained.jobs_sha256,
+        "seed": seed,
+        "iterations": trained.done,
+        "finished": trained.is_finished,
+    }
+    played, all_of_them = sum(row["decisions"] for row in trained.progress), trained.settings.iterations
     lines = [
-        f"{found.log}, seed {seed}: {'trained' if found.is_finished else 'not finished: the same command goes on'}; {found.done:,} of "
-        f"{all_of_them:,} iterations, {played:,} decisions in {last['seconds'] / 60:.1f} minutes.",
+        f"{trained.log}, seed {seed}: {'trained' if trained.is_finished else 'not finished: the same command goes on'}; {trained.done:,} "
+        f"of {all_of_them:,} iterations, {played:,} decisions in {last['seconds'] / 60:.1f} minutes.",
         *([] if best is None else [f"On the validation windows it costs {best:.3f} times what easy:order=saf does."]),
         f"agent kept in {out}",
     ]
-    output.show({**shown, "folder": out, "validation": best, "progress": list(found.progress)}, lines)
+    output.show({**shown, "folder": out, "validation": best, "progress": list(trained.progress)}, lines)
 
 
 @app.command()
@@ -150,15 +156,15 @@ def evaluate(
     if not given and jobs_sha256(workload) != agents[0].jobs_sha256:
         raise PolicyError(f"{log} has other jobs now than when the agent was trained; name it with --log if that is meant")
     with progress_bar(work(len(agents), importances), "schedulers, agents and features") as progress:
-        found = compare(agents, workload, importances=importances, seed=seed, progress=progress)
+        evaluation = compare(agents, workload, importances=importances, seed=seed, progress=progress)
     if out is not None:
-        write_rows(found.table(), out)
+        write_rows(evaluation.table(), out)
     if report is not None:
         from walltime.report import write_learned_report
 
-        write_learned_report(report, found, workload, settings={"command": command_line()})
-    blocks = [*learned_tables(found), *found.verdict, *caveats(found.caveats)]
-    output.show(found.as_dict(), blocks, report=report, **{f"{found.windows} rows": out})
+        write_learned_report(report, evaluation, workload, settings={"command": command_line()})
+    blocks = [*learned_tables(evaluation), *evaluation.verdict, *caveats(evaluation.caveats)]
+    output.show(evaluation.as_dict(), blocks, report=report, **{f"{evaluation.windows} rows": out})
 
 
 def _source(kept: Any) -> tuple[str, Reading, int | None, float | None, int | None]:

@@ -40,7 +40,7 @@ def list_items(
     from walltime.papers.printed import PAPERS, paper_name, printed
 
     papers = [paper_name(paper)] if paper is not None else list(PAPERS)
-    found = {name: items_of(name) for name in papers}
+    items_by_paper = {name: items_of(name) for name in papers}
     record = {
         name: {
             "title": printed(name).title,
@@ -48,10 +48,10 @@ def list_items(
             "logs": list(printed(name).logs),
             "items": [{"item": item.name, "title": item.title} for item in items],
         }
-        for name, items in found.items()
+        for name, items in items_by_paper.items()
     }
     blocks: list[Any] = []
-    for name, items in found.items():
+    for name, items in items_by_paper.items():
         rows = [[item.name, item.title] for item in items]
         blocks.append(Table(["item", "what it is"], rows, f"{name}: {printed(name).title}", texts=2))
         blocks.append(f"{printed(name).source}; logs: {', '.join(printed(name).logs)}")
@@ -100,7 +100,7 @@ def run(
     name = paper_name(paper)
     if trace and (subject or generated):
         raise PolicyError("--trace runs on a log of yours; --subject and --generated choose among the paper's")
-    chosen = items_of(name) if not item else [found for one in item for found in items_of(name, one)]
+    chosen = items_of(name) if not item else [one_item for one in item for one_item in items_of(name, one)]
     chosen = list(dict.fromkeys(chosen))
     folder = out or Path(name)
     for place in logs or []:

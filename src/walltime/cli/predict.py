@@ -61,19 +61,19 @@ def predict(
     workload, seconds = reading.load(trace)
     chosen = given or tang13_schemes(workload, threshold or 0.0)
     with progress_bar(len(chosen), "predictors") as show:
-        found = replay(workload, chosen, ends, dialect=rules, progress=show)
-    rows = [row(replay) for replay in found]
+        replays = replay(workload, chosen, ends, dialect=rules, progress=show)
+    rows = [row(replay) for replay in replays]
     if out is not None:
-        _write(out, found, rows)
+        _write(out, replays, rows)
     from walltime.provenance import version
 
     head = {"trace": str(trace), "sha256": workload.origin.sha256, "procs": workload.machine_procs, "jobs": len(workload)}
-    record = head | {"dropped": dict(workload.origin.dropped), "ends": found[0].ends, "unknown_ends": found[0].unknown_ends}
+    record = head | {"dropped": dict(workload.origin.dropped), "ends": replays[0].ends, "unknown_ends": replays[0].unknown_ends}
     record |= {"dialect": rules.label, "predictors": rows, "out": out, "seconds": {"read": seconds}, "version": version()}
-    if found[0].unknown_ends:
-        note(f"{found[0].unknown_ends:,} jobs have no wait times, so nothing is learned from them")
-    blocks = _blocks(workload, rows, bool(given), _source(found[0].ends, ends, rules.label))
-    output.show(record, blocks, **{"predictions" if len(found) == 1 else "table": out})
+    if replays[0].unknown_ends:
+        note(f"{replays[0].unknown_ends:,} jobs have no wait times, so nothing is learned from them")
+    blocks = _blocks(workload, rows, bool(given), _source(replays[0].ends, ends, rules.label))
+    output.show(record, blocks, **{"predictions" if len(replays) == 1 else "table": out})
 
 
 def row(replay: Replay) -> dict[str, Any]:
@@ -81,13 +81,13 @@ def row(replay: Replay) -> dict[str, Any]:
     return {"predictor": replay.predictor.label, **replay.summary().as_dict()}
 
 
-def _write(out: Path, found: list[Replay], rows: list[dict[str, Any]]) -> None:
+def _write(out: Path, replays: list[Replay], rows: list[dict[str, Any]]) -> None:
     import polars as pl
 
     from walltime.metrics import AdjustmentClass, adjustment_classes
 
-    if len(found) == 1:
-        w, replay = found[0].workload, found[0]
+    if len(replays) == 1:
+        w, replay = replays[0].workload, replays[0]
         kinds = adjustment_classes(w.runtime, w.requested, replay.predicted, replay.basis)
         names = [AdjustmentClass(kind).name for kind in kinds.tolist()]
         columns = {"job_id": w.job_id, "submit": w.submit, "runtime": w.runtime, "requested": w.requested, "procs": w.procs}
@@ -97,9 +97,9 @@ def _write(out: Path, found: list[Replay], rows: list[dict[str, Any]]) -> None:
     write_rows(table, out)
 
 
-def _source(found: str, asked: str, dialect: str) -> str:
+def _source(source: str, asked: str, dialect: str) -> str:
     """Whose ends the predictors have learned from."""
-    if found == "log":
+    if source == "log":
         return "the log"
     why = ", as the log has no wait times" if asked == "auto" else ""
     return f"a simulation under EASY{'' if dialect == 'papers' else f', dialect {dialect}'}{why}"

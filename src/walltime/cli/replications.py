@@ -63,8 +63,8 @@ def run_many(
     if len(bases) > 1:  # what they have in common
         shown = replace(next(iter(variations.values())), load=None, scale_by="interarrival").apply(workload, run.seed)
     note_feedback(shown)
-    found = list(_simulate(schedulers, run, variations, bases, report is not None and not several, machine))
-    results, combinations = [result for _, result in found], [combination for combination, _ in found] if several else None
+    pairs = list(_simulate(schedulers, run, variations, bases, report is not None and not several, machine))
+    results, combinations = [result for _, result in pairs], [combination for combination, _ in pairs] if several else None
     loads = {"load": list(bases), "offered_load_of_log": [base.offered_load for base in bases.values()]} if len(bases) > 1 else {}
     estimates = list(models) if len(models) > 1 else run.estimates
     if report is not None:

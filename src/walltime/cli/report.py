@@ -79,8 +79,8 @@ def report(
     if timer:
         print_timer("report LOG")
         return
-    workload, found = read_period(trace, reading, cluster, window, week, store)
-    show_period(workload, found, page, output, [], [])
+    workload, numbers = read_period(trace, reading, cluster, window, week, store)
+    show_period(workload, numbers, page, output, [], [])
 
 
 def read_period(
@@ -97,30 +97,35 @@ def read_period(
         raise PolicyError("--week is the last whole week, and --window another span; take one of them")
     span = None if window is None else parse_span(window)
     workload, _ = reading.load(trace, read_cluster(cluster))
-    found = period(workload, *(last_week(workload) if span is None else span))
+    numbers = period(workload, *(last_week(workload) if span is None else span))
     if store is not None:
         clock = workload.origin.unix_start_time or 0
-        write_trend(store, [*found.before, found.numbers], clock)
-        length, begin = found.numbers.end - found.numbers.begin, found.numbers.begin
+        write_trend(store, [*numbers.before, numbers.numbers], clock)
+        length, begin = numbers.numbers.end - numbers.numbers.begin, numbers.numbers.begin
         kept = [one for one in read_trend(store, clock) if one.end <= begin and abs(one.end - one.begin - length) <= 3600]
-        found = replace(found, before=kept)
-    return workload, found
+        numbers = replace(numbers, before=kept)
+    return workload, numbers
 
 
 def show_period(
-    workload: Workload, found: Period, page: Path | None, output: Output, predictions: Sequence[Table | str], sidecar: Sequence[Table | str]
+    workload: Workload,
+    numbers: Period,
+    page: Path | None,
+    output: Output,
+    predictions: Sequence[Table | str],
+    sidecar: Sequence[Table | str],
 ) -> None:
     """Print the report, and write its page."""
     from walltime.provenance import version
     from walltime.report.html import write_page
     from walltime.report.period import period_page, period_record, period_tables
 
-    made = period_page(found, predictions=predictions, sidecar=sidecar, settings={"command": command_line()})
+    made = period_page(numbers, predictions=predictions, sidecar=sidecar, settings={"command": command_line()})
     if page is not None:
         write_page(made, page)
     head = {"trace": workload.origin.name, "sha256": workload.origin.sha256, "procs": workload.machine_procs}
-    record: dict[str, Any] = {**head, **period_record(found), "version": version(), "report": page}
-    blocks: list[Table | str] = [*made.answer, "", *period_tables(found), *predictions, *sidecar]
+    record: dict[str, Any] = {**head, **period_record(numbers), "version": version(), "report": page}
+    blocks: list[Table | str] = [*made.answer, "", *period_tables(numbers), *predictions, *sidecar]
     output.show(record, [*blocks, *caveats(made.caveats)], report=page)
 
 

@@ -25,8 +25,8 @@ FILES = {
 def toml_file(name: str) -> TomlFile[Any]:
     """The declaration of a kind of file."""
     module, declared = FILES[name]
-    found: TomlFile[Any] = getattr(importlib.import_module(module), declared)
-    return found
+    kind: TomlFile[Any] = getattr(importlib.import_module(module), declared)
+    return kind
 
 
 def schema(

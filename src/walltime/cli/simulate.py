@@ -112,9 +112,9 @@ def simulate(
     schedule = run.run(one_workload(run, part, workload), chosen, dynamics=dynamics, machine=machine)
     trim = run.trim.value
     record, summary = run_record(schedule, run, trace, seconds_read)
-    found = caveats_of([schedule], trim, run.estimates)
-    record["caveats"] = found
-    blocks: list[Block | Facts | str] = [_facts(schedule, summary, record), _speed(record["seconds"], summary.jobs), *caveats(found)]
+    sentences = caveats_of([schedule], trim, run.estimates)
+    record["caveats"] = sentences
+    blocks: list[Block | Facts | str] = [_facts(schedule, summary, record), _speed(record["seconds"], summary.jobs), *caveats(sentences)]
     if batch_means is not None:
         batches = schedule.batch_means(batch=batch_means)
         record["batch_means"] = batches_object(batches, batch_means)
@@ -325,39 +325,39 @@ def _recorded(schedule: Schedule, trim: str, monthly: bool) -> list[Block | Fact
     return [*(table for table in tables[: 3 if monthly else 2] if table.rows), RECORDED]
 
 
-def batches_object(found: BatchMeans, asked: int) -> dict[str, Any]:
+def batches_object(means: BatchMeans, asked: int) -> dict[str, Any]:
     """Batch means for `--json`; `asked`: jobs in a batch as asked for."""
-    interval = found.interval
+    interval = means.interval
     return {
-        "mean_response": found.mean,
+        "mean_response": means.mean,
         "low": None if interval is None else interval.low,
         "high": None if interval is None else interval.high,
         "what": None if interval is None else interval.what,
-        "mean_of_all_jobs": found.whole,
-        "batches": found.batches,
-        "jobs_per_batch": found.batch,
-        "correlation": found.correlation,
-        "asked": {"jobs_per_batch": asked, "correlation": found.correlation_asked},
-        "jobs_alike": found.alike,
-        "jobs_needed": found.needed,
-        "verdict": found.verdict,
-        "reason": found.reason,
-        "contradiction": found.contradiction,
+        "mean_of_all_jobs": means.whole,
+        "batches": means.batches,
+        "jobs_per_batch": means.batch,
+        "correlation": means.correlation,
+        "asked": {"jobs_per_batch": asked, "correlation": means.correlation_asked},
+        "jobs_alike": means.alike,
+        "jobs_needed": means.needed,
+        "verdict": means.verdict,
+        "reason": means.reason,
+        "contradiction": means.contradiction,
     }
 
 
-def batches_lines(found: BatchMeans, asked: int) -> list[str]:
+def batches_lines(means: BatchMeans, asked: int) -> list[str]:
     """The same in sentences, without digits beyond the error."""
     from walltime.metrics.intervals import SHOWN_LEVEL
     from walltime.wording import to_error
 
-    merged = "" if found.batch == asked else f"; between batches of {asked:,}, as asked for: {found.correlation_asked:+.2f}"
-    made = f"{found.batches} batches of {found.batch:,} jobs, correlation between neighbours {found.correlation:+.2f}{merged}"
-    if found.interval is None:
-        lines = [f"mean response after the warm-up {found.mean:,.0f} s, with no interval: {found.reason} ({made})"]
+    merged = "" if means.batch == asked else f"; between batches of {asked:,}, as asked for: {means.correlation_asked:+.2f}"
+    made = f"{means.batches} batches of {means.batch:,} jobs, correlation between neighbours {means.correlation:+.2f}{merged}"
+    if means.interval is None:
+        lines = [f"mean response after the warm-up {means.mean:,.0f} s, with no interval: {means.reason} ({made})"]
     else:
-        half = found.interval.half_width
-        mean, low, high = (to_error(value, half) for value in (found.mean, found.interval.low, found.interval.high))
+        half = means.interval.half_width
+        mean, low, high = (to_error(value, half) for value in (means.mean, means.interval.low, means.interval.high))
         what = f"{SHOWN_LEVEL} interval of the mean in the long run"
-        lines = [f"mean response by batch means {mean} s ({low} to {high}: {what}; {found.verdict}; {made})"]
-    return [*lines, *([found.contradiction] if found.contradiction else [])]
+        lines = [f"mean response by batch means {mean} s ({low} to {high}: {what}; {means.verdict}; {made})"]
+    return [*lines, *([means.contradiction] if means.contradiction else [])]

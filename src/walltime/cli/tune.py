@@ -72,19 +72,19 @@ def tune(
         raise PolicyError("--candidate and --look are for --weekly; leave them out")
     workload, _ = reading.load(trace)
     shared: dict[str, Any] = {"metric": metric, "seed": seed, "overrun": overrun.value}
-    found: Tuning | Weekly
+    result: Tuning | Weekly
     if weekly is not None:
         orders: dict[str, Any] = {"orders": candidate} if candidate else {}
         span = int(workload.submit[-1] - workload.submit[0]) // (7 * 86_400) if len(workload) else 0
         with progress_bar(span, "weeks") as progress:
-            found = choose_weekly(workload, policy, strategy=weekly, look=look, progress=progress, **orders, **shared)
+            result = choose_weekly(workload, policy, strategy=weekly, look=look, progress=progress, **orders, **shared)
     else:
         shared |= {"score": score, "features": None if features is None else [name.strip() for name in features.split(",")], "where": where}
         shared |= {"days": days, "warm": margin, "share": 1 - test_share, "most": most, "copies": copies, "shake": shake, "budget": budget}
         with progress_bar(budget, "candidates") as progress:
-            found = fit(workload, policy, optimiser=optimiser, store=store, workers=workers, progress=progress, **shared)
+            result = fit(workload, policy, optimiser=optimiser, store=store, workers=workers, progress=progress, **shared)
     if out is not None:
-        write_json(found.as_dict(), out)
+        write_json(result.as_dict(), out)
     if report is not None:
-        write_tuning_report(report, found, workload, settings={"command": command_line()})
-    output.show(found.as_dict(), [*tuning_tables(found), *found.verdict, *caveats(found.caveats)], result=out, report=report)
+        write_tuning_report(report, result, workload, settings={"command": command_line()})
+    output.show(result.as_dict(), [*tuning_tables(result), *result.verdict, *caveats(result.caveats)], result=out, report=report)

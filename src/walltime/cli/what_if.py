@@ -90,7 +90,7 @@ def what_if(
     machine = read_cluster(cluster, NEEDED if policy is None else {})
     if machine is not None:
         settings_of(machine, changes, policy)  # so that what is misspelled is told before the log is read
-    found = None if calibration is None else read_calibration(calibration)
+    agreement = None if calibration is None else read_calibration(calibration)
     workload, _ = reading.load(trace, machine)
     machine = machine_of(workload, machine)
     workload = part.of(workload, machine)
@@ -100,7 +100,7 @@ def what_if(
             machine,
             changes,
             policy=policy,
-            calibration=found,
+            calibration=agreement,
             replications=replications,
             submissions=submissions.value,
             trim=trim.value,
@@ -119,21 +119,21 @@ def what_if(
     output.show(result.as_dict() | {"report": report, "out": out}, blocks, report=report, **{f"{len(result.effects) + 1} rows": out})
 
 
-def _blocks(found: WhatIf) -> Iterator[Block | Facts | str]:
+def _blocks(answer: WhatIf) -> Iterator[Block | Facts | str]:
     """The answer, a row for each change, and what to keep in mind."""
     from walltime.report.what_if import short_caveats, short_table
 
-    yield from (found.answer(), "", short_table(found))
-    yield from caveats(short_caveats(found))
+    yield from (answer.answer(), "", short_table(answer))
+    yield from caveats(short_caveats(answer))
     yield "Groups of jobs, intervals, node-hours and whose they are: --verbose, --report page.html, --json."
 
 
-def _all_blocks(found: WhatIf) -> Iterator[Block | Facts | str]:
+def _all_blocks(answer: WhatIf) -> Iterator[Block | Facts | str]:
     """What each change does, how sure that is, whom it concerns, and what it costs."""
     from walltime.report.what_if import all_caveats, remarks, tables_of
 
-    yield from (found.answer(), "")
-    yield from (f"{effect.label}: {line}" for effect in found.effects[: len(found.changes)] for line in effect.became)
-    yield from tables_of(found)
-    yield from remarks(found)
-    yield from caveats(all_caveats(found))
+    yield from (answer.answer(), "")
+    yield from (f"{effect.label}: {line}" for effect in answer.effects[: len(answer.changes)] for line in effect.became)
+    yield from tables_of(answer)
+    yield from remarks(answer)
+    yield from caveats(all_caveats(answer))

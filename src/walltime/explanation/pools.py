@@ -270,11 +270,11 @@ def _limits(why: MachineExplanation) -> str:
     placement = why.schedule.placement
     assert placement is not None
     job = int(np.flatnonzero(why.schedule.workload.job_id == why.job)[0])
-    found = []
+    limits = []
     for limit in placement.limits_of[job]:
         amounts = zip(placement.limits[limit], ("jobs", "processors", placement.machine.second), strict=True)
-        found.append(" and ".join(f"{most:,} {what}" for most, what in amounts if most < NEVER))
-    return f"at most {', or '.join(dict.fromkeys(found))} at a time"
+        limits.append(" and ".join(f"{most:,} {what}" for most, what in amounts if most < NEVER))
+    return f"at most {', or '.join(dict.fromkeys(limits))} at a time"
 
 
 def _overtaking(why: MachineExplanation) -> str:

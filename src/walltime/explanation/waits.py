@@ -48,9 +48,9 @@ def explain(
 def index_of(schedule: Schedule, job: int) -> int:
     """Where a job number stands in order of arrival; raises WorkloadError where there is none, saying which there are."""
     ids = schedule.workload.job_id
-    found = np.flatnonzero(ids == job) if isinstance(job, int | np.integer) and not isinstance(job, bool) else ids[:0]
-    if len(found):
-        return int(found[0])
+    places = np.flatnonzero(ids == job) if isinstance(job, int | np.integer) and not isinstance(job, bool) else ids[:0]
+    if len(places):
+        return int(places[0])
     name = schedule.workload.origin.name
     if not len(ids):
         raise WorkloadError(f"there is no job {shown(job)}: {name} has no jobs")
@@ -95,11 +95,11 @@ def longest_waits(schedule: Schedule, count: int = 10) -> list[LongWait]:
     w, submit, start = schedule.workload, schedule.submit, schedule.start
     worst = np.argsort(submit - start, kind="stable")[: max(count, 0)]
     place = np.arange(len(w))
-    found = []
+    waits = []
     for job in worst[start[worst] > submit[worst]].tolist():
         earlier = (submit < submit[job]) | ((submit == submit[job]) & (place < job))
         ahead = int((earlier & (start > submit[job])).sum())
         overtook = int((~earlier & (start < start[job])).sum())
         numbers = (int(w.job_id[job]), int(submit[job]), int(start[job] - submit[job]), int(w.procs[job]), int(w.requested[job]))
-        found.append(LongWait(*numbers, ahead, overtook, Kind(schedule.kind[job]).name.lower()))
-    return found
+        waits.append(LongWait(*numbers, ahead, overtook, Kind(schedule.kind[job]).name.lower()))
+    return waits

@@ -211,8 +211,8 @@ class Batch:
         columns = {"submit": jobs.submit, "start": self.starts(environment), "runtime": runtime, "procs": jobs.procs}
         nobody = np.zeros(len(jobs), np.bool_)
         load = offered_load(jobs.submit, runtime, jobs.procs, jobs.machine_procs)
-        found = summarize(**columns, backfilled=nobody, machine_procs=jobs.machine_procs, offered_load=load)
-        return AT_THE_END[name] * float(getattr(found, name))
+        summary = summarize(**columns, backfilled=nobody, machine_procs=jobs.machine_procs, offered_load=load)
+        return AT_THE_END[name] * float(getattr(summary, name))
 
     def baseline(self, episode: int, formula: str | None = None) -> float:
         """The same as `cost` where the formula (default: the baseline) decides in the same episode, under the same rules."""
@@ -221,10 +221,10 @@ class Batch:
             raise PolicyError(f"the environment has no baseline; known are {', '.join(FORMULAS)}")
         if formula is None and episode in self._baselines:
             return self._baselines[episode]
-        found = self.cost_of(episode, chosen, _LIKE_THE_AGENT)
+        cost = self.cost_of(episode, chosen, _LIKE_THE_AGENT)
         if formula is None:
-            self._baselines[episode] = found
-        return found
+            self._baselines[episode] = cost
+        return cost
 
     def cost_of(self, episode: int, formula: str, fill: str | None) -> float:
         """The same as `cost` where a formula decides in this episode and jobs are backfilled by the formula `fill`; None: nobody is."""

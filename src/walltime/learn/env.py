@@ -178,9 +178,9 @@ class BackfillingVectorEnv(VectorEnv[Any, Any, Any]):
 
     def _info(self) -> dict[str, Any]:
         everywhere = np.ones(self.num_envs, np.bool_)
-        found: dict[str, Any] = {"action_mask": self._batch.mask[: self.num_envs].copy(), "time": self._batch.now.copy()}
-        found["episode_number"] = self._batch.number.copy()
-        return found | {f"_{name}": everywhere for name in list(found)}
+        info: dict[str, Any] = {"action_mask": self._batch.mask[: self.num_envs].copy(), "time": self._batch.now.copy()}
+        info["episode_number"] = self._batch.number.copy()
+        return info | {f"_{name}": everywhere for name in list(info)}
 
     def action_masks(self) -> Array:
         """Which actions are allowed in each environment, bool."""

@@ -264,7 +264,7 @@ def _importances(
 ) -> tuple[Importance, ...]:
     """Each feature shuffled among all that is seen at the same step of all windows, in turn; the most important one first."""
     slopes = np.mean([_slopes(one, episodes, seed) for one in trained], axis=0)
-    found = []
+    importances = []
     for column in _shuffled():
         losses = []
         for own, before in zip(trained, logs, strict=True):
@@ -272,8 +272,8 @@ def _importances(
             losses.append(log_cost(own.costs(episodes, _shuffler(column, draw)), metric) - before)
             tell()
         slope = float(slopes[column]) if column < len(COMPACT) else None
-        found.append(Importance(ppo.INPUTS[column], change_interval(np.mean(losses, axis=0)), slope))
-    return tuple(sorted(found, key=lambda one: -one.loss.mean))
+        importances.append(Importance(ppo.INPUTS[column], change_interval(np.mean(losses, axis=0)), slope))
+    return tuple(sorted(importances, key=lambda one: -one.loss.mean))
 
 
 def _shuffler(column: int, draw: np.random.Generator) -> Callable[[Array, Array], None]:
@@ -298,10 +298,10 @@ def _slopes(trained: Trained, episodes: list[Episode], seed: int) -> Array:
 
     trained.costs(episodes, keep)
     seen = np.concatenate(met)
-    found = np.zeros(len(ppo.INPUTS))
+    slopes = np.zeros(len(ppo.INPUTS))
     before = trained.agent.scores(seen)
     for column in range(len(COMPACT)):
         more = seen.copy()
         more[:, column] += np.float32(SMALL)
-        found[column] = float((trained.agent.scores(more) - before).mean())
-    return found
+        slopes[column] = float((trained.agent.scores(more) - before).mean())
+    return slopes

@@ -105,13 +105,13 @@ class Network:
 
     def backward(self, layers: list[Array], gradient: Array) -> list[Array]:
         """The gradients of the parameters, where `gradient` (rows x 1) is that of what came out."""
-        found: list[Array] = []
+        gradients: list[Array] = []
         for number in range(len(self.parameters) // 2 - 1, -1, -1):
             before = layers[number]
-            found += [gradient.sum(axis=0), before.T @ gradient]
+            gradients += [gradient.sum(axis=0), before.T @ gradient]
             if number:
                 gradient = (gradient @ self.parameters[2 * number].T) * (1 - before * before)
-        return found[::-1]
+        return gradients[::-1]
 
     def descend(self, gradients: list[Array], rate: float, longest: float = 1.0) -> None:
         """A step of Adam; gradients longer than `longest` are shortened."""
@@ -232,7 +232,7 @@ def play(
 
 def less_the_group(played: Played, count: int, group: int, rewards: Array) -> Array:
     """The rewards, less the mean of what all members of a group have got in the same seconds; each group has played one episode."""
-    found = rewards.copy()
+    relative = rewards.copy()
     rows = [np.flatnonzero(played.number == number) for number in range(count)]
     times = [np.append(played.now[own[0]], played.then[own]) for own in rows]
     so_far = [np.append(0.0, np.cumsum(rewards[own])) for own in rows]
@@ -240,21 +240,21 @@ def less_the_group(played: Played, count: int, group: int, rewards: Array) -> Ar
         members = range(number // group * group, number // group * group + group)
         mean = np.mean([np.interp(times[number], times[one], so_far[one]) for one in members], axis=0)
         mean[-1] = np.mean([so_far[one][-1] for one in members])
-        found[own] -= np.diff(mean)
-    return found
+        relative[own] -= np.diff(mean)
+    return relative
 
 
 def advantages(played: Played, count: int, rewards: Array, values: Array, trace: float) -> Array:
     """Generalised advantages without discount, one for each decision."""
-    found = np.zeros(len(rewards))
+    sums = np.zeros(len(rewards))
     for number in range(count):
         own = np.flatnonzero(played.number == number)
         surprise = rewards[own] + np.append(values[own][1:], 0.0) - values[own]
         total = 0.0
         for place in range(len(own) - 1, -1, -1):
             total = surprise[place] + trace * total
-            found[own[place]] = total
-    return found
+            sums[own[place]] = total
+    return sums
 
 
 def objective(

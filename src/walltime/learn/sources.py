@@ -110,12 +110,12 @@ def _part(workload: Workload, jobs: int, part: str, test_share: float) -> tuple[
 
 def _cut(workload: Workload, first: list[int], jobs: int, note: str, warm: Policy | Scheduler | str | None, overrun: str) -> list[Episode]:
     """Windows that begin with these jobs."""
-    scales, found = scales_of(workload), []
+    scales, episodes = scales_of(workload), []
     if warm is None:
         for i in first:
             own = workload.take(np.arange(i, i + jobs), f"jobs {i} to {i + jobs - 1}{note}")
-            found.append(Episode(own, int(own.submit[0]), scales=scales))
-        return found
+            episodes.append(Episode(own, int(own.submit[0]), scales=scales))
+        return episodes
     schedule = simulate(workload, warm, overrun=overrun)
     runtime, planned = effective_times(workload, overrun)
     for i in first:
@@ -126,8 +126,8 @@ def _cut(workload: Workload, first: list[int], jobs: int, note: str, warm: Polic
         wait = before[schedule.start[:i] >= begin]
         own = workload.take(np.concatenate([wait, np.arange(i, i + jobs)]), f"jobs {i} to {i + jobs - 1}, and those that wait{note}")
         running = np.column_stack([schedule.start[ran], runtime[ran], planned[ran], workload.procs[ran]])
-        found.append(Episode(own, begin, len(wait), running, scales))
-    return found
+        episodes.append(Episode(own, begin, len(wait), running, scales))
+    return episodes
 
 
 def drawn(model: Callable[[int], Workload], episodes: int = 64, seed: int = 0) -> list[Episode]:
@@ -149,12 +149,12 @@ def as_episodes(source: Workload | Episode | Sequence[Workload | Episode]) -> li
     jobs: list[object] = [one.workload if isinstance(one, Episode) else one for one in given]
     for one in jobs:
         check_workload(one)
-    found = [each if isinstance(each, Episode) else _cold(each) for each in given]
-    if not found or min(len(one.workload) for one in found) == 0:
+    episodes = [each if isinstance(each, Episode) else _cold(each) for each in given]
+    if not episodes or min(len(one.workload) for one in episodes) == 0:
         raise WorkloadError("an environment needs episodes, and every episode a job")
-    if len({one.workload.machine_procs for one in found}) > 1:
+    if len({one.workload.machine_procs for one in episodes}) > 1:
         raise WorkloadError("the episodes of an environment must be on machines of one size")
-    return found
+    return episodes
 
 
 def _cold(workload: Workload) -> Episode:

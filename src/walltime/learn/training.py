@@ -122,11 +122,11 @@ def simple_costs(episodes: list[Episode], rules: Rules, orders: tuple[str, str |
 
 def simple_outcomes(episodes: list[Episode], rules: Rules, orders: tuple[str, str | None]) -> Array:
     """The same, and the longest wait in each episode, s; float64, two rows."""
-    batch, found = Batch(episodes, rules), []
+    batch, outcomes = Batch(episodes, rules), []
     for number, one in enumerate(episodes):
         batch.play(number, *orders)
-        found.append(_outcome(batch, batch.count, one))
-    return np.array(found).T
+        outcomes.append(_outcome(batch, batch.count, one))
+    return np.array(outcomes).T
 
 
 def _outcome(batch: Batch, environment: int, episode: Episode) -> tuple[float, float]:
@@ -174,9 +174,9 @@ def train(
     begin, cpu = time.perf_counter(), time.process_time()
     before = (rows[-1]["seconds"], rows[-1]["cpu_seconds"]) if rows else (0.0, 0.0)
     while done < settings.iterations:
-        found = ppo.iterate(batch, agent, settings, done, seed, scales)
+        row = ppo.iterate(batch, agent, settings, done, seed, scales)
         done += 1
-        rows.append({"iteration": done, **found})
+        rows.append({"iteration": done, **row})
         if done % EVERY == 0 or done == settings.iterations:
             now = _trained(agent, task, settings, plan, done, rows)
             rows[-1]["validation"] = against(now.costs(late), simple, task.reward)
@@ -231,13 +231,13 @@ def _settings(plain: Mapping[str, Any]) -> ppo.Settings:
 
 def _like(usual: Task | ppo.Settings, values: Mapping[str, Any]) -> dict[str, Any]:
     """The values of these fields; raises KeyError or TypeError unless each is of the kind that it usually has."""
-    found = {}
+    kept_values = {}
     for field in fields(usual):
         value, kind = values[field.name], type(getattr(usual, field.name))
         if type(value) is not kind and not (kind is float and type(value) is int) and not (field.name == "warm" and value is None):
             raise TypeError(f"{field.name} is of another kind")
-        found[field.name] = value
-    return found
+        kept_values[field.name] = value
+    return kept_values
 
 
 def _trained(

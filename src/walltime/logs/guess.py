@@ -160,7 +160,7 @@ class _Guessing:
     def __init__(self, where: str, sample: Sample) -> None:
         self.where, self.sample = where, sample
         self.known = {title: [text for text in texts if text not in BLANK and text != "-1"] for title, texts in sample.columns.items()}
-        self.found: dict[str, Source] = {}
+        self.sources: dict[str, Source] = {}
         self.reading: list[str] = []
         self.doubts: list[str] = []
         self.relative = False
@@ -172,7 +172,7 @@ class _Guessing:
                 if self._fits(name, unit, title, self.known[title]):
                     break
         self._check_units()
-        columns = dict(self.found)
+        columns = dict(self.sources)
         if not {"allocated_procs", "requested_procs"} & columns.keys():
             for nodes in ("nodes", "requested_nodes"):
                 if nodes in columns:
@@ -194,18 +194,18 @@ class _Guessing:
 
     def _candidates(self, words: Sequence[str]) -> list[tuple[str, str]]:
         """Titles that are one of these words, perhaps with a unit behind it; those of earlier words first."""
-        found = []
+        candidates = []
         for rank, word in enumerate(words):
             for title in self.sample.columns:
                 plain = _plain(title)
                 unit = next((ENDINGS[end] for end in ENDINGS if plain == word + end), "")
                 if plain == word or unit:
-                    found.append((rank, unit, title))
-        return [(unit, title) for _, unit, title in sorted(found, key=lambda one: one[0])]
+                    candidates.append((rank, unit, title))
+        return [(unit, title) for _, unit, title in sorted(candidates, key=lambda one: one[0])]
 
     def _fits(self, name: str, unit: str, title: str, texts: list[str]) -> bool:
         """Whether what is in a column is what its title says; if so, it is taken."""
-        if not texts or any(source.column == title for source in self.found.values()):
+        if not texts or any(source.column == title for source in self.sources.values()):
             return False
         if name in TIMES:
             source = self._time(title, texts)
@@ -223,7 +223,7 @@ class _Guessing:
             source = Source(title, text=name in TEXTS) if name not in ("queue",) or _share(texts, _NUMBER) < _MOSTLY else None
         if source is None:
             return False
-        self.found[name] = source
+        self.sources[name] = source
         how = "; ".join(filter(None, [source.format and f"times such as {source.format}", _unit_said(name, source)]))
         self.reading.append(f"{name} is {printable(title)!r}{f' ({how})' if how else ''}")
         return True
@@ -292,7 +292,7 @@ class _Guessing:
                 fits[unit] = float((np.abs(scaled - others[there]) <= max(UNITS[unit], 0.01 * float(np.median(others[there])))).mean())
             else:
                 fits[unit] = float((others[there] <= 1.05 * scaled + 60).mean())
-        title = self.found[name].column or ""
+        title = self.sources[name].column or ""
         if how == "exact":
             best = max(fits, key=lambda unit: fits[unit])
             if fits[best] >= 0.9:
@@ -314,30 +314,30 @@ class _Guessing:
             self._doubt(title, f"seconds or minutes ({', '.join(over)})", self.sample.columns[title])
 
     def _unit(self, name: str, unit: str) -> None:
-        if unit == self.found[name].unit:
+        if unit == self.sources[name].unit:
             return
-        source = self.found[name]
-        self.found[name] = Source(source.column, unit=unit, text=False)
+        source = self.sources[name]
+        self.sources[name] = Source(source.column, unit=unit, text=False)
         self.reading = [line for line in self.reading if not line.startswith(f"{name} is ")]
-        self.reading.append(f"{name} is {printable(source.column or '')!r} ({_unit_said(name, self.found[name])}, by comparison)")
+        self.reading.append(f"{name} is {printable(source.column or '')!r} ({_unit_said(name, self.sources[name])}, by comparison)")
 
     def _unsaid(self, name: str) -> bool:
-        source = self.found[name]
+        source = self.sources[name]
         return source.unit == "s" and _share(self.known[source.column or ""], _NUMBER) >= _MOSTLY
 
     def _seconds(self, name: str) -> np.ndarray | None:
-        if name not in self.found:
+        if name not in self.sources:
             return None
-        texts = self.sample.columns[self.found[name].column or ""]
+        texts = self.sample.columns[self.sources[name].column or ""]
         values, _ = durations(pl.Series(texts, dtype=pl.String))
         numbers = np.array([float(text) if _NUMBER.fullmatch(text) else np.nan for text in texts])
-        return np.where(np.isnan(numbers), np.where(values >= 0, values, np.nan), numbers * UNITS[self.found[name].unit])
+        return np.where(np.isnan(numbers), np.where(values >= 0, values, np.nan), numbers * UNITS[self.sources[name].unit])
 
     def _clock(self, name: str) -> np.ndarray | None:
-        if name not in self.found or self.found[name].format is not None:
+        if name not in self.sources or self.sources[name].format is not None:
             return None
-        texts = self.sample.columns[self.found[name].column or ""]
-        numbers = [float(text) * UNITS[self.found[name].unit] if _NUMBER.fullmatch(text) else np.nan for text in texts]
+        texts = self.sample.columns[self.sources[name].column or ""]
+        numbers = [float(text) * UNITS[self.sources[name].unit] if _NUMBER.fullmatch(text) else np.nan for text in texts]
         stamps = pl.Series(texts, dtype=pl.String).str.extract(r"^(\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?)").str.replace("T", " ")
         times = stamps.str.to_datetime("%Y-%m-%d %H:%M:%S", strict=False).dt.epoch("s").cast(pl.Float64).fill_null(float("nan")).to_numpy()
         return np.where(np.isnan(numbers), times, numbers)

@@ -121,20 +121,20 @@ def batch_means(
     if len(used) // length < LEAST:
         length = max(1, count // LEAST) * batch
     means = _means(used, length, len(used) // length)
-    found = series_interval(means, confidence) if long_enough else None
-    if found is not None:
-        verdict = SATURATED if found.low > saturation else PRECISE if found.half_width < precision * found.mean else WIDE
+    interval = series_interval(means, confidence) if long_enough else None
+    if interval is not None:
+        verdict = SATURATED if interval.low > saturation else PRECISE if interval.half_width < precision * interval.mean else WIDE
         what = f"{100 * confidence:g} % confidence interval of the mean of a run without end"
-        low = max(found.low, 0.0) if values.min() >= 0 else found.low
-        found = None if verdict == SATURATED else Interval(found.mean, low, found.high, what)
+        low = max(interval.low, 0.0) if values.min() >= 0 else interval.low
+        interval = None if verdict == SATURATED else Interval(interval.mean, low, interval.high, what)
     else:
         few = _means(used, count // 5 * batch, 5) if count >= LEAST else None
         verdict = SATURATED if few is not None and mean_interval(few, confidence).low > saturation else TOO_SHORT
     by_correlation = int(np.ceil(LEAST * max(TIMES * alike, batch) / 1000)) * 1000 + discard * batch
     return BatchMeans(
-        mean=float(used.mean()) if found is None else found.mean,
+        mean=float(used.mean()) if interval is None else interval.mean,
         whole=float(values.mean()),
-        interval=found,
+        interval=interval,
         batches=len(means),
         batch=length,
         correlation=neighbour_correlation(means),

@@ -85,9 +85,9 @@ def prediction_interval(values: Array, confidence: float = 0.90) -> Interval:
     >>> found.mean, round(found.half_width, 3)
     (2.0, 3.372)
     """
-    found = mean_interval(values, confidence)
-    half = found.half_width * math.sqrt(len(values) + 1)
-    return Interval.around(found.mean, half, f"{100 * confidence:g} % interval of one further run")
+    of_mean = mean_interval(values, confidence)
+    half = of_mean.half_width * math.sqrt(len(values) + 1)
+    return Interval.around(of_mean.mean, half, f"{100 * confidence:g} % interval of one further run")
 
 
 def percentile_band(values: Array, low: float = 5, high: float = 95) -> Interval:

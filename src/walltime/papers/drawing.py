@@ -84,14 +84,14 @@ def panels(
 
 def key(figure: Figure, axes: Sequence[Axes]) -> None:
     """One legend for all panels, above them."""
-    found: dict[str, Any] = {}
+    handles: dict[str, Any] = {}
     for one in axes:
         for handle, name in zip(*one.get_legend_handles_labels(), strict=True):
-            found.setdefault(name, handle)
-    if found:
+            handles.setdefault(name, handle)
+    if handles:
         width = float(figure.get_size_inches()[0]) * 11
-        columns = max(1, min(len(found), int(width / (max(map(len, found)) + 7))))
-        figure.legend(list(found.values()), list(found), loc="outside upper center", ncols=columns, borderaxespad=0.1)
+        columns = max(1, min(len(handles), int(width / (max(map(len, handles)) + 7))))
+        figure.legend(list(handles.values()), list(handles), loc="outside upper center", ncols=columns, borderaxespad=0.1)
 
 
 def line(axes: Axes, x: Array, y: Array, k: int, name: str, **more: Any) -> None:

@@ -110,8 +110,8 @@ def find_subjects(
     if unknown:
         raise PolicyError(f"{given.paper} has no log {unknown[0]!r}; it has {', '.join(given.logs)}; another log goes to traces=[LOG]")
     chosen = [name for name in given.logs if not only or name.upper() in wanted]
-    found = [_subject(name, given.logs[name], folders or [log_folder()], made, generated) for name in chosen]
-    return [subject for subject in found if subject is not None]
+    subjects = [_subject(name, given.logs[name], folders or [log_folder()], made, generated) for name in chosen]
+    return [subject for subject in subjects if subject is not None]
 
 
 def _subject(name: str, facts: Mapping[str, Any], folders: Sequence[Path], made: Path, generated: bool) -> Subject | None:
@@ -120,9 +120,9 @@ def _subject(name: str, facts: Mapping[str, Any], folders: Sequence[Path], made:
     if not generated:
         for pattern, about in facts["files"]:
             for folder in folders:
-                found = sorted(file for file in folder.glob("*.swf*") if fnmatch(file.name, pattern)) if folder.is_dir() else []
-                if found:
-                    return Subject(name, OTHER if substitute else PAPER, found[0], about, facts)
+                files = sorted(file for file in folder.glob("*.swf*") if fnmatch(file.name, pattern)) if folder.is_dir() else []
+                if files:
+                    return Subject(name, OTHER if substitute else PAPER, files[0], about, facts)
     if substitute:
         return None
     file = made / f"generated-{name}.swf.gz"

@@ -88,8 +88,8 @@ class Dialect:
 
         `coincident`: in place of the dialect's own. Raises PolicyError for an unknown name, reading or value.
         """
-        found = dialect if isinstance(dialect, Dialect) else _parse(dialect)
-        return found if coincident is None or coincident == found.coincident else found.but(coincident=coincident)
+        chosen = dialect if isinstance(dialect, Dialect) else _parse(dialect)
+        return chosen if coincident is None or coincident == chosen.coincident else chosen.but(coincident=coincident)
 
     def readings(self) -> dict[str, str]:
         """The readings that it sets, by name."""

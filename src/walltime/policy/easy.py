@@ -60,7 +60,7 @@ class Easy(Heading, Backfilling):
         """The head of the queue starts as soon as it fits, and whoever does not delay it, if it fits; nobody else."""
         by = "<" if self.ends == "before" else "<="
         room = "" if self.extra == "none" else " or procs <= extra processors"
-        found = {
+        when = {
             "afresh": "for each job that is backfilled",
             "kept": "until a job ends or another is the head",
             "once": "once for each head",
@@ -69,7 +69,7 @@ class Easy(Heading, Backfilling):
         fits = f"procs <= free, and now + believed {by} shadow time{room}{counted}"
         return {
             "head_waits": HEAD_STARTS,
-            "left_waiting": f"in backfill order, every job behind the head starts that has {fits}; these are found {found[self.shadow]}",
+            "left_waiting": f"in backfill order, every job behind the head starts that has {fits}; these are found {when[self.shadow]}",
             "reservation_delayed": "no other job starts ahead of the head",
             "reserved_start_differs": FIRST_OF_HEAD,
             **KINDS,

@@ -260,11 +260,11 @@ class UserOrder(ScoredOrder):
             parameters = inspect.signature(self.function).parameters.values()
         except (ValueError, TypeError):
             return {}
-        found = {one.name: one.default for one in parameters if one.default is not one.empty}
-        for name, value in found.items():
+        defaults = {one.name: one.default for one in parameters if one.default is not one.empty}
+        for name, value in defaults.items():
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise PolicyError(f"the default of {name} of the order {self.name!r} must be a number, not {value!r}")
-        return {name: float(value) for name, value in found.items()}
+        return {name: float(value) for name, value in defaults.items()}
 
     def but(self, **settings: Any) -> UserOrder:
         """The order with other values of its parameters that have a default, or of `last` and `half_life`."""

@@ -74,9 +74,9 @@ def split(text: str, more: Sequence[str] = ()) -> tuple[type[Policy] | Policy, d
     Raises PolicyError for an unknown policy or option, listing the known ones.
     """
     text = text.strip()
-    found = own(text, "policy")
-    if found is not None:
-        kind, rest = _of_file(found[0], text), found[1]
+    loaded = own(text, "policy")
+    if loaded is not None:
+        kind, rest = _of_file(loaded[0], text), loaded[1]
         implied: Mapping[str, Any] = {}
         if isinstance(kind, type) and (not issubclass(kind, Policy) or _has_own_parameters(kind)):
             return _own_policy(kind, text, rest, more)
@@ -176,12 +176,12 @@ def _value(field: Field[Any], value: str | Order, read: Callable[[str, str], Any
     return value.lower()
 
 
-def _of_file(found: Any, text: str) -> Any:
+def _of_file(value: Any, text: str) -> Any:
     """A policy of one's own, or its class; one without a base class, or with an `__init__` of its own, is made anew for each run."""
-    if isinstance(found, Policy) or (isinstance(found, type) and hasattr(found, "choose")):
-        return found
-    if isinstance(found, type) and issubclass(found, Policy):
-        return found
+    if isinstance(value, Policy) or (isinstance(value, type) and hasattr(value, "choose")):
+        return value
+    if isinstance(value, type) and issubclass(value, Policy):
+        return value
     file, _, name = text.partition(",")[0].rpartition(":")
     raise PolicyError(f"{name!r} of {file} is no policy; make it a class with choose(self, now, waiting, running, free)")
 
@@ -226,9 +226,9 @@ def parse_order(text: str) -> Order:
         return _with_options(text, known, options)
     if head in SCORES:
         return parse_score(text)
-    found = own(text.strip(), "order")
-    if found is not None:
-        return _own_order(*found, text)
+    loaded = own(text.strip(), "order")
+    if loaded is not None:
+        return _own_order(*loaded, text)
     raise PolicyError(f"unknown order {text!r}; known are {', '.join([*ORDERS, *SCORES])}, or FILE.py:NAME for one of your own")
 
 

@@ -218,7 +218,7 @@ class Slurm(Policy):
 def read_settings(settings: Mapping[str, str]) -> tuple[dict[str, Value], list[str]]:
     """The parameters that Slurm's settings give, and the settings that are not modelled; raises PolicyError for impossible values."""
     by_name = {name.lower(): str(value).strip() for name, value in settings.items()}
-    found: dict[str, Value] = {}
+    values: dict[str, Value] = {}
     notes: list[str] = []
     for name, parameter in PARAMETERS.items():
         text = by_name.get(parameter.setting.lower(), "") if parameter.setting != "SchedulerParameters" else ""
@@ -227,14 +227,14 @@ def read_settings(settings: Mapping[str, str]) -> tuple[dict[str, Value], list[s
         if name in WORDS and (word := text.lower().rpartition("/")[2]) not in WORDS[name]:
             notes += [] if word == "cons_res" else [f"{parameter.setting}={text}"]  # which cons_tres has replaced
         else:
-            found[name] = _read(name, text)
+            values[name] = _read(name, text)
     for part in filter(None, (part.strip() for part in by_name.get("schedulerparameters", "").split(","))):
         key, equals, value = part.partition("=")
         key = key.strip().lower()
         if key == "bf_interval" and value.strip() == "-1":
-            found["scheduler_type"] = "builtin"
+            values["scheduler_type"] = "builtin"
         elif key in PARAMETERS and PARAMETERS[key].setting == "SchedulerParameters":
-            found[key] = _read(key, value if equals else "yes")
+            values[key] = _read(key, value if equals else "yes")
         elif key not in NO_EFFECT and part != "(null)":
             notes.append(part)
     for name, modelled in NOT_MODELLED.items():
@@ -245,8 +245,8 @@ def read_settings(settings: Mapping[str, str]) -> tuple[dict[str, Value], list[s
         notes.append(f"SelectTypeParameters={by_name['selecttypeparameters']}")
     version = re.match(r"(\d+)\.(\d+)\.?(\d+)?", by_name.get("slurm_version", ""))
     if version is not None and tuple(int(part or 0) for part in version.groups()) < (25, 5, 4):
-        found["soft_limit_running"] = "limit"
-    return found, notes
+        values["soft_limit_running"] = "limit"
+    return values, notes
 
 
 def _read(name: str, text: str) -> Value:

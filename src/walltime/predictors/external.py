@@ -49,10 +49,10 @@ class External(Predictor):
         predicted = self.given_for(workload, requested, runtime)
         assert predicted is not None
         none = int((predicted < 0).sum())
-        found = [f"{none:,} of {len(workload):,} jobs have no prediction in {self.label}; the user's request is used for them."] * bool(
+        remarks = [f"{none:,} of {len(workload):,} jobs have no prediction in {self.label}; the user's request is used for them."] * bool(
             none
         )
-        return found + twins_remark(self.label, twins(workload, requested, runtime, predicted))
+        return remarks + twins_remark(self.label, twins(workload, requested, runtime, predicted))
 
 
 @dataclass(frozen=True)
@@ -97,10 +97,10 @@ class PredictionFile(External):
         """How many jobs have no prediction, or had none in time; and what the test on twins says."""
         rows, place = self._rows_of(workload)
         late = int(self._late(workload, rows, place).sum())
-        found = [f"{late:,} predictions of {printable(self.file)} were known only after the job was submitted, and are not used."] * bool(
+        remarks = [f"{late:,} predictions of {printable(self.file)} were known only after the job was submitted, and are not used."] * bool(
             late
         )
-        return found + super().remarks(workload, requested, runtime)
+        return remarks + super().remarks(workload, requested, runtime)
 
     def _rows_of(self, workload: Workload) -> tuple[Rows, Array]:
         """The file's rows, and for each job the place of its row, -1 without one."""

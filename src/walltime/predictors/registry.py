@@ -14,10 +14,10 @@ __all__ = ["PREDICTORS", "parse_predictor"]
 
 def _of_own(text: str) -> tuple[Form, str] | None:
     """A class of one's own; what is no `Predictor` is made anew for each run, with its options."""
-    found = own(text, "predictor")
-    if found is None:
+    loaded = own(text, "predictor")
+    if loaded is None:
         return None
-    kind, options = found
+    kind, options = loaded
     if isinstance(kind, Predictor) or (isinstance(kind, type) and issubclass(kind, Predictor)):
         return Form(kind), options
     return Form(PlainPredictor, make=partial(_plain, kind, text), free=True), options

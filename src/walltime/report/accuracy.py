@@ -52,7 +52,7 @@ MEANING = (
 
 def write_accuracy_report(
     path: str | Path,
-    found: WalltimeAccuracy,
+    accuracy: WalltimeAccuracy,
     *,
     title: str | None = None,
     settings: Mapping[str, Any] | None = None,
@@ -63,24 +63,24 @@ def write_accuracy_report(
     `settings`: further entries of the provenance, and as `command` the command line. `log`: the log and how it is read, as words of a
     command line, for the commands that the page shows; by default its name. Raises OutputError if it cannot be written.
     """
-    return write_page(accuracy_page(found, title=title, settings=settings, log=log), path)
+    return write_page(accuracy_page(accuracy, title=title, settings=settings, log=log), path)
 
 
 def accuracy_page(
-    found: WalltimeAccuracy,
+    accuracy: WalltimeAccuracy,
     *,
     title: str | None = None,
     settings: Mapping[str, Any] | None = None,
     log: Sequence[str] | None = None,
 ) -> Page:
     """The page of `write_accuracy_report`."""
-    workload, t = found.workload, found.total
+    workload, t = accuracy.workload, accuracy.total
     record = provenance(workload, **(settings or {}))
     return Page(
         "what users ask for, and what they use",
         title or f"Walltimes asked for on {workload.origin.name}",
-        [answer(found)],
-        [_who(found), _ends(found), _requests(found), *_over_time(found), *_adjusted(found), *_advice(found, log)],
+        [answer(accuracy)],
+        [_who(accuracy), _ends(accuracy), _requests(accuracy), *_over_time(accuracy), *_adjusted(accuracy), *_advice(accuracy, log)],
         [
             ("log", workload.origin.name),
             ("jobs with a limit", f"{t.jobs:,}"),
@@ -90,25 +90,26 @@ def accuracy_page(
             ("mean accuracy", _share(t.mean_accuracy).text),
             ("median accuracy", _share(t.median_accuracy).text),
         ],
-        caveats(found),
+        caveats(accuracy),
         workload=workload,
         record=record,
-        data=record | {"accuracy": as_record(found)},
+        data=record | {"accuracy": as_record(accuracy)},
     )
 
 
-def answer(found: WalltimeAccuracy) -> str:
+def answer(accuracy: WalltimeAccuracy) -> str:
     """The result in a few sentences."""
-    t = found.total
+    t = accuracy.total
     much = t.over_hours > MUCH_OVER * t.asked_hours
     beyond = f", and {hours(t.over_hours)} used beyond the requests" if much else ""
     told = (
-        f"Users of {found.workload.origin.name} ask for {hours(t.asked_hours)} processor-hours and use {_share(t.used_share).text} of them:"
-        f" {hours(t.unused_hours)} are asked for and not used{beyond}. The mean accuracy of a request is {_share(t.mean_accuracy).text}."
+        f"Users of {accuracy.workload.origin.name} ask for {hours(t.asked_hours)} processor-hours and use {_share(t.used_share).text} of "
+        f"them: {hours(t.unused_hours)} are asked for and not used{beyond}. "
+        f"The mean accuracy of a request is {_share(t.mean_accuracy).text}."
     )
-    if found.adjusted is None or len(found.adjusted.schedules) < 2:
+    if accuracy.adjusted is None or len(accuracy.adjusted.schedules) < 2:
         return told
-    rows = found.adjusted.rows()
+    rows = accuracy.adjusted.rows()
     row, first = rows[1], rows[0]["mean_wait"]
     if not first:
         return f"{told} In a simulation nobody waits, so adjusted walltimes gain nothing."
@@ -123,25 +124,25 @@ def answer(found: WalltimeAccuracy) -> str:
     )
 
 
-def as_record(found: WalltimeAccuracy) -> dict[str, Any]:
+def as_record(accuracy: WalltimeAccuracy) -> dict[str, Any]:
     """The analysis ready for JSON, with all caveats."""
-    return found.as_dict() | {"caveats": caveats(found)}
+    return accuracy.as_dict() | {"caveats": caveats(accuracy)}
 
 
-def caveats(found: WalltimeAccuracy) -> list[str]:
+def caveats(accuracy: WalltimeAccuracy) -> list[str]:
     """The caveats of the analysis, and those of the simulation with the users' estimates, such as a saturated machine."""
-    if found.adjusted is None:
-        return list(found.caveats)
-    simulated = caveats_of(found.adjusted.schedules[:1], "none", "user")
-    return [*found.caveats, *(f"Of the simulations: {said[0].lower()}{said[1:]}" for said in simulated if "measured:" not in said)]
+    if accuracy.adjusted is None:
+        return list(accuracy.caveats)
+    simulated = caveats_of(accuracy.adjusted.schedules[:1], "none", "user")
+    return [*accuracy.caveats, *(f"Of the simulations: {said[0].lower()}{said[1:]}" for said in simulated if "measured:" not in said)]
 
 
-def _who(found: WalltimeAccuracy) -> Section:
+def _who(accuracy: WalltimeAccuracy) -> Section:
     """Tables by user, account, partition and queue, and a figure of the largest users."""
     from walltime.report.accuracy_figures import hours_figure  # matplotlib is slow to load; only a page needs it
 
     blocks: list[Block] = [note(MEANING)]
-    named = [row for row in found.groups.get("user", ()) if row["group"] not in ("other users", UNKNOWN)]
+    named = [row for row in accuracy.groups.get("user", ()) if row["group"] not in ("other users", UNKNOWN)]
     if named:
         worst = max(named, key=lambda row: row["unused_hours"])
         alternative = (
@@ -150,29 +151,29 @@ def _who(found: WalltimeAccuracy) -> Section:
         )
         caption = "The users that ask for most; all others are in the table below. At the right of each bar: the share used."
         blocks.append(Drawing(hours_figure(named), "users", alternative, caption))
-    if found.advice:
-        who = "; ".join(f"user {one.user} {hours(one.unused_hours)}" for one in found.advice[:MOST_NAMED])
+    if accuracy.advice:
+        who = "; ".join(f"user {one.user} {hours(one.unused_hours)}" for one in accuracy.advice[:MOST_NAMED])
         blocks.append(Paragraph(f"Could give back most, in hours not used: {who}."))
     for by, heading in KINDS.items():
-        if by in found.groups and (by == "user" or len(found.groups[by]) > 1):
-            blocks += [Heading(heading), use_table(found.groups[by], heading, by)]
+        if by in accuracy.groups and (by == "user" or len(accuracy.groups[by]) > 1):
+            blocks += [Heading(heading), use_table(accuracy.groups[by], heading, by)]
     return Section("Who asks for how much", blocks)
 
 
-def _ends(found: WalltimeAccuracy) -> Section:
+def _ends(accuracy: WalltimeAccuracy) -> Section:
     """How jobs end."""
-    known = any(row["failed"] is not None for row in found.ends)
+    known = any(row["failed"] is not None for row in accuracy.ends)
     head = ["how", "jobs", "of the jobs", "hours asked for", "not used", "of all hours not used", *(["failed by the log"] if known else [])]
-    whole = max(found.total.unused_hours, 1e-9)
+    whole = max(accuracy.total.unused_hours, 1e-9)
     rows = [
         [
             row["group"],
             f"{row['jobs']:,}",
-            human_percent(100 * row["jobs"] / found.total.jobs),
+            human_percent(100 * row["jobs"] / accuracy.total.jobs),
             *(hours(row["asked_hours"]), hours(row["unused_hours"]), human_percent(100 * row["unused_hours"] / whole)),
             *([f"{row['failed']:,}"] if known else []),
         ]
-        for row in found.ends
+        for row in accuracy.ends
     ]
     remark = (
         "Jobs that reach their limits are ended there, as a rule: to them the limit is too short, or they save their state and go on. Many "
@@ -183,21 +184,21 @@ def _ends(found: WalltimeAccuracy) -> Section:
         Table(head, rows, "How jobs end, by what they use of their requests", remark),
         *([note(failed)] if known else []),
     ]
-    if found.states:
-        blocks += [Heading("By what the log says"), use_table(found.states, "Jobs by what the log says of their ends", "state")]
+    if accuracy.states:
+        blocks += [Heading("By what the log says"), use_table(accuracy.states, "Jobs by what the log says of their ends", "state")]
     return Section("How jobs end", blocks)
 
 
-def _requests(found: WalltimeAccuracy) -> Section:
+def _requests(accuracy: WalltimeAccuracy) -> Section:
     """The four panels on estimates, and tables by size and length."""
     from walltime.estimates import largest_estimate
     from walltime.report.estimates import estimates_figure
 
-    jobs = found.jobs
+    jobs = accuracy.jobs
     status = jobs.columns.get("status")
     failed = None if status is None or not (status == FAILED).any() else status == FAILED
     drawn = estimates_figure(jobs.runtime, jobs.requested, killed=failed, emax=largest_estimate(jobs.requested))
-    t = found.total
+    t = accuracy.total
     alternative = (
         f"Four panels: the share of the request that jobs use ({_share(t.at_limit).text} use all of it, {_share(t.under_tenth).text} less "
         "than a tenth); runtime against request; the distributions of both; and accuracy by runtime."
@@ -206,14 +207,14 @@ def _requests(found: WalltimeAccuracy) -> Section:
         "Share of the request used (mualem01, Fig. 8; killed: status 0), runtime against request, the distributions of both "
         "(tsafrir06, Fig. 11), and accuracy from the shortest to the longest jobs (Fig. 12 there)."
     )
-    by_size: list[Block] = [Heading("By size"), use_table(found.groups["size"], "By size", "processors")]
-    by_length: list[Block] = [Heading("By length"), use_table(found.groups["length"], "By requested time", "request")]
+    by_size: list[Block] = [Heading("By size"), use_table(accuracy.groups["size"], "By size", "processors")]
+    by_length: list[Block] = [Heading("By length"), use_table(accuracy.groups["length"], "By requested time", "request")]
     return Section("How accurate the requests are", [Drawing(drawn, "requests", alternative, caption), *by_size, *by_length])
 
 
-def _over_time(found: WalltimeAccuracy) -> list[Section]:
+def _over_time(accuracy: WalltimeAccuracy) -> list[Section]:
     """The picture over time, and its table."""
-    rows = found.groups["time"]
+    rows = accuracy.groups["time"]
     if len(rows) < 2:
         return []
     from walltime.report.accuracy_figures import time_figure
@@ -229,9 +230,9 @@ def _over_time(found: WalltimeAccuracy) -> list[Section]:
     return [Section("Over time", [drawing, folded])]
 
 
-def _adjusted(found: WalltimeAccuracy) -> list[Section]:
+def _adjusted(accuracy: WalltimeAccuracy) -> list[Section]:
     """The simulations, and the replay by which their schemes were chosen."""
-    a = found.adjusted
+    a = accuracy.adjusted
     if a is None:
         return []
     schedulers: list[Row] = [
@@ -320,24 +321,24 @@ def _schemes(a: AdjustedWalltimes) -> list[Block]:
     ]
 
 
-def _advice(found: WalltimeAccuracy, log: Sequence[str] | None) -> list[Section]:
+def _advice(accuracy: WalltimeAccuracy, log: Sequence[str] | None) -> list[Section]:
     """What the users with most hours to give back could ask for."""
-    if not found.advice:
+    if not accuracy.advice:
         return []
-    before = ["walltime", "suggest", *(log or [found.workload.origin.name])]
-    lines = [shlex.join([*before, *one.options]) for one in found.advice if one.options and one.kinds]
-    blocks: list[Block] = [advice_table(found)]
+    before = ["walltime", "suggest", *(log or [accuracy.workload.origin.name])]
+    lines = [shlex.join([*before, *one.options]) for one in accuracy.advice if one.options and one.kinds]
+    blocks: list[Block] = [advice_table(accuracy)]
     if lines:
         blocks += [Heading("To see more of each"), Code("\n".join(lines))]
-    if any(one.options is None for one in found.advice):
+    if any(one.options is None for one in accuracy.advice):
         blocks.append(note("The names of some users or jobs hold characters that cannot be typed, so they have no command."))
     return [Section("What the largest users could ask for", blocks)]
 
 
-def advice_table(found: WalltimeAccuracy) -> Table:
+def advice_table(accuracy: WalltimeAccuracy) -> Table:
     """For each of the users with most hours not used what to ask for, of the kind of job that gives back most."""
     rows: list[Row] = []
-    for one in found.advice:
+    for one in accuracy.advice:
         cells = [one.user, hours(one.unused_hours)]
         if not one.kinds:
             rows.append([*cells, "too few alike", f"{one.jobs:,}", *[UNDEFINED] * 2, "keep it", UNDEFINED, UNDEFINED])
@@ -348,7 +349,7 @@ def advice_table(found: WalltimeAccuracy) -> Table:
         killed = UNDEFINED if math.isnan(kind.hindsight) else human_percent(kind.hindsight)
         less = Cell(hours(kind.less_hours), value=kind.less_hours) if kind.walltime is not None else Cell(UNDEFINED)
         rows.append([*cells, Cell(kind_of(kind), look="word long"), f"{kind.jobs:,}", *times, ask, killed, less])
-    risk = found.advice[0].risk if found.advice else 0.0
+    risk = accuracy.advice[0].risk if accuracy.advice else 0.0
     remark = (
         "For each user the kind of job (name, processors, queue) that gives back most hours, and the smallest request that at most "
         f"{risk:g} % of these jobs outran. Ran, asked for: medians. Killed in hindsight: jobs that would have been killed, had each been "

@@ -63,44 +63,44 @@ def run_row(run: Run) -> list[str]:
     ]
 
 
-def alarm(found: Review) -> str:
+def alarm(review: Review) -> str:
     """The first line: jobs that were ended before their users' limits; empty if there is none."""
-    if not found.killed:
+    if not review.killed:
         return ""
     told = ", ".join(
         f"{run.key} of {harmless(run.user, 20)} after {human_time(run.runtime or 0)} of {human_time(run.limit)}"
         + (" (its limit was whole, and somebody lowered it while it ran)" if run.lowered else "")
-        for run in found.killed[:20]
+        for run in review.killed[:20]
     )
-    more = f", and {len(found.killed) - 20:,} more" if len(found.killed) > 20 else ""
-    count = "1 JOB WAS" if len(found.killed) == 1 else f"{len(found.killed):,} JOBS WERE"
+    more = f", and {len(review.killed) - 20:,} more" if len(review.killed) > 20 else ""
+    count = "1 JOB WAS" if len(review.killed) == 1 else f"{len(review.killed):,} JOBS WERE"
     return f"{count} ENDED BEFORE THE USER'S LIMIT: {told}{more}. Stop the side-car, and find out why."
 
 
-def sentences(found: Review) -> list[str]:
+def sentences(review: Review) -> list[str]:
     """What happened, what is recorded first; with the alarm as the first sentence, if there is one."""
-    holes, broken = found.in_holes, found.broken
-    hours = f"{found.processor_hours:,.1f} processor-hours"
-    hours = hours if found.node_hours is None else f"{found.node_hours:,.1f} node-hours ({hours})"
+    holes, broken = review.in_holes, review.broken
+    hours = f"{review.processor_hours:,.1f} processor-hours"
+    hours = hours if review.node_hours is None else f"{review.node_hours:,.1f} node-hours ({hours})"
     ahead = sum(run.ahead_of > 0 for run in holes)
-    said = [alarm(found)] if found.killed else []
+    said = [alarm(review)] if review.killed else []
     said += [
-        f"{clock(int(found.since))} to {clock(int(found.until))} UTC, {RECORDED}:",
-        f"{_jobs(found.adjusted, 'got', 'got')} a TimeMin, {len(found.runs):,} of adjusted ones started, {len(holes):,} by backfill, "
+        f"{clock(int(review.since))} to {clock(int(review.until))} UTC, {RECORDED}:",
+        f"{_jobs(review.adjusted, 'got', 'got')} a TimeMin, {len(review.runs):,} of adjusted ones started, {len(holes):,} by backfill, "
         f"{ahead:,} of them ahead of jobs that had waited for longer; {hours} ran in holes.",
-        f"{sum(run.short for run in found.runs):,} were seen with a shortened limit; {_given_back(found)}.",
+        f"{sum(run.short for run in review.runs):,} were seen with a shortened limit; {_given_back(review)}.",
         f"{len(broken):,} of the backfilled ones outlived their TimeMin: for these the prediction was too short.",
     ]
-    if found.not_in_log:
-        said.append(f"{found.not_in_log:,} that started are not in the log; it may end too early.")
-    if found.alarms or found.failures:
-        said.append(f"{len(found.alarms):,} alarms, {len(found.failures):,} commands that failed or give-backs that were missed.")
-    if found.delays is not None:
-        hours_late = sum(one.seconds for one in found.delays) / 3600
+    if review.not_in_log:
+        said.append(f"{review.not_in_log:,} that started are not in the log; it may end too early.")
+    if review.alarms or review.failures:
+        said.append(f"{len(review.alarms):,} alarms, {len(review.failures):,} commands that failed or give-backs that were missed.")
+    if review.delays is not None:
+        hours_late = sum(one.seconds for one in review.delays) / 3600
         said.append(
-            f"Simulated with {found.simulated}: {_jobs(len(found.delays), 'starts', 'start')} later because others outlived their "
+            f"Simulated with {review.simulated}: {_jobs(len(review.delays), 'starts', 'start')} later because others outlived their "
             "TimeMin, "
-            f"{hours_late:,.1f} h together" + (f", {human_time(found.delays[0].seconds)} at most." if found.delays else ".")
+            f"{hours_late:,.1f} h together" + (f", {human_time(review.delays[0].seconds)} at most." if review.delays else ".")
         )
     return said
 
@@ -109,32 +109,33 @@ def _jobs(count: int, one: str, several: str) -> str:
     return f"1 job {one}" if count == 1 else f"{count:,} jobs {several}"
 
 
-def _given_back(found: Review) -> str:
-    if not found.given_back:
+def _given_back(review: Review) -> str:
+    if not review.given_back:
         return "the side-car had to raise none"
-    least = found.given_back[0]
+    least = review.given_back[0]
     return (
-        f"the side-car raised {len(found.given_back):,}, the one with the least time left ({least.key}) "
+        f"the side-car raised {len(review.given_back):,}, the one with the least time left ({least.key}) "
         f"{human_time(least.left or 0)} before its end"
     )
 
 
-def tables_of(found: Review, most: int = 20) -> list[Table]:
+def tables_of(review: Review, most: int = 20) -> list[Table]:
     """What went wrong, the worst first."""
     tables = []
     for title, runs in (
-        ("ended before the user's limit", found.killed),
-        ("broken promises: backfilled, and outlived TimeMin (recorded)", sorted(found.broken, key=_beyond, reverse=True)),
-        ("limits that the side-car raised, with the least time left first (recorded)", found.given_back),
+        ("ended before the user's limit", review.killed),
+        ("broken promises: backfilled, and outlived TimeMin (recorded)", sorted(review.broken, key=_beyond, reverse=True)),
+        ("limits that the side-car raised, with the least time left first (recorded)", review.given_back),
     ):
         if runs:
             tables.append(Table(RUN_COLUMNS, [run_row(run) for run in runs[:most]], title, texts=2))
-    if found.delays:
+    if review.delays:
         rows = [
-            [one.key, harmless(one.user, 20), clock(one.expected), clock(one.start), human_time(one.seconds)] for one in found.delays[:most]
+            [one.key, harmless(one.user, 20), clock(one.expected), clock(one.start), human_time(one.seconds)]
+            for one in review.delays[:most]
         ]
         tables.append(Table(DELAY_COLUMNS, rows, "jobs that start later because of broken promises (simulated)", texts=2))
-    for title, lines in (("alarms", found.alarms), ("failures", found.failures)):
+    for title, lines in (("alarms", review.alarms), ("failures", review.failures)):
         if lines:
             rows = [[clock(int(time)), harmless(what, 200)] for time, what in lines[-most:]]
             tables.append(Table(("time (UTC)", "what"), rows, title, texts=2))
@@ -145,9 +146,9 @@ def _beyond(run: Run) -> int:
     return (run.runtime or 0) - run.time_min
 
 
-def missed(found: WhatIf, most: int = MOST_ROWS) -> tuple[int, int, Table]:
+def missed(answer: WhatIf, most: int = MOST_ROWS) -> tuple[int, int, Table]:
     """Jobs of the simulated world with the side-car that start after their first reserved start: how many, of how many, and which."""
-    schedule = found.effects[0].schedule
+    schedule = answer.effects[0].schedule
     late = schedule.start - schedule.reserved_start
     reserved = schedule.reserved_start >= 0
     broken = np.flatnonzero(reserved & (late > 0))
@@ -198,26 +199,26 @@ def recorded(world: WhatIf) -> str:
 
 
 def write_adjust_report(
-    path: str | Path, found: Review | None, world: WhatIf | None, jobs: Workload, *, settings: Mapping[str, Any] | None = None
+    path: str | Path, review: Review | None, world: WhatIf | None, jobs: Workload, *, settings: Mapping[str, Any] | None = None
 ) -> Path:
     """Write the page: what happened, by the ledger, and what was gained, by simulation; either may be None. Raises OutputError."""
-    return write_page(adjust_page(found, world, jobs, settings), path)
+    return write_page(adjust_page(review, world, jobs, settings), path)
 
 
-def adjust_page(found: Review | None, world: WhatIf | None, jobs: Workload, settings: Mapping[str, Any] | None = None) -> Page:
+def adjust_page(review: Review | None, world: WhatIf | None, jobs: Workload, settings: Mapping[str, Any] | None = None) -> Page:
     """The page of `write_adjust_report`."""
     name = harmless(jobs.origin.name)
-    answers = [alarm(found)] if found is not None and found.killed else []
+    answers = [alarm(review)] if review is not None and review.killed else []
     sections, caveats = [], []
-    if found is not None:
-        told = sentences(found)
-        tables = [block for table in tables_of(found, MOST_ROWS) for block in (Heading(_capital(table.title)), table)]
-        if found.runs:
-            every = Table(RUN_COLUMNS, [run_row(run) for run in found.runs[-MOST_ROWS:]], "all adjusted jobs that started", texts=2)
+    if review is not None:
+        told = sentences(review)
+        tables = [block for table in tables_of(review, MOST_ROWS) for block in (Heading(_capital(table.title)), table)]
+        if review.runs:
+            every = Table(RUN_COLUMNS, [run_row(run) for run in review.runs[-MOST_ROWS:]], "all adjusted jobs that started", texts=2)
             tables += [Heading(_capital(every.title)), every]
         sections.append(Section("What happened", [*(Paragraph(one) for one in told if world is not None), *tables]))
-        caveats += list(found.notes)
-        if found.delays is not None:
+        caveats += list(review.notes)
+        if review.delays is not None:
             caveats.append(
                 "Delays of other jobs are simulated: the log with the TimeMin of the ledger, once as it ran and once with every broken "
                 "promise kept. Which job would really have started when, nobody knows."

@@ -54,33 +54,35 @@ MOST_LINES = 20
 
 
 def write_calibration_report(
-    path: str | Path, found: Calibration, workload: Workload, *, settings: Mapping[str, Any] | None = None
+    path: str | Path, calibration: Calibration, workload: Workload, *, settings: Mapping[str, Any] | None = None
 ) -> Path:
     """Write the page; `settings`: further entries of the provenance, and as `command` the command line. Raises OutputError."""
-    return write_page(calibration_page(found, workload, settings), path)
+    return write_page(calibration_page(calibration, workload, settings), path)
 
 
-def calibration_page(found: Calibration, workload: Workload, settings: Mapping[str, Any] | None = None) -> Page:
+def calibration_page(calibration: Calibration, workload: Workload, settings: Mapping[str, Any] | None = None) -> Page:
     """The page of `write_calibration_report`."""
-    record = provenance(workload, policy=found.policy, trim=found.trim, machine_digest=found.machine_digest, **(settings or {}))
-    first, second, *rest = found.verdict
+    record = provenance(
+        workload, policy=calibration.policy, trim=calibration.trim, machine_digest=calibration.machine_digest, **(settings or {})
+    )
+    first, second, *rest = calibration.verdict
     drawing = Drawing(
-        bias_figure(found),
+        bias_figure(calibration),
         "bias",
         "Mean simulated minus mean recorded wait of each group of jobs, with intervals over weeks.",
         "Simulated minus recorded mean wait; bars: 90 % intervals of the mean over such weeks. Grey: cannot be trusted.",
     )
     waits: list[Block] = []
-    for table in agreement_tables(found):
+    for table in agreement_tables(calibration):
         if table.title.startswith("by month"):
             months = "Mean recorded and simulated wait by month of submission."
-            waits.append(Drawing(months_figure(found), "months", months))
+            waits.append(Drawing(months_figure(calibration), "months", months))
         folded = len(table.rows) > MOST_LINES or table.title.startswith("by month")
         waits += [Fold(table.title, [table])] if folded else [*([Heading(table.title)] if table.title else []), table]
-    utilization, evidence = utilization_table(found), evidence_table(found)
+    utilization, evidence = utilization_table(calibration), evidence_table(calibration)
     return Page(
         "recorded and simulated waits",
-        f"Does a simulation of {found.machine} resemble it?",
+        f"Does a simulation of {calibration.machine} resemble it?",
         [f"{first} {second}"],
         [
             Section("How far differences can be trusted", [note(RULE), drawing]),
@@ -89,7 +91,7 @@ def calibration_page(found: Calibration, workload: Workload, settings: Mapping[s
             *([Section("Who waited for other reasons", [Heading(evidence.title), evidence])] if evidence.rows else []),
         ],
         workload_facts(workload, record["log"]),
-        [*rest, *found.evidence.hints, RECORDED],
+        [*rest, *calibration.evidence.hints, RECORDED],
         workload=workload,
         record=record,
     )
@@ -105,48 +107,48 @@ RULE = (
 )
 
 
-def agreement_tables(found: Calibration) -> list[Table]:
+def agreement_tables(calibration: Calibration) -> list[Table]:
     """Recorded and simulated waits, of all jobs and of groups."""
     tables = []
     for by, title in TITLES.items():
-        rows = [agreement(row) for row in found.rows if row.by == by]
+        rows = [agreement(row) for row in calibration.rows if row.by == by]
         if rows and (len(rows) > 1 or by == "all jobs"):
             tables.append(Table(COLUMNS, rows, title, look="months"))
-    if len(found.months) > 1:
-        columns, rows = [name for name in COLUMNS if name != "trusted from"], [agreement(row) for row in found.months]
+    if len(calibration.months) > 1:
+        columns, rows = [name for name in COLUMNS if name != "trusted from"], [agreement(row) for row in calibration.months]
         tables.append(Table(columns, [[*row[:2], *row[3:]] for row in rows], "by month of submission", look="months"))
     return tables
 
 
-def tables_of(found: Calibration) -> list[Table]:
+def tables_of(calibration: Calibration) -> list[Table]:
     """All numbers of the page."""
-    return [table for table in (*agreement_tables(found), utilization_table(found), evidence_table(found)) if table.rows]
+    return [table for table in (*agreement_tables(calibration), utilization_table(calibration), evidence_table(calibration)) if table.rows]
 
 
-def short_tables(found: Calibration) -> list[Table]:
+def short_tables(calibration: Calibration) -> list[Table]:
     """The most important of them in narrow tables, for the terminal."""
-    rows = [row for row in found.rows if row.by in SHORT]
+    rows = [row for row in calibration.rows if row.by in SHORT]
     cells, names = [agreement(row) for row in rows], [_group(row) for row in rows]
     waits = [[name, own[1], *own[3:9]] for name, own in zip(names, cells, strict=True)]
     bias = [[name, signed(row.bias), own[2], *own[9:]] for name, row, own in zip(names, rows, cells, strict=True)]
-    used = utilization_table(found)
+    used = utilization_table(calibration)
     return [
         Table(("", "jobs", *COLUMNS[3:9]), waits, "waits in the log and here"),
         Table(("", "here minus log", "trusted from", *COLUMNS[9:]), bias, "how far they agree"),
         replace(used, rows=used.rows[:1]),
-        evidence_table(found),
+        evidence_table(calibration),
     ]
 
 
-def utilization_table(found: Calibration) -> Table:
+def utilization_table(calibration: Calibration) -> Table:
     """Recorded and simulated utilization."""
-    rows = [[one.when, percent(one.recorded), percent(one.simulated)] for one in found.utilization]
+    rows = [[one.when, percent(one.recorded), percent(one.simulated)] for one in calibration.utilization]
     return Table(("", "recorded", "simulated"), rows, "utilization", look="months")
 
 
-def evidence_table(found: Calibration) -> Table:
+def evidence_table(calibration: Calibration) -> Table:
     """Who waited for other reasons than processors, and shares of backfilled jobs."""
-    evidence = found.evidence
+    evidence = calibration.evidence
     rows = [
         [one.what, f"{one.jobs:,}", percent(one.share), f"{one.recorded_hours:,.0f}", f"{one.simulated_hours:,.0f}"]
         for one in evidence.rows
@@ -180,11 +182,11 @@ def percent(share: float) -> str:
     return human_percent(100 * share)
 
 
-def bias_figure(found: Calibration) -> Figure:
+def bias_figure(calibration: Calibration) -> Figure:
     """Simulated minus recorded mean wait of all jobs and of each class, partition and kind of users, with intervals."""
     from walltime.report.figures import BLUE, rows_figure
 
-    rows = [row for row in found.rows if row.by in SHORT][:MOST_GROUPS]
+    rows = [row for row in calibration.rows if row.by in SHORT][:MOST_GROUPS]
     with rows_figure([_group(row) for row in rows], "simulated minus recorded mean wait, hours", 0.27) as (figure, axes):
         for k, row in enumerate(rows):
             colour = "#808890" if row.doubt else BLUE
@@ -195,7 +197,7 @@ def bias_figure(found: Calibration) -> Figure:
     return figure
 
 
-def months_figure(found: Calibration) -> Figure:
+def months_figure(calibration: Calibration) -> Figure:
     """Mean recorded and simulated waits by month."""
     from matplotlib.figure import Figure
 
@@ -204,12 +206,12 @@ def months_figure(found: Calibration) -> Figure:
     with style():
         figure = Figure(figsize=(9.2, 2.8), layout="constrained")
         axes = figure.subplots()
-        places = range(len(found.months))
+        places = range(len(calibration.months))
         for k, (field, label) in enumerate((("mean_recorded", "recorded"), ("mean_simulated", "simulated"))):
-            values = [getattr(row, field) / 3600 for row in found.months]
+            values = [getattr(row, field) / 3600 for row in calibration.months]
             axes.plot(places, values, marker="o", markersize=3.5, label=label, **look(k))
-        step = max(1, len(found.months) // 12)
-        axes.set_xticks(list(places)[::step], [row.group for row in found.months][::step])
+        step = max(1, len(calibration.months) // 12)
+        axes.set_xticks(list(places)[::step], [row.group for row in calibration.months][::step])
         axes.set_ylim(0)
         axes.set_ylabel("mean wait, hours")
         axes.grid()

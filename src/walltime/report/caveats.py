@@ -51,15 +51,15 @@ def caveats(
     workload = schedules[0].workload
     if not len(workload):
         return []
-    found = []
+    sentences = []
     load = schedules[0].offered_load
     if load >= 1:
-        found.append(
+        sentences.append(
             f"Saturated: the offered load is {human_percent(100 * load)} of the capacity. The queue grows as long as "
             "jobs arrive, so the waits depend more on the length of the log than on the policy."
         )
     if len(schedules) >= MANY_POLICIES:
-        found.append(
+        sentences.append(
             f"The lowest of {len(schedules)} policies is partly luck: it is chosen from these results, and what is said of its "
             "difference to "
             "another does not include that choice."
@@ -67,48 +67,48 @@ def caveats(
     for name, schedule in zip(names, schedules, strict=True):
         queued, share = longest_queue(schedule)
         if share >= LONG_QUEUE:
-            found.append(
+            sentences.append(
                 f"Saturated under {in_prose(name)}: the queue does not empty for {human_time(queued)}, {human_percent(100 * share)} of the "
                 "time in which jobs arrive. The waits depend more on how long that lasts than on the policy, and users would not submit "
                 "as they did."
             )
     growing = [in_prose(name) for name, s in zip(names, schedules, strict=True) if queue_keeps_growing(s)]
     if growing:
-        found.append(
+        sentences.append(
             f"Under {listed(growing)} the queue is longer in every quarter of the log than in the previous one, and longest towards "
             "the end: this is not a steady state, and a longer log would give longer waits."
         )
     if not workload.origin.sha256 or any("synthetic" in line.lower() for line in workload.origin.header):
-        found.append(
+        sentences.append(
             "The workload is not, or not known to be, the log of a real machine: its source has no checksum or calls it synthetic."
         )
     if trim == "none":
-        found.append(
+        sentences.append(
             "No trimming: the averages include jobs that met an empty machine at the start and jobs that ended after the last "
             "arrival, when the machine drained."
         )
     if any(s.workload.feedback for s in schedules):
-        found.append(
+        sentences.append(
             "With feedback, jobs are submitted after the ends of their preceding jobs. So arrival times differ between "
             "policies, and a policy that makes jobs wait receives less work in the same time."
         )
-    found += _estimates(schedules, estimates)
-    found += _predictions(schedules)
-    found += _killed(schedules)
+    sentences += _estimates(schedules, estimates)
+    sentences += _predictions(schedules)
+    sentences += _killed(schedules)
     least = min(s.measured_jobs for s in summaries)
     if least < FEW_JOBS:
-        found.append(
+        sentences.append(
             f"Only {least:,} job{' is' if least == 1 else 's are'} measured: a few long waits can change such averages considerably."
         )
-    found += _tail(names, schedules, masks)
+    sentences += _tail(names, schedules, masks)
     zero = max(s.zero_runtime_jobs for s in summaries)
     if zero:
-        found.append(
+        sentences.append(
             f"{zero:,} job{' has' if zero == 1 else 's have'} a runtime of 0 s, with undefined slowdown: excluded from the mean "
             "slowdown, included in all other averages."
         )
-    found += _close(names, summaries, spread)
-    return found
+    sentences += _close(names, summaries, spread)
+    return sentences
 
 
 def caveats_of(schedules: Sequence[Schedule], trim: str, estimates: object = None, spread: Spread | None = None) -> list[str]:
@@ -211,7 +211,7 @@ def _close(names: Sequence[str], summaries: Sequence[Summary], spread: Spread | 
     ranked = sorted(range(len(names)), key=lambda k: (summaries[k].mean_wait, names[k]))
     waits = [s.mean_wait for s in summaries]
     pairs = [(a, b) for a, b in pairwise(ranked) if waits[a] != waits[b]]
-    found = []
+    sentences = []
     unclear = [(a, b) for a, b in pairs if spread is not None and not distinct("mean_wait", a, b, summaries, spread)]
     if unclear and spread is not None:
         told = [
@@ -219,7 +219,7 @@ def _close(names: Sequence[str], summaries: Sequence[Summary], spread: Spread | 
             f"{' ± '.join(human_time(value) for value in spread.difference('mean_wait', a, b))}"
             for a, b in unclear
         ]
-        found.append(
+        sentences.append(
             f"No clear difference: in mean wait {listed(told)}, over the log and {spread.copies} copies of it with each submission moved "
             f"by up to {spread.seconds} s (mean, and {SHOWN_LEVEL} band of single copies)."
         )
@@ -230,7 +230,9 @@ def _close(names: Sequence[str], summaries: Sequence[Summary], spread: Spread | 
             for a, b in close
         ]
         where = "on another log" if spread is not None else "on another log, or with slightly shifted arrivals,"
-        found.append(f"In mean wait {listed(told)}: {where} such a small difference may be reversed.")
+        sentences.append(f"In mean wait {listed(told)}: {where} such a small difference may be reversed.")
     if spread is None and len(names) > 1:
-        found.append("How far the means move when the log is shaken by 30 s is not known: it was not asked for, or would take too long.")
-    return found
+        sentences.append(
+            "How far the means move when the log is shaken by 30 s is not known: it was not asked for, or would take too long."
+        )
+    return sentences

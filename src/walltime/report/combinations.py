@@ -34,8 +34,8 @@ def positions(lines: Sequence[Line], over: str) -> tuple[str, dict[Any, float]]:
         return over.replace("_", " "), numbers
     families: dict[tuple[str, str], dict[Any, float]] = {}
     for value in values:
-        if isinstance(value, str) and (found := _FAMILY.fullmatch(value)):
-            families.setdefault((found[1], found[3]), {})[value] = float(found[2])
+        if isinstance(value, str) and (match := _FAMILY.fullmatch(value)):
+            families.setdefault((match[1], match[3]), {})[value] = float(match[2])
     largest = max(families, key=lambda family: len(families[family]), default=None)
     if largest is None or len(families[largest]) < 3:
         return over, {}
@@ -44,7 +44,7 @@ def positions(lines: Sequence[Line], over: str) -> tuple[str, dict[Any, float]]:
 
 def swept(lines: Sequence[Line]) -> list[str]:
     """The parameters over which a measure can be drawn: those with at least two numbers while all others stay the same."""
-    found = []
+    names = []
     for name in lines[0].combination if lines else ():
         places = positions(lines, name)[1]
         together: dict[tuple[Any, ...], set[float]] = {}
@@ -53,8 +53,8 @@ def swept(lines: Sequence[Line]) -> list[str]:
                 rest = tuple(value for other, value in line.combination.items() if other != name)
                 together.setdefault(rest, set()).add(places[line.combination[name]])
         if any(len(there) > 1 for there in together.values()):
-            found.append(name)
-    return found
+            names.append(name)
+    return names
 
 
 def said(combination: Mapping[str, Any], words: Sequence[str]) -> str:
@@ -84,16 +84,16 @@ def series_of(lines: Sequence[Line], over: str | None) -> tuple[str | None, list
 
 def panels_of(lines: Sequence[Line], words: Sequence[str]) -> dict[str, list[Line]]:
     """The lines that agree in these parameters, under a title."""
-    found: dict[str, list[Line]] = {}
+    panels: dict[str, list[Line]] = {}
     for line in lines:
-        found.setdefault(said(line.combination, words), []).append(line)
-    return found
+        panels.setdefault(said(line.combination, words), []).append(line)
+    return panels
 
 
 def chosen(lines: Sequence[Line], metric: str, where: Mapping[str, Any] | None = None) -> list[Line]:
     """The lines of this measure with these values of parameters; raises PolicyError if there are none."""
-    found = [line for line in lines if line.metric == metric and all(line.combination.get(k) == v for k, v in (where or {}).items())]
-    if not found:
+    those = [line for line in lines if line.metric == metric and all(line.combination.get(k) == v for k, v in (where or {}).items())]
+    if not those:
         known = ", ".join(dict.fromkeys(line.metric for line in lines)) or "none"
         raise PolicyError(f"there are no results of {metric!r}{f' with {dict(where)}' if where else ''} to draw; measures are {known}")
-    return found
+    return those

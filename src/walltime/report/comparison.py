@@ -161,16 +161,16 @@ def _gains(names: Sequence[str], schedules: Sequence[Schedule], trim: str) -> li
 
 def _recorded(names: Sequence[str], schedules: Sequence[Schedule]) -> list[Section]:
     """Recorded and simulated waits of all jobs, by class and by month."""
-    found = tables.recorded_tables(names, schedules)
+    parts = tables.recorded_tables(names, schedules)
     record = schedules[0].recorded()
-    if not found or record is None:
+    if not parts or record is None:
         return []
     steps = schedules[0].workload.origin.steps
     known = f"{record.jobs:,} of {len(schedules[0]):,} jobs, those whose waits the log records. " if record.jobs < len(schedules[0]) else ""
     unchanged = "the recorded waits are those of its unchanged jobs"
     changed = f" The log was changed before the simulation ({'; '.join(steps)}); {unchanged}." if steps else ""
-    folded = [Fold(table.title, [table]) for table in found[1:] if 2 <= len(table.rows) <= tables.MOST_MONTHS]
-    return [Section("Recorded waits", [note(known + tables.RECORDED + changed), found[0], *folded])]
+    folded = [Fold(table.title, [table]) for table in parts[1:] if 2 <= len(table.rows) <= tables.MOST_MONTHS]
+    return [Section("Recorded waits", [note(known + tables.RECORDED + changed), parts[0], *folded])]
 
 
 def _figures(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequence[Array], trim: str, live: bool) -> list[Section]:

@@ -28,17 +28,17 @@ PATIENCE = (600, 172_800)
 KEY = {"same start in both": "#C9CDD3", "another start": BLUE, "the first job that differs": ITSELF}
 
 
-def difference_figure(found: Difference) -> Figure:
+def difference_figure(difference: Difference) -> Figure:
     """Who has the processors in both schedules around their first difference; the places of jobs are chosen for the drawing."""
-    first = found.first
+    first = difference.first
     with style():
         figure = Figure(figsize=(9.2, 5.4), layout="constrained")
         panels = figure.subplots(2, 1, sharex=True)
         if first is not None:
             span = abs(first.starts[0] - first.starts[1]) if first.what == "start" else abs(first.ends[0] - first.ends[1])
             after = min(max(span + span // 3, PATIENCE[0]), PATIENCE[1])
-            for axes, name, start, end in zip(panels, found.names, found.starts, found.ends, strict=True):
-                _machine(axes, found, first, start, end, after)
+            for axes, name, start, end in zip(panels, difference.names, difference.starts, difference.ends, strict=True):
+                _machine(axes, difference, first, start, end, after)
                 axes.set_title(name)
             divisor, unit = unit_of(after + after // 4)
             panels[1].set_xlabel(f"{unit} since the first difference, at {first.time:,} s; job {first.job} differs")
@@ -48,14 +48,14 @@ def difference_figure(found: Difference) -> Figure:
     return figure
 
 
-def _machine(axes: Axes, found: Difference, first: Parting, start: Array, end: Array, after: int) -> None:
-    w, low, high = found.workload, first.time - after // 4, first.time + after
+def _machine(axes: Axes, difference: Difference, first: Parting, start: Array, end: Array, after: int) -> None:
+    w, low, high = difference.workload, first.time - after // 4, first.time + after
     inside = np.flatnonzero((start < high) & (end > low) & (end > start))
     job, place, count = assign_processors(start[inside], end[inside], w.procs[inside], w.machine_procs)
     divisor, _ = unit_of(after + after // 4)
     left = (np.maximum(start[inside][job], low) - first.time) / divisor
     right = (np.minimum(end[inside][job], high) - first.time) / divisor
-    moved = (found.starts[0] != found.starts[1])[inside][job]
+    moved = (difference.starts[0] != difference.starts[1])[inside][job]
     itself = (w.job_id[inside] == first.job)[job]
     shown = np.zeros(len(job), bool)
     shown[np.argsort(-(right - left) * count, kind="stable")[:MOST_STRIPS]] = True
@@ -71,46 +71,48 @@ def _machine(axes: Axes, found: Difference, first: Parting, start: Array, end: A
     axes.set_ylabel("processors")
 
 
-def difference_page(found: Difference, command: Sequence[Any]) -> Page:
+def difference_page(difference: Difference, command: Sequence[Any]) -> Page:
     """The page: the answer, the picture, the state at that instant, what was tried."""
-    first = found.first
-    sentences = found.sentences()
+    first = difference.first
+    sentences = difference.sentences()
     sections = []
     picture = None
     if first is not None:
-        alternative = f"Two panels of processors over time, {found.names[0]} and {found.names[1]}, which part at {first.time:,} s."
-        picture = Drawing(difference_figure(found), "difference", alternative)
-        sections.append(Section("The state then", [_queue(found, first), note("The queue is in order of arrival; times in s.")]))
-    if found.trials:
-        rows = [[one.scheduler, one.dialect, *(_fit(one.follows[k], one.jobs[k], one.whole) for k in (0, 1))] for one in found.trials]
-        columns = ["scheduler", "dialect", *(f"follows {name}" for name in found.names)]
+        alternative = (
+            f"Two panels of processors over time, {difference.names[0]} and {difference.names[1]}, which part at {first.time:,} s."
+        )
+        picture = Drawing(difference_figure(difference), "difference", alternative)
+        sections.append(Section("The state then", [_queue(difference, first), note("The queue is in order of arrival; times in s.")]))
+    if difference.trials:
+        rows = [[one.scheduler, one.dialect, *(_fit(one.follows[k], one.jobs[k], one.whole) for k in (0, 1))] for one in difference.trials]
+        columns = ["scheduler", "dialect", *(f"follows {name}" for name in difference.names)]
         words = "yes: the same schedule until and at the first difference; in brackets how many jobs start at the same time."
         sections.append(Section("What was tried", [Table(columns, rows, texts=-1), note(words)]))
     if len(sentences) > 2:
         sections.insert(0, Section("In words", [Items(sentences)]))
     return Page(
         kind="difference",
-        title=f"{found.names[0]} and {found.names[1]}",
-        answer=[sentences[0] + ".", found.rule[:1].upper() + found.rule[1:] + "."] if found.rule else [sentences[0] + "."],
+        title=f"{difference.names[0]} and {difference.names[1]}",
+        answer=[sentences[0] + ".", difference.rule[:1].upper() + difference.rule[1:] + "."] if difference.rule else [sentences[0] + "."],
         sections=sections,
-        facts=workload_facts(found.workload, found.workload.origin.name),
+        facts=workload_facts(difference.workload, difference.workload.origin.name),
         picture=picture,
-        workload=found.workload,
-        record=provenance(found.workload, command=list(command)),
-        data=found.as_dict(),
+        workload=difference.workload,
+        record=provenance(difference.workload, command=list(command)),
+        data=difference.as_dict(),
     )
 
 
-def _queue(found: Difference, first: Parting) -> Table:
-    w = found.workload
+def _queue(difference: Difference, first: Parting) -> Table:
+    w = difference.workload
     place = {int(number): k for k, number in enumerate(w.job_id)}
     rows = []
     for number in first.waiting[:40]:
         k = place[number]
-        starts = [Cell(f"{int(start[k]):,}", value=int(start[k])) for start in found.starts]
+        starts = [Cell(f"{int(start[k]):,}", value=int(start[k])) for start in difference.starts]
         rows.append([str(number), f"{int(w.submit[k]):,}", f"{int(w.procs[k]):,}", f"{int(w.requested[k]):,}", *starts])
     title = f"At {first.time:,} s: {first.free:,} of {w.machine_procs:,} processors free, {len(first.running):,} jobs run, these wait"
-    return Table(["job", "submitted", "processors", "requested", *(f"start in {name}" for name in found.names)], rows, title)
+    return Table(["job", "submitted", "processors", "requested", *(f"start in {name}" for name in difference.names)], rows, title)
 
 
 def _fit(follows: bool, jobs: int, whole: bool) -> str:

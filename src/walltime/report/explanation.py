@@ -148,14 +148,14 @@ def _rows(story: AnyStory) -> list[int]:
 def _overtakers(axes: Axes, story: AnyStory, rows: list[int], divisor: int) -> None:
     """A bar for each job that arrived later and started earlier; the colour says whom it put off."""
     names = {BLUE: "put nobody off", OTHER_HEADS: "put off another job at the head of the queue", DELAYED: f"put off job {story.job}"}
-    found = [BLUE if one.delay <= 0 else DELAYED if one.head == story.job else OTHER_HEADS for one in story.overtaken_by]
+    colours = [BLUE if one.delay <= 0 else DELAYED if one.head == story.job else OTHER_HEADS for one in story.overtaken_by]
     left = np.array([one.start for one in story.overtaken_by]) - story.submit
     right = left + np.maximum([one.runtime for one in story.overtaken_by], _least(story))
     row = np.array(rows, float)
     if isinstance(story, MachineExplanation):  # who put off whom is not known there
         names = {BLUE: "arrived later"}
     for colour in names:
-        mine = (np.array(found) == colour) & (row < MOST_ROWS)
+        mine = (np.array(colours) == colour) & (row < MOST_ROWS)
         if mine.any():
             outline = rectangles(left[mine] / divisor, right[mine] / divisor, row[mine] - 0.4, row[mine] + 0.4)
             axes.add_patch(PathPatch(outline, facecolor=colour, edgecolor="white", linewidth=0.15))
@@ -163,5 +163,5 @@ def _overtakers(axes: Axes, story: AnyStory, rows: list[int], divisor: int) -> N
     axes.yaxis.set_major_locator(NullLocator())
     axes.spines["left"].set_visible(False)
     axes.set_title(f"{count(len(rows), 'job')} that overtook it", pad=20)  # the key stands between
-    key = [Patch(facecolor=colour, label=f"{name} ({found.count(colour):,})") for colour, name in names.items() if colour in found]
+    key = [Patch(facecolor=colour, label=f"{name} ({colours.count(colour):,})") for colour, name in names.items() if colour in colours]
     axes.legend(handles=key, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2, ncols=3, columnspacing=1.2, handlelength=1.2)

@@ -27,25 +27,25 @@ WHAT_IT_IS = (
 )
 
 
-def verdict(found: Inference) -> list[str]:
+def verdict(inference: Inference) -> list[str]:
     """What was found, in sentences with the numbers behind them."""
-    if found.refused:
-        return [f"{found.refused[0].upper()}{found.refused[1:]}."]
-    kept = len(found.rules)
+    if inference.refused:
+        return [f"{inference.refused[0].upper()}{inference.refused[1:]}."]
+    kept = len(inference.rules)
     what = f"{kept} rule{'' if kept == 1 else 's'} of the site" if kept else "No rule"
     said = [
-        f"{what} could be read off {found.log}. In the recorded state, {found.machine.policy} with them starts "
-        f"{100 * found.after.at:.0f} % of what was started, and {100 * found.after.precision:.0f} % of what it starts was started: an "
-        f"agreement of {found.after.f1:.2f}, {found.before.f1:.2f} without rules, in months that were not used to find them."
+        f"{what} could be read off {inference.log}. In the recorded state, {inference.machine.policy} with them starts "
+        f"{100 * inference.after.at:.0f} % of what was started, and {100 * inference.after.precision:.0f} % of what it starts was started: "
+        f"an agreement of {inference.after.f1:.2f}, {inference.before.f1:.2f} without rules, in months that were not used to find them."
     ]
-    said += [f"{rule.text[0].upper()}{rule.text[1:]}." for rule in found.rules]
-    if found.hindsight.f1 > found.after.f1 + 0.01:
+    said += [f"{rule.text[0].upper()}{rule.text[1:]}." for rule in inference.rules]
+    if inference.hindsight.f1 > inference.after.f1 + 0.01:
         said.append(
             f"With the times at which jobs seem to have been free to start (held, or waiting for others), which only the record knows, it "
-            f"would be {found.hindsight.f1:.2f}."
+            f"would be {inference.hindsight.f1:.2f}."
         )
-    if found.free:
-        plain, ruled, ceiling = found.free
+    if inference.free:
+        plain, ruled, ceiling = inference.free
         said.append(
             f"Simulated freely, the mean wait is {human_time(ruled.mean_simulated)} with the rules and "
             f"{human_time(plain.mean_simulated)} without; recorded is {human_time(ruled.mean_recorded)}. The rank correlation of waits is "
@@ -55,9 +55,9 @@ def verdict(found: Inference) -> list[str]:
     return said
 
 
-def tables_of(found: Inference) -> list[Table]:
+def tables_of(inference: Inference) -> list[Table]:
     """The rules, the simulations and the months."""
-    rules = [[rule.text, rule.evidence, rule.agreement, rule.months] for rule in found.rules]
+    rules = [[rule.text, rule.evidence, rule.agreement, rule.months] for rule in inference.rules]
     free = [
         [
             run.machine,
@@ -67,48 +67,51 @@ def tables_of(found: Inference) -> list[Table]:
             f"{run.rank_correlation:.2f}",
             f"{100 * run.within:.0f} %",
         ]
-        for run in found.free
+        for run in inference.free
     ]
     months = [
-        [one.month, f"{one.jobs:,}", "judges" if one.judges else "chooses", f"{one.before:.2f}", f"{one.after:.2f}"] for one in found.months
+        [one.month, f"{one.jobs:,}", "judges" if one.judges else "chooses", f"{one.before:.2f}", f"{one.after:.2f}"]
+        for one in inference.months
     ]
     heads = ("", "jobs", "mean wait", "compared with", "rank correlation", "within 10 min")
     tables = [
         Table(("rule", "evidence", "agreement", "months that judge"), rules, "the site's rules"),
         Table(heads, free, "simulated freely, in the months that judge"),
-        Table(("month", "starts", "", "plain", "with rules"), [] if found.refused else months, "agreement by month", look="months"),
+        Table(("month", "starts", "", "plain", "with rules"), [] if inference.refused else months, "agreement by month", look="months"),
     ]
     return [table for table in tables if table.rows]
 
 
-def write_inference_report(path: str | Path, found: Inference, workload: Workload, *, settings: Mapping[str, Any] | None = None) -> Path:
+def write_inference_report(
+    path: str | Path, inference: Inference, workload: Workload, *, settings: Mapping[str, Any] | None = None
+) -> Path:
     """Write the page; `settings`: further entries of the provenance, and as `command` the command line. Raises OutputError."""
-    return write_page(inference_page(found, workload, settings), path)
+    return write_page(inference_page(inference, workload, settings), path)
 
 
-def inference_page(found: Inference, workload: Workload, settings: Mapping[str, Any] | None = None) -> Page:
+def inference_page(inference: Inference, workload: Workload, settings: Mapping[str, Any] | None = None) -> Page:
     """The page of `write_inference_report`."""
     record = provenance(workload, **(settings or {}))
-    first, *rest = verdict(found)
-    sections = [Section(f"{table.title[0].upper()}{table.title[1:]}", [table]) for table in tables_of(found)]
-    if not found.refused:
+    first, *rest = verdict(inference)
+    sections = [Section(f"{table.title[0].upper()}{table.title[1:]}", [table]) for table in tables_of(inference)]
+    if not inference.refused:
         alternative = "One-step agreement by month, under the plain policy and with the site's rules."
         caption = "One-step agreement by month. Filled: months that judge, in which no rule was chosen."
-        sections.insert(0, Section("", [Drawing(months_figure(found), "months", alternative, caption)]))
-        sections.append(Section("The machine's file", [Code(site_text(found))]))
+        sections.insert(0, Section("", [Drawing(months_figure(inference), "months", alternative, caption)]))
+        sections.append(Section("The machine's file", [Code(site_text(inference))]))
     return Page(
         "a site's rules, read off its log",
-        f"Which rules made {found.log}?",
-        [first, *([f"Found: {'; '.join(rule.text for rule in found.rules)}."] if found.rules else [])],
+        f"Which rules made {inference.log}?",
+        [first, *([f"Found: {'; '.join(rule.text for rule in inference.rules)}."] if inference.rules else [])],
         [*sections, Section("What is measured", [note(WHAT_IT_IS)])],
         workload_facts(workload, record["log"]),
-        [*rest[len(found.rules) :], *found.notes],
+        [*rest[len(inference.rules) :], *inference.notes],
         workload=workload,
         record=record,
     )
 
 
-def months_figure(found: Inference) -> Figure:
+def months_figure(inference: Inference) -> Figure:
     """One-step agreement by month, before and with the rules; filled marks are the months that judge."""
     from matplotlib.figure import Figure
 
@@ -117,14 +120,14 @@ def months_figure(found: Inference) -> Figure:
     with style():
         figure = Figure(figsize=(9.2, 2.8), layout="constrained")
         axes = figure.subplots()
-        places = range(len(found.months))
+        places = range(len(inference.months))
         for k, (field, label) in enumerate((("before", "plain policy"), ("after", "with the site's rules"))):
-            values = [getattr(month, field) for month in found.months]
+            values = [getattr(month, field) for month in inference.months]
             axes.plot(places, values, color=COLOURS[k], linestyle=DASHES[k], label=label)
-            faces = [COLOURS[k] if month.judges else "white" for month in found.months]
+            faces = [COLOURS[k] if month.judges else "white" for month in inference.months]
             axes.scatter(places, values, c=faces, edgecolors=COLOURS[k], s=22, zorder=3)
-        step = max(1, len(found.months) // 12)
-        axes.set_xticks(list(places)[::step], [month.month for month in found.months][::step])
+        step = max(1, len(inference.months) // 12)
+        axes.set_xticks(list(places)[::step], [month.month for month in inference.months][::step])
         axes.set_ylim(0, 1)
         axes.set_ylabel("one-step agreement")
         axes.grid()

@@ -131,8 +131,8 @@ def _json(name: str, value: Any) -> str:
     return f'<script type="application/json" id="{name}">{inside}</script>'
 
 
-def _curves(found: tuple[Array, Sequence[Array]]) -> dict[str, Any]:
-    x, shares = found
+def _curves(steps: tuple[Array, Sequence[Array]]) -> dict[str, Any]:
+    x, shares = steps
     return {"x": [float(f"{value:.6g}") for value in x], "y": [[round(float(y), 3) for y in own] for own in shares]}
 
 

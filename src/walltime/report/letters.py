@@ -93,12 +93,12 @@ def clock(seconds: int) -> str:
     return f"{seconds // 3600}:{seconds % 3600 // 60:02d}:{seconds % 60:02d}"
 
 
-def letter(found: AdviceGains, user: UserGain, template: str | None = None) -> str:
+def letter(gains: AdviceGains, user: UserGain, template: str | None = None) -> str:
     """The letter to one user; `template`: as of `read_template`, by default the standard one."""
-    return Template(standard_template() if template is None else template).substitute(_values(found, user))
+    return Template(standard_template() if template is None else template).substitute(_values(gains, user))
 
 
-def write_letters(folder: str | Path, found: AdviceGains, *, template: str | None = None, most: int = MOST) -> list[Path]:
+def write_letters(folder: str | Path, gains: AdviceGains, *, template: str | None = None, most: int = MOST) -> list[Path]:
     """Write a letter for each of the users who gain most, `letters.csv` for a mail merge, and `kinds.csv`, a row for each advice.
 
     `folder`: is made, or empty; so no letter of another day stays beside these. `most`: so many letters at most. Returns their paths.
@@ -113,22 +113,22 @@ def write_letters(folder: str | Path, found: AdviceGains, *, template: str | Non
         raise OutputError(
             f"{printable(target)}: cannot be written ({(error.strerror or str(error)).lower()}); name another place"
         ) from error
-    users = found.helped[:most]
+    users = gains.helped[:most]
     paths = [target / name for name in _file_names([user.advice.user for user in users])]
     for user, path in zip(users, paths, strict=True):
-        _write(path, letter(found, user, template))
+        _write(path, letter(gains, user, template))
     _write(
         target / "letters.csv",
-        _csv([_merge_row(found, user, path.name, template) for user, path in zip(users, paths, strict=True)], MERGED),
+        _csv([_merge_row(gains, user, path.name, template) for user, path in zip(users, paths, strict=True)], MERGED),
     )
     kinds = [_kind_row(user, kind) for user in users for kind in user.advice.advised[:KINDS]]
     _write(target / "kinds.csv", _csv(kinds, KIND_COLUMNS))
     return paths
 
 
-def letters_answer(found: AdviceGains, written: int) -> str:
+def letters_answer(gains: AdviceGains, written: int) -> str:
     """Who gains what, in two sentences."""
-    name, helped = found.workload.origin.name, found.helped
+    name, helped = gains.workload.origin.name, gains.helped
     if not helped:
         return f"No user of {name} would clearly wait less by asking for less at this risk, so there is no letter."
     first = helped[0]
@@ -137,17 +137,17 @@ def letters_answer(found: AdviceGains, written: int) -> str:
         f"gains most, {human_time(-first.difference)} per job (±{human_time(first.scatter)}), and {written:,} "
         f"letter{'s were' if written != 1 else ' was'} written."
     )
-    before, change, scatter = found.everybody
+    before, change, scatter = gains.everybody
     if abs(change) <= scatter:
         return f"{told} If all of them follow, the mean wait of all jobs, {human_time(before)}, does not clearly change."
     verb = "shorter" if change < 0 else "longer"
     return f"{told} If all of them follow, the mean wait of all jobs, {human_time(before)}, is {human_time(abs(change))} {verb}."
 
 
-def letters_table(found: AdviceGains, most: int = MOST) -> Table:
+def letters_table(gains: AdviceGains, most: int = MOST) -> Table:
     """The users who gain, and what; then those to whom nothing is written, and why."""
     rows: list[Row] = []
-    for user in [*found.helped[:most], *(one for one in found.users if not one.helps)]:
+    for user in [*gains.helped[:most], *(one for one in gains.users if not one.helps)]:
         kinds = user.advice.advised
         killed, jobs = _killed(user.advice.advised)
         rows.append(
@@ -164,22 +164,22 @@ def letters_table(found: AdviceGains, most: int = MOST) -> Table:
         )
     head = ["user", "jobs", "kinds with an advice", "hours less", "outran it", "mean wait", "waits less by", "letter"]
     remark = (
-        f"Waits are simulated under {found.policy}, each user alone; in parentheses the 90 % interval of one further copy of the log, "
-        f"shaken by up to 30 s ({found.copies} copies). Jobs that outran the advice keep their request in the simulation."
+        f"Waits are simulated under {gains.policy}, each user alone; in parentheses the 90 % interval of one further copy of the log, "
+        f"shaken by up to 30 s ({gains.copies} copies). Jobs that outran the advice keep their request in the simulation."
     )
     return Table(head, rows, "who gains by asking for less", remark)
 
 
-def letters_record(found: AdviceGains) -> dict[str, Any]:
+def letters_record(gains: AdviceGains) -> dict[str, Any]:
     """Every user who was looked at, ready for JSON; times in s."""
     users = [
         {**user.advice.as_dict(), "helps": user.helps, "wait_before": user.before, "wait_after": user.after}
         | {"wait_difference": user.difference, "wait_scatter": user.scatter}
-        for user in found.users
+        for user in gains.users
     ]
-    before, difference, scatter = found.everybody
+    before, difference, scatter = gains.everybody
     everybody = {"wait_before": before, "wait_difference": difference, "wait_scatter": scatter}
-    return {"policy": found.policy, "copies": found.copies, "users": users, "everybody": everybody}
+    return {"policy": gains.policy, "copies": gains.copies, "users": users, "everybody": everybody}
 
 
 def signed(seconds: float) -> str:
@@ -191,12 +191,12 @@ def _killed(kinds: Sequence[KindAdvice]) -> tuple[int, int]:
     return round(sum(kind.killed * kind.jobs / 100 for kind in kinds)), sum(kind.jobs for kind in kinds)
 
 
-def _values(found: AdviceGains, user: UserGain) -> dict[str, str]:
-    advice, workload = user.advice, found.workload
+def _values(gains: AdviceGains, user: UserGain) -> dict[str, str]:
+    advice, workload = user.advice, gains.workload
     kinds = advice.advised[:KINDS]
     killed, jobs = _killed(kinds)
     low, high = -user.difference - user.scatter, -user.difference + user.scatter
-    first, last = _dates(found)
+    first, last = _dates(gains)
     return {
         "user": advice.user,
         "log": workload.origin.name,
@@ -228,8 +228,8 @@ def _line(kind: KindAdvice) -> str:
     return f"{who}: ask for {clock(kind.walltime)}{instead}; {ran}, {outran}{few}"
 
 
-def _dates(found: AdviceGains) -> tuple[str, str]:
-    workload = found.workload
+def _dates(gains: AdviceGains) -> tuple[str, str]:
+    workload = gains.workload
     start = workload.origin.unix_start_time
     if start is None or not len(workload):
         days = int(workload.submit[-1] - workload.submit[0]) // 86_400 if len(workload) else 0
@@ -261,10 +261,10 @@ KIND_COLUMNS: tuple[str, ...] = ("user", "kind", "jobs", "median_runtime_s", "me
 KIND_COLUMNS += ("risk_at_most_percent", "killed_in_hindsight_percent", "less_hours")
 
 
-def _merge_row(found: AdviceGains, user: UserGain, name: str, template: str | None) -> dict[str, Any]:
-    values, advice = _values(found, user), user.advice
+def _merge_row(gains: AdviceGains, user: UserGain, name: str, template: str | None) -> dict[str, Any]:
+    values, advice = _values(gains, user), user.advice
     killed, jobs = _killed(advice.advised[:KINDS])
-    text = letter(found, user, template)
+    text = letter(gains, user, template)
     row: dict[str, Any] = {key: values[key] for key in ("user", "advice", "saved", "wait_before", "wait_after")}
     row |= {"file": name, "jobs": advice.jobs, "risk_percent": advice.risk, "outran_percent": round(100 * killed / max(jobs, 1), 2)}
     row |= {key: round(getattr(advice, key), 1) for key in ("asked_hours", "unused_hours", "less_hours")}

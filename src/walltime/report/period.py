@@ -32,14 +32,14 @@ MEANING = (
 MOMENTS = 400
 
 
-def period_answer(found: Period) -> str:
+def period_answer(numbers: Period) -> str:
     """What users waited and how busy the machine was, against the period before and what is usual, and what it cost."""
-    n = found.numbers
+    n = numbers.numbers
     if not n.started:
-        first = f"No job started on {found.workload.origin.name} from {span_of(found)}"
+        first = f"No job started on {numbers.workload.origin.name} from {span_of(numbers)}"
     else:
         first = (
-            f"{span_of(found, capital=True)}: jobs on {found.workload.origin.name} waited {human_time(n.mean_wait)} on average, "
+            f"{span_of(numbers, capital=True)}: jobs on {numbers.workload.origin.name} waited {human_time(n.mean_wait)} on average, "
             f"half of them {_at_most(n.median_wait)}"
         )
     sentence = f"{first}; {human_percent(100 * n.utilization)} of the machine was used"
@@ -47,7 +47,7 @@ def period_answer(found: Period) -> str:
     if lost >= 0.005 * max(n.used_hours, 1e-9):
         what = f"{human_percent(100 * min(lost / max(n.used_hours, 1e-9), 1))} of that by jobs that failed or ended at their limit"
         sentence += f", {what}"
-    change, large = unusual(n.mean_wait, [one.mean_wait for one in found.before])
+    change, large = unusual(n.mean_wait, [one.mean_wait for one in numbers.before])
     if not math.isfinite(change):
         return f"{sentence}."
     told = "as long as" if abs(change) < 1 else f"{human_time(abs(change))} {'more' if change > 0 else 'less'} than"
@@ -56,20 +56,20 @@ def period_answer(found: Period) -> str:
 
 
 def period_page(
-    found: Period,
+    numbers: Period,
     *,
     predictions: Sequence[Table | str] = (),
     sidecar: Sequence[Table | str] = (),
     settings: Mapping[str, Any] | None = None,
 ) -> Page:
     """The page. `predictions`, `sidecar`: what was said of start times and by the side-car, where there are records of them."""
-    n = found.numbers
+    n = numbers.numbers
     sections = [
-        Section("What changed", [changes_table(found), note(_chance(found))]),
-        Section("Who waited", [*_group_blocks(found)]),
-        Section("What held jobs up", [Paragraph(held_sentence(found)), longest_table(found)]),
-        Section("The days", [_days(found)]),
-        Section("Hours of jobs that failed or were cut", [users_table(found) if found.users else Paragraph("The log has no users.")]),
+        Section("What changed", [changes_table(numbers), note(_chance(numbers))]),
+        Section("Who waited", [*_group_blocks(numbers)]),
+        Section("What held jobs up", [Paragraph(held_sentence(numbers)), longest_table(numbers)]),
+        Section("The days", [_days(numbers)]),
+        Section("Hours of jobs that failed or were cut", [users_table(numbers) if numbers.users else Paragraph("The log has no users.")]),
     ]
     for title, parts, without in (
         (
@@ -81,7 +81,7 @@ def period_page(
     ):
         blocks: list[Block] = [Paragraph(part) if isinstance(part, str) else part for part in parts] or [note(without)]
         sections.append(Section(title, blocks))
-    record = provenance(found.workload, **(settings or {}))
+    record = provenance(numbers.workload, **(settings or {}))
     lost = n.failed_hours + n.limit_hours
     facts = [
         ("mean wait", human_time(n.mean_wait)),
@@ -90,33 +90,33 @@ def period_page(
     ]
     return Page(
         f"the {_length(n)} of a machine",
-        f"{found.workload.origin.name}, {span_of(found)}",
-        [period_answer(found)],
+        f"{numbers.workload.origin.name}, {span_of(numbers)}",
+        [period_answer(numbers)],
         sections,
         facts,
-        _caveats(found),
-        picture=_picture(found),
+        _caveats(numbers),
+        picture=_picture(numbers),
         record=record,
-        data=record | period_record(found),
+        data=record | period_record(numbers),
     )
 
 
-def period_record(found: Period) -> dict[str, Any]:
+def period_record(numbers: Period) -> dict[str, Any]:
     """All of it ready for JSON, times in s of the log's clock."""
-    lists = {"before": [one.as_dict() for one in found.before], "groups": {name: list(rows) for name, rows in found.groups.items()}}
+    lists = {"before": [one.as_dict() for one in numbers.before], "groups": {name: list(rows) for name, rows in numbers.groups.items()}}
     changes = {}
     for name, _, _, _ in MEASURES:
-        change, large = unusual(getattr(found.numbers, name), [getattr(one, name) for one in found.before])
+        change, large = unusual(getattr(numbers.numbers, name), [getattr(one, name) for one in numbers.before])
         changes[name] = {"change": None if math.isnan(change) else change, "unusual": large}
-    rest = {"users": list(found.users), "longest": list(found.longest), "changes": changes, "caveats": _caveats(found)}
-    return {"numbers": found.numbers.as_dict(), **lists, **rest, "answer": period_answer(found)}
+    rest = {"users": list(numbers.users), "longest": list(numbers.longest), "changes": changes, "caveats": _caveats(numbers)}
+    return {"numbers": numbers.numbers.as_dict(), **lists, **rest, "answer": period_answer(numbers)}
 
 
-def period_tables(found: Period) -> list[Table | str]:
+def period_tables(numbers: Period) -> list[Table | str]:
     """What the terminal shows."""
-    parts: list[Table | str] = [changes_table(found), _chance(found)]
-    parts += [groups_table(found, by) for by in found.groups]
-    parts += [held_sentence(found), longest_table(found), *([users_table(found)] if found.users else [])]
+    parts: list[Table | str] = [changes_table(numbers), _chance(numbers)]
+    parts += [groups_table(numbers, by) for by in numbers.groups]
+    parts += [held_sentence(numbers), longest_table(numbers), *([users_table(numbers)] if numbers.users else [])]
     return parts
 
 
@@ -148,47 +148,47 @@ MEASURES = (
 """Fields of `PeriodNumbers`, what they are called, how they are shown, and the least change worth a sign."""
 
 
-def changes_table(found: Period) -> Table:
+def changes_table(numbers: Period) -> Table:
     """Each number, the one of the period before, and whether the change is unusual."""
     rows: list[Row] = []
     for name, label, show, least in MEASURES:
-        now = getattr(found.numbers, name)
-        change, large = unusual(now, [getattr(one, name) for one in found.before])
+        now = getattr(numbers.numbers, name)
+        change, large = unusual(now, [getattr(one, name) for one in numbers.before])
         shown = _points if show is _share else show
-        before = Cell(show(getattr(found.before[-1], name))) if found.before else Cell(UNDEFINED)
+        before = Cell(show(getattr(numbers.before[-1], name))) if numbers.before else Cell(UNDEFINED)
         sign = "" if not math.isfinite(change) else "±0" if abs(change) < least else f"{'+' if change > 0 else '-'}{shown(abs(change))}"
         verdict = {True: "unusual", False: "as usual", None: "not known"}[large]
         rows.append([label, Cell(show(now), value=now), before, Cell(sign or UNDEFINED), Cell(verdict, look="best" if large else "")])
-    unit = _length(found.numbers)
+    unit = _length(numbers.numbers)
     return Table(["", f"this {unit}", f"the {unit} before", "change", "is that much?"], rows, "what changed", look="overview")
 
 
-def groups_table(found: Period, by: str) -> Table:
+def groups_table(numbers: Period, by: str) -> Table:
     """Waits by group, beside those of the period before."""
     rows: list[Row] = []
-    for row in found.groups[by]:
+    for row in numbers.groups[by]:
         times = [Cell(human_time(row[name]), value=row[name]) for name in ("mean_wait", "median_wait", "p90_wait")]
         last = row["mean_wait_before"]
         rows.append([str(row["group"]), f"{row['jobs']:,}", *times, Cell(UNDEFINED if last is None else human_time(last), value=last)])
-    unit = _length(found.numbers)
+    unit = _length(numbers.numbers)
     return Table(["", "jobs", "mean wait", "median", "nine in ten", f"mean, the {unit} before"], rows, TITLES[by].lower())
 
 
-def _group_blocks(found: Period) -> list[Block]:
+def _group_blocks(numbers: Period) -> list[Block]:
     from walltime.report.page import Fold, Heading
 
-    if not found.groups:
+    if not numbers.groups:
         return [Paragraph("The log does not say of which kind its jobs are.")]
     blocks: list[Block] = []
-    for k, by in enumerate(found.groups):
-        table = groups_table(found, by)
+    for k, by in enumerate(numbers.groups):
+        table = groups_table(numbers, by)
         blocks += [Heading(TITLES[by]), table] if k < 2 else [Fold(TITLES[by], [table])]
     return blocks
 
 
-def held_sentence(found: Period) -> str:
+def held_sentence(numbers: Period) -> str:
     """For how much of the waiting the machine was too full."""
-    n = found.numbers
+    n = numbers.numbers
     if n.waited_hours < 1:
         return "Hardly a job waited, so nothing held them up."
     share = n.full_hours / n.waited_hours
@@ -206,7 +206,7 @@ def held_sentence(found: Period) -> str:
     )
 
 
-def longest_table(found: Period) -> Table:
+def longest_table(numbers: Period) -> Table:
     """The jobs that started after the longest waits."""
     rows: list[Row] = [
         [
@@ -217,7 +217,7 @@ def longest_table(found: Period) -> Table:
             Cell(human_time(row["wait"]), value=row["wait"]),
             human_percent(100 * row["full"] / max(row["wait"], 1)),
         ]
-        for row in found.longest
+        for row in numbers.longest
     ]
     head = ["job", "user", "processors", "asked for", "waited", "too few free"]
     return Table(
@@ -225,19 +225,19 @@ def longest_table(found: Period) -> Table:
     )
 
 
-def users_table(found: Period) -> Table:
+def users_table(numbers: Period) -> Table:
     """Users with the most hours that gave nothing."""
     names = ("used_hours", "failed_hours", "limit_hours", "unused_hours")
     rows: list[Row] = [
-        [row["user"], f"{row['jobs']:,}", *(Cell(hours(row[name]), value=row[name]) for name in names)] for row in found.users
+        [row["user"], f"{row['jobs']:,}", *(Cell(hours(row[name]), value=row[name]) for name in names)] for row in numbers.users
     ]
     head = ["user", "jobs ended", "used", "by failed jobs", "by jobs at their limit", "asked for, not used"]
     return Table(head, rows, "hours of jobs that failed or were cut, by user", MEANING)
 
 
-def span_of(found: Period, capital: bool = False) -> str:
+def span_of(numbers: Period, capital: bool = False) -> str:
     """From when to when, as dates where the log has a calendar."""
-    n, origin = found.numbers, found.workload.origin
+    n, origin = numbers.numbers, numbers.workload.origin
     if origin.unix_start_time is None:
         return f"{'S' if capital else 's'}econd {n.begin:,} to {n.end:,} of the log"
     try:
@@ -257,8 +257,8 @@ def _at_most(median: float) -> str:
     return "not at all" if median < 1 else f"at most {human_time(median)}"
 
 
-def _chance(found: Period) -> str:
-    unit, earlier = _length(found.numbers), len(found.before)
+def _chance(numbers: Period) -> str:
+    unit, earlier = _length(numbers.numbers), len(numbers.before)
     if earlier < 9:
         return f"Whether a change is unusual is not known yet: that takes nine {unit}s before this one, and there are {earlier}."
     return (
@@ -267,17 +267,17 @@ def _chance(found: Period) -> str:
     )
 
 
-def _caveats(found: Period) -> list[str]:
+def _caveats(numbers: Period) -> list[str]:
     said = []
-    if found.unknown:
-        said.append(f"{found.unknown:,} jobs are left out, as the log does not say when they started.")
-    if found.numbers.waiting_at_end:
+    if numbers.unknown:
+        said.append(f"{numbers.unknown:,} jobs are left out, as the log does not say when they started.")
+    if numbers.numbers.waiting_at_end:
         said.append(
-            f"{found.numbers.waiting_at_end:,} jobs still waited at the end; their waits count when they start. Jobs that were never "
+            f"{numbers.numbers.waiting_at_end:,} jobs still waited at the end; their waits count when they start. Jobs that were never "
             "started are not in most logs."
         )
-    peak = int(found.workload.procs.max())
-    if peak > found.workload.machine_procs:
+    peak = int(numbers.workload.procs.max())
+    if peak > numbers.workload.machine_procs:
         said.append("Some jobs are wider than the machine; its size may be wrong.")
     return said
 
@@ -285,14 +285,14 @@ def _caveats(found: Period) -> list[str]:
 # ---------------------------------------------------------------------- figures
 
 
-def _picture(found: Period) -> Drawing:
-    periods = [*found.before, found.numbers][-SHOWN:]
-    unit = _length(found.numbers)
+def _picture(numbers: Period) -> Drawing:
+    periods = [*numbers.before, numbers.numbers][-SHOWN:]
+    unit = _length(numbers.numbers)
     return Drawing(
         trend_figure(periods, unit),
         "trend",
         f"Bars of the mean wait and a line of the share of the machine used, {len(periods)} {unit}s; the last: "
-        f"{human_time(found.numbers.mean_wait)}, {human_percent(100 * found.numbers.utilization)}.",
+        f"{human_time(numbers.numbers.mean_wait)}, {human_percent(100 * numbers.numbers.utilization)}.",
         f"Mean wait of each {unit}, the last one dark; below it the share of the machine that was used.",
         wide=False,
     )
@@ -323,23 +323,23 @@ def trend_figure(periods: Sequence[PeriodNumbers], unit: str) -> Figure:
     return figure
 
 
-def _days(found: Period) -> Drawing:
+def _days(numbers: Period) -> Drawing:
     return Drawing(
-        days_figure(found),
+        days_figure(numbers),
         "days",
-        f"Over the {_length(found.numbers)}: the share of the processors that were busy, and the number of waiting jobs.",
+        f"Over the {_length(numbers.numbers)}: the share of the processors that were busy, and the number of waiting jobs.",
         "Busy processors and waiting jobs.",
         wide=False,
     )
 
 
-def days_figure(found: Period) -> Figure:
+def days_figure(numbers: Period) -> Figure:
     """Busy processors and waiting jobs over the period."""
     from matplotlib.figure import Figure
 
     from walltime.report.figures import BLUE, COLOURS, percent_ticks, style
 
-    n, w = found.numbers, found.workload
+    n, w = numbers.numbers, numbers.workload
     start = w.submit + w.columns["wait"]
     moments = np.linspace(n.begin, n.end - 1, MOMENTS).astype(np.int64)
     busy = levels_at(*busy_processors(start, start + w.runtime, w.procs), moments)

@@ -25,25 +25,25 @@ AT_LEAST = 100
 GOOD = (0.85, 0.95)
 
 
-def verdict(found: RecordedStarts) -> list[str]:
+def verdict(starts: RecordedStarts) -> list[str]:
     """What it says, in sentences."""
-    count, scores = found.classes["all"]
+    count, scores = starts.classes["all"]
     own = scores["prediction"]
-    told = {name: one["prediction"].inside for name, (jobs, one) in found.classes.items() if name != "all" and jobs > AT_LEAST}
+    told = {name: one["prediction"].inside for name, (jobs, one) in starts.classes.items() if name != "all" and jobs > AT_LEAST}
     off = [f"{human_percent(100 * part)} {name}" for name, part in told.items() if not GOOD[0] <= part <= GOOD[1]]
     holds = "In each class of over 100 predictions it is 85 to 95 %." if not off else f"It is {', '.join(off)}."
     better = [NAMES[name] for name, one in scores.items() if name != "prediction" and not own.error < one.error]
     errors = f"The median error is no smaller than that of: {', '.join(better)}" if better else "No other method has a smaller median error"
     return [
-        f"On {found.log}, {human_percent(100 * own.inside)} of {count:,} waiting jobs started within the 90 % intervals predicted for "
+        f"On {starts.log}, {human_percent(100 * own.inside)} of {count:,} waiting jobs started within the 90 % intervals predicted for "
         f"them, which are {human_time(own.width)} wide at the median; the likely time was off by {human_time(own.error)} at the median.",
         f"{holds} {errors}.",
     ]
 
 
-def tables_of(found: RecordedStarts) -> list[Table]:
+def tables_of(starts: RecordedStarts) -> list[Table]:
     """The scores of all methods, by how far ahead the predicted start lay, and by the part of the machine."""
-    titles = {"start predicted in": found.classes, "part of the machine": found.sizes}
+    titles = {"start predicted in": starts.classes, "part of the machine": starts.sizes}
     return [table for head, classes in titles.items() for table in _tables(head, classes)]
 
 
@@ -65,19 +65,19 @@ def _text(measure: str, value: float) -> str:
 
 
 def write_recorded_starts_report(
-    path: str | Path, found: RecordedStarts, workload: Workload, *, settings: Mapping[str, Any] | None = None
+    path: str | Path, starts: RecordedStarts, workload: Workload, *, settings: Mapping[str, Any] | None = None
 ) -> Path:
     """Write the page; `settings`: further entries of the provenance, and as `command` the command line. Raises OutputError."""
-    return write_page(recorded_starts_page(found, workload, settings), path)
+    return write_page(recorded_starts_page(starts, workload, settings), path)
 
 
-def recorded_starts_page(found: RecordedStarts, workload: Workload, settings: Mapping[str, Any] | None = None) -> Page:
+def recorded_starts_page(starts: RecordedStarts, workload: Workload, settings: Mapping[str, Any] | None = None) -> Page:
     """The page of `write_recorded_starts_report`."""
-    chosen = {"policy": found.policy, "samples": found.samples, "seed": found.seed}
+    chosen = {"policy": starts.policy, "samples": starts.samples, "seed": starts.seed}
     record = provenance(workload, **chosen, **(settings or {}))
-    tables = tables_of(found)
+    tables = tables_of(starts)
     drawing = Drawing(
-        inside_figure(found),
+        inside_figure(starts),
         "inside",
         "The part of the jobs that started within their intervals, by how far ahead the start was predicted.",
         "The line: 90 %. A class of few predictions, or of few days, says little.",
@@ -86,16 +86,16 @@ def recorded_starts_page(found: RecordedStarts, workload: Workload, settings: Ma
     half = len(tables) // 2
     return Page(
         "recorded and predicted start times",
-        f"When do jobs start on {found.machine}, and how well is it predicted?",
-        verdict(found),
+        f"When do jobs start on {starts.machine}, and how well is it predicted?",
+        verdict(starts),
         [
             Section("Do the intervals hold", [drawing]),
             Section("By how far ahead the start was predicted", tables[:half]),
             Section("By the part of the machine", tables[half:]),
             Section("What is compared", [methods, note(HOW)]),
         ],
-        [("moments", f"{found.moments:,}"), ("days", f"{found.days:,}"), *workload_facts(workload, record["log"])],
-        found.caveats,
+        [("moments", f"{starts.moments:,}"), ("days", f"{starts.days:,}"), *workload_facts(workload, record["log"])],
+        starts.caveats,
         workload=workload,
         record=record,
     )
@@ -107,14 +107,14 @@ HOW = (
 )
 
 
-def inside_figure(found: RecordedStarts) -> Figure:
+def inside_figure(starts: RecordedStarts) -> Figure:
     """The parts inside the intervals, by class and method."""
     from walltime.report.figures import BLUE, rows_figure
 
-    names = list(found.classes)
+    names = list(starts.classes)
     with rows_figure(names, "started within the 90 % interval, %", 0.3) as (figure, axes):
         for k, name in enumerate(names):
-            for method, score in found.classes[name][1].items():
+            for method, score in starts.classes[name][1].items():
                 marker, colour = ("o", BLUE) if method == "prediction" else ("|", "#808890")
                 axes.plot([100 * score.inside], [k], marker=marker, color=colour, markersize=7)
         axes.axvline(90, color="#808890", linewidth=0.8)

@@ -81,24 +81,24 @@ def scores_table(scores: Sequence[Score], adjusted: Mapping[str, float]) -> Tabl
     return Table(head, rows)
 
 
-def answer(found: StartTimes) -> str:
+def answer(times: StartTimes) -> str:
     """The result in one sentence."""
-    now, jobs = found.snapshot.time, found.jobs
+    now, jobs = times.snapshot.time, times.jobs
     soon = sum(one.median is not None and one.median - now < 3600 for one in jobs)
     sentence = f"{len(jobs):,} {'job waits' if len(jobs) == 1 else 'jobs wait'}; {soon:,} will probably start within an hour"
     last = [one.median for one in jobs if one.median is not None]
     return f"{sentence}, the last after {human_time(max(last) - now)}." if last else f"{sentence}."
 
 
-def write_start_times_report(path: str | Path, found: StartTimes, history: Workload, *, settings: Mapping[str, Any] | None = None) -> Path:
+def write_start_times_report(path: str | Path, times: StartTimes, history: Workload, *, settings: Mapping[str, Any] | None = None) -> Path:
     """Write the page; `settings`: further entries of the provenance, and as `command` the command line. Raises OutputError."""
-    return write_page(start_times_page(found, history, settings), path)
+    return write_page(start_times_page(times, history, settings), path)
 
 
-def start_times_page(found: StartTimes, history: Workload, settings: Mapping[str, Any] | None = None) -> Page:
+def start_times_page(times: StartTimes, history: Workload, settings: Mapping[str, Any] | None = None) -> Page:
     """The page of `write_start_times_report`."""
-    now, name = found.snapshot.time, harmless(found.snapshot.machine.name)
-    record = provenance(history, policy=found.policy, samples=found.samples, seed=found.seed, arrivals=found.arrivals, **(settings or {}))
+    now, name = times.snapshot.time, harmless(times.snapshot.machine.name)
+    record = provenance(history, policy=times.policy, samples=times.samples, seed=times.seed, arrivals=times.arrivals, **(settings or {}))
     rows: list[Row] = [
         [
             one.job.label,
@@ -107,11 +107,11 @@ def start_times_page(found: StartTimes, history: Workload, settings: Mapping[str
             *(clock(one.median), ahead(one.median, now), ahead(one.early, now), ahead(one.late, now)),
             *(ahead(one.slurm, now, UNKNOWN), ahead(one.by_limits, now)),
         ]
-        for one in found.jobs
+        for one in times.jobs
     ]
     heads = ["job", "user", "name", "partition", "processors", "likely start (UTC)", "in", "earliest (5 %)", "latest (95 %)"]
     drawing = Drawing(
-        bars_figure(found),
+        bars_figure(times),
         "starts",
         "For each waiting job the interval in which it will probably start.",
         "Bars: from the 5 % to the 95 % quantile over the simulations; dots: medians; ticks: Slurm's own estimates.",
@@ -119,18 +119,18 @@ def start_times_page(found: StartTimes, history: Workload, settings: Mapping[str
     return Page(
         "start times of waiting jobs",
         f"When will jobs start on {name}?",
-        [answer(found)],
+        [answer(times)],
         [
             Section("The next jobs", [drawing]),
             Section("All waiting jobs", [Table([*heads, "Slurm says, in", "by limits, in"], rows, "Start times", texts=4)]),
         ],
         [
             ("taken at", f"{clock(now)} UTC"),
-            *((rule.replace("_", " "), f"{count:,}") for rule, count in found.snapshot.totals().items()),
-            ("simulations", f"{found.samples:,}"),
-            ("policy", found.policy),
+            *((rule.replace("_", " "), f"{count:,}") for rule, count in times.snapshot.totals().items()),
+            ("simulations", f"{times.samples:,}"),
+            ("policy", times.policy),
         ],
-        [*found.caveats, MEANING],
+        [*times.caveats, MEANING],
         record=record,
     )
 
@@ -141,12 +141,12 @@ MEANING = (
 )
 
 
-def bars_figure(found: StartTimes) -> Figure:
+def bars_figure(times: StartTimes) -> Figure:
     """The intervals of the jobs that start first."""
     from walltime.report.figures import BLUE, rows_figure
 
-    now = found.snapshot.time
-    jobs = [one for one in found.jobs if one.median is not None and one.early is not None][:MOST_BARS]
+    now = times.snapshot.time
+    jobs = [one for one in times.jobs if one.median is not None and one.early is not None][:MOST_BARS]
     ends = [(one.late if one.late is not None else one.median) or now for one in jobs]
     right = max([60, *(end - now for end in ends)])
     unit, word = (86400, "days") if right > 2 * 86400 else (3600, "hours") if right > 2 * 3600 else (60, "minutes")
@@ -162,36 +162,36 @@ def bars_figure(found: StartTimes) -> Figure:
     return figure
 
 
-def prometheus(found: StartTimes) -> str:
+def prometheus(times: StartTimes) -> str:
     """Metrics in the text format of Prometheus, for the textfile collector of its node exporter."""
-    now = found.snapshot.time
+    now = times.snapshot.time
     lines = [
         "# HELP walltime_snapshot_time_seconds When the snapshot was taken, Unix time.",
         "# TYPE walltime_snapshot_time_seconds gauge",
         f"walltime_snapshot_time_seconds {now}",
         "# HELP walltime_jobs Jobs of the snapshot, by what they do or why they are left out.",
         "# TYPE walltime_jobs gauge",
-        *(f'walltime_jobs{{state="{_label(state)}"}} {count}' for state, count in found.snapshot.totals().items()),
+        *(f'walltime_jobs{{state="{_label(state)}"}} {count}' for state, count in times.snapshot.totals().items()),
         "# HELP walltime_start_in_seconds How long a waiting job will probably still wait, by quantile.",
         "# TYPE walltime_start_in_seconds gauge",
     ]
-    for one in found.jobs:
+    for one in times.jobs:
         labels = f'job="{_label(one.job.label)}",partition="{_label(one.job.partition)}"'
         for quantile, time in (("0.05", one.early), ("0.5", one.median), ("0.95", one.late)):
             value = "+Inf" if time is None else str(max(time - now, 0))
             lines.append(f'walltime_start_in_seconds{{{labels},quantile="{quantile}"}} {value}')
     lines += ["# HELP walltime_start_in_seconds_slurm The same by Slurm's own estimate.", "# TYPE walltime_start_in_seconds_slurm gauge"]
-    for one in found.jobs:
+    for one in times.jobs:
         if one.slurm is not None:
             labels = f'job="{_label(one.job.label)}",partition="{_label(one.job.partition)}"'
             lines.append(f"walltime_start_in_seconds_slurm{{{labels}}} {max(one.slurm - now, 0)}")
     return "\n".join(lines) + "\n"
 
 
-def write_prometheus(path: str | Path, found: StartTimes) -> None:
+def write_prometheus(path: str | Path, times: StartTimes) -> None:
     """Write the metrics; the file is there as a whole or not at all. Raises OutputError."""
     with whole_file(path) as file:
-        file.write(prometheus(found).encode())
+        file.write(prometheus(times).encode())
 
 
 def _label(value: str) -> str:

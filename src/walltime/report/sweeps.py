@@ -100,10 +100,10 @@ def sweep_figure(lines: Sequence[Line], over: str) -> tuple[Figure, int]:
         for axes in grid[len(titles) :]:
             axes.set_visible(False)
         if len(names) > 1:
-            found = {name: handle for axes in grid for handle, name in zip(*axes.get_legend_handles_labels(), strict=True)}
+            handles = {name: handle for axes in grid for handle, name in zip(*axes.get_legend_handles_labels(), strict=True)}
             letters = int(width * 11)
-            columns = max(1, min(len(found), letters // (max(map(len, found)) + 7)))
-            figure.legend(list(found.values()), list(found), loc="outside upper left", ncols=columns, borderaxespad=0)
+            columns = max(1, min(len(handles), letters // (max(map(len, handles)) + 7)))
+            figure.legend(list(handles.values()), list(handles), loc="outside upper left", ncols=columns, borderaxespad=0)
     return figure, len(panels) - len(titles)
 
 
@@ -138,10 +138,10 @@ def _drawn(line: Line) -> bool:
 
 def _values(lines: Sequence[Line], shown: Measure) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mean and confidence limits of each line, in the unit of the axis; single runs have limits equal to their value."""
-    found = [
+    rows = [
         (line.band.mean, line.interval.low, line.interval.high) if line.interval is not None else (line.band.mean,) * 3 for line in lines
     ]
-    mean, low, high = np.array(found, np.float64).T / shown.divisor
+    mean, low, high = np.array(rows, np.float64).T / shown.divisor
     return mean, low, high
 
 

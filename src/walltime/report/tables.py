@@ -163,12 +163,12 @@ def breakdown_rows(schedule: Schedule, by: str, trim: str, edges: Any = None) ->
 
 def breakdown_table(names: Sequence[str], rows: Sequence[Rows], by: str) -> Table:
     """The mean wait of each group under every policy; `rows`: the breakdown of each."""
-    found = [{row["group"]: row for row in mine} for mine in rows]
+    by_group = [{row["group"]: row for row in mine} for mine in rows]
     lines: list[Row] = []
-    for group in dict.fromkeys(group for mine in found for group in mine):  # months differ between policies
-        first = found[0].get(group)
+    for group in dict.fromkeys(group for mine in by_group for group in mine):  # months differ between policies
+        first = by_group[0].get(group)
         line: list[str | Cell] = [str(group), *([f"{first['jobs']:,}", _percent(first["share_of_use"])] if first else ["", ""])]
-        for k, mine in enumerate(found):
+        for k, mine in enumerate(by_group):
             wait = mine[group]["mean_wait"] if group in mine else math.nan
             line.append(Cell(human_time(wait), value=wait, of=(str(group), k)))
         lines.append(line)
@@ -286,15 +286,15 @@ def recorded_tables(names: Sequence[str], schedules: Sequence[Schedule], trim: s
         rows.append([what, "", *(Cell(f"{value:.2f}" if math.isfinite(value) else UNDEFINED, value=value) for value in values)])
     tables = [Table(["", "recorded", *_policies(names)], rows, "Recorded and simulated waits")]
     for by, words in (("class", "class"), ("month", "month of submission")):
-        found = [schedule.recorded_by(by, trim) for schedule in schedules]
+        groups = [schedule.recorded_by(by, trim) for schedule in schedules]
         lines: list[Row] = [
             [
                 str(group["group"]),
                 f"{group['jobs']:,}",
                 _time(group["mean_recorded"]),
-                *(_time(mine[k]["mean_simulated"]) for mine in found),
+                *(_time(mine[k]["mean_simulated"]) for mine in groups),
             ]
-            for k, group in enumerate(found[0])
+            for k, group in enumerate(groups[0])
         ]
         head: list[str | Column] = ["", "jobs", "mean recorded", *_policies(names, "mean, ")]
         tables.append(Table(head, lines, f"Recorded waits by {words}", look="months"))

@@ -63,94 +63,98 @@ MOST_CURVES = 6
 LONG_QUEUE = 0.3
 
 
-def write_what_if_report(path: str | Path, found: WhatIf, *, settings: Mapping[str, Any] | None = None) -> Path:
+def write_what_if_report(path: str | Path, answer: WhatIf, *, settings: Mapping[str, Any] | None = None) -> Path:
     """Write the page; `settings`: further entries of the provenance, and as `command` the command line. Raises OutputError."""
-    return write_page(what_if_page(found, settings), path)
+    return write_page(what_if_page(answer, settings), path)
 
 
-def what_if_page(found: WhatIf, settings: Mapping[str, Any] | None = None) -> Page:
+def what_if_page(answer: WhatIf, settings: Mapping[str, Any] | None = None) -> Page:
     """The page of `write_what_if_report`."""
-    jobs = found.today.workload
-    shared = {"policy": found.today.label, "changes": [effect.label for effect in found.effects[: len(found.changes)]], "trim": found.trim}
-    record = provenance(jobs, **shared, replications=found.replications, **(settings or {}))
-    several = f"{len(found.changes)} changes" if len(found.changes) > 1 else found.effects[0].label
-    effects, *others = effect_sections(found)
-    picture, curves = _drawings(found)
+    jobs = answer.today.workload
+    shared = {
+        "policy": answer.today.label,
+        "changes": [effect.label for effect in answer.effects[: len(answer.changes)]],
+        "trim": answer.trim,
+    }
+    record = provenance(jobs, **shared, replications=answer.replications, **(settings or {}))
+    several = f"{len(answer.changes)} changes" if len(answer.changes) > 1 else answer.effects[0].label
+    effects, *others = effect_sections(answer)
+    picture, curves = _drawings(answer)
     log = Table(("what", "value"), workload_facts(jobs, record["log"]), "The log", texts=-1)
     return Page(
         "what a change would do",
-        f"What if: {several} on {harmless(found.machine.name)}",
-        [found.answer()],
+        f"What if: {several} on {harmless(answer.machine.name)}",
+        [answer.answer()],
         [
             Section("What each change does", [*effects.blocks, curves]),
             *others[:-1],
-            _cost_section(found),
+            _cost_section(answer),
             others[-1],
             Section("The log", [log]),
         ],
-        three_numbers(found),
-        all_caveats(found),
+        three_numbers(answer),
+        all_caveats(answer),
         picture=picture,
         workload=jobs,
         record=record,
     )
 
 
-def three_numbers(found: WhatIf) -> list[tuple[str, str]]:
+def three_numbers(answer: WhatIf) -> list[tuple[str, str]]:
     """The mean wait, the price, and from which difference on it can be trusted, of the change, or of all together."""
-    effect = found.effects[-1]
+    effect = answer.effects[-1]
     wait, cost = effect.differences["mean_wait"], effect.cost
-    of = f", {effect.name}" if len(found.effects) > 1 else ""
+    of = f", {effect.name}" if len(answer.effects) > 1 else ""
     gone = cost.cut_jobs + cost.lost_jobs
     price = f"{gone:,} jobs, {human_percent(100 * cost.work_lost)} of the work" if gone else "none"
     return [
         (f"mean wait{of}", f"{human_time(wait.changed)} instead of {human_time(wait.today)}"),
         (f"killed or left out{of}", price),
-        ("differences can be trusted from", threshold(found)),
+        ("differences can be trusted from", threshold(answer)),
     ]
 
 
-def threshold(found: WhatIf) -> str:
+def threshold(answer: WhatIf) -> str:
     """From which difference in mean wait on the calibration trusts."""
-    if found.calibration is None:
+    if answer.calibration is None:
         return "not known: the log records no waits"
-    return "never" if found.calibration.overall.doubt else human_time(found.calibration.overall.threshold)
+    return "never" if answer.calibration.overall.doubt else human_time(answer.calibration.overall.threshold)
 
 
-def effect_sections(found: WhatIf) -> list[Section]:
+def effect_sections(answer: WhatIf) -> list[Section]:
     """What each change does, how sure that is, whose waits change, who gains, and whether the simulation resembles the machine."""
-    became = [f"{effect.name}: {'; '.join(effect.became)}" for effect in found.effects[: len(found.changes)] if effect.became]
+    became = [f"{effect.name}: {'; '.join(effect.became)}" for effect in answer.effects[: len(answer.changes)] if effect.became]
     groups: list[Block] = []
     for by, words in GROUPED.items():
-        table = groups_table(found, by, [effect.name for effect in found.effects])
+        table = groups_table(answer, by, [effect.name for effect in answer.effects])
         groups += [Heading(f"{words[0].upper()}{words[1:]}"), table] if table else []
     small = f"Mean waits; small print: difference from today. {UNTRUSTED} Below what the calibration trusts for the group."
     gains: list[Block] = []
-    for effect in found.effects:
+    for effect in answer.effects:
         gains.append(Heading(effect.name, change=True))
         gains += [Paragraph("No job starts earlier or later.")] if effect.nothing else gains_blocks(effect.gains, effect.name)
     return [
-        Section("What each change does", [effects_table(found), Items(became, "note change") if became else None]),
-        Section("How sure that is", [sure_table(found)]),
+        Section("What each change does", [effects_table(answer), Items(became, "note change") if became else None]),
+        Section("How sure that is", [sure_table(answer)]),
         Section("Whose waits change", [*groups, note(small)]),
         Section("Who gains, who loses", gains),
-        Section("Does the simulation resemble the machine?", _calibration(found)),
+        Section("Does the simulation resemble the machine?", _calibration(answer)),
     ]
 
 
 SHORT = ("change", "mean wait", "difference", "of such weeks", "if users {}", "jobs lost", "work lost", "wait longer")
 
 
-def short_table(found: WhatIf) -> Table:
+def short_table(answer: WhatIf) -> Table:
     """What each change does, how sure that is, and its price, for the terminal."""
     rows: list[Row] = []
-    for effect, (difference, _, weeks, *_) in zip(found.effects, sure_rows(found), strict=True):
+    for effect, (difference, _, weeks, *_) in zip(answer.effects, sure_rows(answer), strict=True):
         cost, other = effect.cost, effect.other_users
         rows.append(
             [
                 effect.name,
                 human_time(effect.differences["mean_wait"].changed),
-                difference + _mark(found, effect),
+                difference + _mark(answer, effect),
                 "withheld" if weeks.startswith("withheld") else weeks,
                 UNDEFINED if other is None else signed(other.difference),
                 f"{cost.cut_jobs + cost.lost_jobs:,}",
@@ -158,38 +162,43 @@ def short_table(found: WhatIf) -> Table:
                 human_percent(100 * effect.gains.longer.jobs / effect.jobs),
             ]
         )
-    measured, log = int(found.measured.sum()), found.today.workload.origin.name
-    title = f"{log}: {measured:,} jobs measured, {found.today.label}, mean wait today {human_time(found.measures['mean_wait'])}"
-    other_users = "submit as they did" if found.submissions == REACT else "react"
+    measured, log = int(answer.measured.sum()), answer.today.workload.origin.name
+    title = f"{log}: {measured:,} jobs measured, {answer.today.label}, mean wait today {human_time(answer.measures['mean_wait'])}"
+    other_users = "submit as they did" if answer.submissions == REACT else "react"
     remark = "Jobs lost: killed earlier than today, or left out; work lost: share of today's node-hours that are theirs."
     return Table([name.format(other_users) for name in SHORT], rows, title, remark)
 
 
-def tables_of(found: WhatIf) -> list[Table]:
+def tables_of(answer: WhatIf) -> list[Table]:
     """All tables for the terminal; changes are numbered where they are columns."""
-    numbers = [f"({k})" for k in range(1, len(found.effects) + 1)]
-    names = [f"{number} {effect.name}" for number, effect in zip(numbers, found.effects, strict=True)]
-    measured = int(found.measured.sum())
-    title = f"{found.today.workload.origin.name}: {measured:,} jobs measured, {found.today.label} on {harmless(found.machine.name)}"
-    sure = [[name, *cells] for name, cells in zip(names, sure_rows(found), strict=True)]
-    tables = [effects_table(found, names, title).without("jobs"), Table(("change", *SURE), sure, "how sure the difference in mean wait is")]
-    tables += [table for by in GROUPED if (table := groups_table(found, by, numbers))]
-    tables.append(Table(("change", *COSTS), cost_rows(found, names), "what it costs, what it saves, in node-hours while jobs arrive"))
-    changed = [(name, effect) for name, effect in zip(names, found.effects, strict=True) if not effect.nothing]
+    numbers = [f"({k})" for k in range(1, len(answer.effects) + 1)]
+    names = [f"{number} {effect.name}" for number, effect in zip(numbers, answer.effects, strict=True)]
+    measured = int(answer.measured.sum())
+    title = f"{answer.today.workload.origin.name}: {measured:,} jobs measured, {answer.today.label} on {harmless(answer.machine.name)}"
+    sure = [[name, *cells] for name, cells in zip(names, sure_rows(answer), strict=True)]
+    tables = [
+        effects_table(answer, names, title).without("jobs"),
+        Table(("change", *SURE), sure, "how sure the difference in mean wait is"),
+    ]
+    tables += [table for by in GROUPED if (table := groups_table(answer, by, numbers))]
+    tables.append(Table(("change", *COSTS), cost_rows(answer, names), "what it costs, what it saves, in node-hours while jobs arrive"))
+    changed = [(name, effect) for name, effect in zip(names, answer.effects, strict=True) if not effect.nothing]
     return tables + [sides_table(effect.gains, f"who gains: {name}") for name, effect in changed]
 
 
-def remarks(found: WhatIf) -> list[str]:
+def remarks(answer: WhatIf) -> list[str]:
     """Whose jobs are cut or left out, and what the marks mean."""
-    sentences = _whose(found)
-    if any(_mark(found, effect) for effect in found.effects) or any(not row.trusted for effect in found.effects for row in effect.groups):
+    sentences = _whose(answer)
+    if any(_mark(answer, effect) for effect in answer.effects) or any(
+        not row.trusted for effect in answer.effects for row in effect.groups
+    ):
         sentences.append(f"{UNTRUSTED} below what the calibration trusts, or not calibrated")
     return sentences
 
 
-def _whose(found: WhatIf) -> list[str]:
+def _whose(answer: WhatIf) -> list[str]:
     sentences = []
-    for effect in found.effects:
+    for effect in answer.effects:
         if effect.cost.cut_jobs:
             sentences.append(f"{effect.name}: killed earlier than today are jobs of {'; '.join(effect.cost.cut)}.")
         if effect.cost.lost_jobs:
@@ -197,16 +206,16 @@ def _whose(found: WhatIf) -> list[str]:
     return sentences
 
 
-def short_caveats(found: WhatIf) -> list[str]:
+def short_caveats(answer: WhatIf) -> list[str]:
     """Those that a reader needs beside the answer and the short table."""
-    several = found.calibration.verdict[1:] if found.calibration is not None else []
-    return [sentence for sentence in found.caveats if sentence not in several]
+    several = answer.calibration.verdict[1:] if answer.calibration is not None else []
+    return [sentence for sentence in answer.caveats if sentence not in several]
 
 
-def all_caveats(found: WhatIf) -> list[str]:
+def all_caveats(answer: WhatIf) -> list[str]:
     """What to know before believing any of it: of the changes, of the simulations, of today's schedule."""
-    said = list(found.caveats)
-    settings = [(TODAY, found.today), *((effect.name, effect.schedule) for effect in found.effects)]
+    said = list(answer.caveats)
+    settings = [(TODAY, answer.today), *((effect.name, effect.schedule) for effect in answer.effects)]
     queues = [(label, *longest_queue(schedule)) for label, schedule in settings]
     saturated = [(label, queued, share) for label, queued, share in queues if share >= LONG_QUEUE]
     if saturated:
@@ -220,37 +229,37 @@ def all_caveats(found: WhatIf) -> list[str]:
     if growing:
         said.append(f"Not a steady state ({', '.join(growing)}): the queue is longer in every quarter of the log than in the one before.")
     known = ("Saturated under", "Under ", "No trimming")
-    general = caveats([TODAY], [found.today], [found.today.summary(found.trim)], [found.measured], found.trim)
+    general = caveats([TODAY], [answer.today], [answer.today.summary(answer.trim)], [answer.measured], answer.trim)
     return said + [one for one in general if not one.startswith(known)]
 
 
 # ---------------------------------------------------------------------- tables
 
 
-def effects_table(found: WhatIf, names: Sequence[str] = (), title: str = "What each change does, one row per change") -> Table:
+def effects_table(answer: WhatIf, names: Sequence[str] = (), title: str = "What each change does, one row per change") -> Table:
     """One row per setting: each measure, and in small print its difference from today; `names`: of the changes, by default their labels."""
-    today = [Cell(_shown(name, found.measures[name]), value=found.measures[name]) for name in SHOWN]
-    rows: list[Row] = [[TODAY, f"{int(found.measured.sum()):,}", *today, human_percent(100 * found.utilization)]]
-    for effect, label in zip(found.effects, names or [effect.name for effect in found.effects], strict=True):
+    today = [Cell(_shown(name, answer.measures[name]), value=answer.measures[name]) for name in SHOWN]
+    rows: list[Row] = [[TODAY, f"{int(answer.measured.sum()):,}", *today, human_percent(100 * answer.utilization)]]
+    for effect, label in zip(answer.effects, names or [effect.name for effect in answer.effects], strict=True):
         spelled = [] if effect.label == effect.name or names else [effect.label]
         row: list[str | Cell] = [Cell(label, spelled, look="change"), f"{effect.jobs:,}"]
         for name in SHOWN:
             one = effect.differences[name]
-            mark = _mark(found, effect) if name == "mean_wait" else ""
+            mark = _mark(answer, effect) if name == "mean_wait" else ""
             row.append(Cell(_shown(name, one.changed), [_signed(name, one.difference) + mark], value=one.changed))
-        points = 100 * (effect.utilization - found.utilization)
+        points = 100 * (effect.utilization - answer.utilization)
         rows.append([*row, Cell(human_percent(100 * effect.utilization), [f"{points:+.1f} points"], value=effect.utilization)])
     remark = "Small print: difference from today, over the measured jobs that run in both. Utilization: while jobs arrive."
-    if any(_mark(found, effect) for effect in found.effects):
+    if any(_mark(answer, effect) for effect in answer.effects):
         remark += f" {UNTRUSTED} Below what the calibration trusts."
     return Table(["change", "jobs", *SHOWN.values(), "utilization"], rows, title, remark)
 
 
-def sure_rows(found: WhatIf) -> list[list[str]]:
+def sure_rows(answer: WhatIf) -> list[list[str]]:
     """A row for each effect; the columns are `SURE`."""
     rows = []
-    trusted = UNDEFINED if found.calibration is None else threshold(found)
-    for effect in found.effects:
+    trusted = UNDEFINED if answer.calibration is None else threshold(answer)
+    for effect in answer.effects:
         one = effect.differences["mean_wait"]
         weeks = f"{signed(one.low)} to {signed(one.high)}" if math.isfinite(one.low) else f"withheld: {one.withheld}"
         agree = human_percent(100 * one.agree) if math.isfinite(one.agree) else UNDEFINED
@@ -260,19 +269,19 @@ def sure_rows(found: WhatIf) -> list[list[str]]:
     return rows
 
 
-def sure_table(found: WhatIf) -> Table:
+def sure_table(answer: WhatIf) -> Table:
     """How sure each difference in mean wait is, and what speaks against it."""
     rows: list[Row] = []
-    for effect, texts in zip(found.effects, sure_rows(found), strict=True):
+    for effect, texts in zip(answer.effects, sure_rows(answer), strict=True):
         cells = [Cell(text, look="wrap") if text.startswith("withheld") else Cell(text.replace(" to ", " to\n")) for text in texts]
         why = Cell("; ".join(effect.doubts) or "nothing speaks against it", look="wrap")
         rows.append([Cell(effect.name, look="change"), *cells, why])
-    counts = {effect.differences["mean_wait"].others for effect in found.effects}
+    counts = {effect.differences["mean_wait"].others for effect in answer.effects}
     simulated = max(counts, default=0)
-    linked = "" if found.feedback else "; a job that followed another one of its user within 20 min waits for its end"
+    linked = "" if answer.feedback else "; a job that followed another one of its user within 20 min waits for its end"
     meaning = f": {range_meaning(simulated).replace('runs', 'logs')}" if simulated else ""
     how = {
-        "shaken.copy": f"a further copy lies within, judged by {found.replications} copies that are the same for every setting",
+        "shaken.copy": f"a further copy lies within, judged by {answer.replications} copies that are the same for every setting",
         "weeks": "by how five parts of the log differ, the schedules taken as they are",
         "weeks.logs": f"{simulated or 'no'} logs, simulated under each setting{linked}{meaning}",
     }
@@ -283,10 +292,10 @@ def sure_table(found: WhatIf) -> Table:
     return Table(["change", *SURE, "what speaks against it"], rows, "How sure each difference is", remark, look="sure")
 
 
-def groups_table(found: WhatIf, by: str, columns: Sequence[str]) -> Table | None:
+def groups_table(answer: WhatIf, by: str, columns: Sequence[str]) -> Table | None:
     """The mean wait of each group, today and under each change; None with fewer than two groups. `columns`: names of the changes."""
-    first = [row for row in found.effects[0].groups if row.by == by]
-    changed: list[dict[str, GroupEffect]] = [{row.group: row for row in effect.groups if row.by == by} for effect in found.effects]
+    first = [row for row in answer.effects[0].groups if row.by == by]
+    changed: list[dict[str, GroupEffect]] = [{row.group: row for row in effect.groups if row.by == by} for effect in answer.effects]
     if len(first) < 2:
         return None
     rows: list[Row] = []
@@ -297,7 +306,7 @@ def groups_table(found: WhatIf, by: str, columns: Sequence[str]) -> Table | None
             if one is None:
                 cells.append(UNDEFINED)
                 continue
-            mark = "" if one.trusted or found.calibration is None or not one.difference else UNTRUSTED
+            mark = "" if one.trusted or answer.calibration is None or not one.difference else UNTRUSTED
             cells.append(Cell(human_time(one.changed), [signed(one.difference) + mark], value=one.changed))
         rows.append(cells)
     return Table(["", "jobs", TODAY, *columns], rows, f"mean wait by {GROUPED[by]}", look="months")
@@ -306,9 +315,12 @@ def groups_table(found: WhatIf, by: str, columns: Sequence[str]) -> Table | None
 COSTS = ("nodes", "there", "used", "idle", "jobs cut", "lost with them", "jobs left out", "used by them")
 
 
-def cost_rows(found: WhatIf, names: Sequence[str]) -> list[list[str]]:
+def cost_rows(answer: WhatIf, names: Sequence[str]) -> list[list[str]]:
     """A row for today and each effect; the columns are the change and `COSTS`."""
-    every: list[tuple[str, Cost]] = [(TODAY, found.cost), *((name, effect.cost) for name, effect in zip(names, found.effects, strict=True))]
+    every: list[tuple[str, Cost]] = [
+        (TODAY, answer.cost),
+        *((name, effect.cost) for name, effect in zip(names, answer.effects, strict=True)),
+    ]
     return [
         [
             name,
@@ -323,32 +335,32 @@ def cost_rows(found: WhatIf, names: Sequence[str]) -> list[list[str]]:
     ]
 
 
-def _cost_section(found: WhatIf) -> Section:
+def _cost_section(answer: WhatIf) -> Section:
     """Node-hours that are there, used, idle and lost, and whose."""
-    today, *rows = cost_rows(found, [effect.name for effect in found.effects])
+    today, *rows = cost_rows(answer, [effect.name for effect in answer.effects])
     lines: list[Row] = [today, *([Cell(row[0], look="change"), *row[1:]] for row in rows)]
     remark = (
         "Node-hours from the first submission to the last. Jobs cut: killed earlier than today, at a shorter limit; the node-hours that "
         "they use until then are lost unless they keep checkpoints. Jobs left out no longer fit the machine or their partition."
     )
-    whose = _whose(found)
+    whose = _whose(answer)
     table = Table(["change", *COSTS], lines, "Node-hours, one row per change", remark)
     return Section("What it costs, what it saves", [table, Items(whose, "change") if whose else None])
 
 
-def _calibration(found: WhatIf) -> list[Block]:
+def _calibration(answer: WhatIf) -> list[Block]:
     """Whether the simulation resembles the machine."""
-    if found.calibration is None:
+    if answer.calibration is None:
         return [Paragraph("The log records no waits, so nobody knows.")]
-    sentences = [Paragraph(sentence) for sentence in (*found.calibration.verdict, *found.calibration.evidence.hints)]
+    sentences = [Paragraph(sentence) for sentence in (*answer.calibration.verdict, *answer.calibration.evidence.hints)]
     inside: list[Block] = [note(calibrated.RULE)]
-    for table in calibrated.tables_of(found.calibration):
+    for table in calibrated.tables_of(answer.calibration):
         inside += [*([Heading(table.title)] if table.title else []), table]
     return [*sentences, Fold("Recorded and simulated waits", inside)]
 
 
-def _mark(found: WhatIf, effect: Effect) -> str:
-    calibration = found.calibration
+def _mark(answer: WhatIf, effect: Effect) -> str:
+    calibration = answer.calibration
     mean = effect.differences["mean_wait"].difference
     return UNTRUSTED if calibration is not None and mean and not calibration.trusts("all jobs", "all jobs", mean) else ""
 
@@ -366,28 +378,28 @@ def _signed(measure: str, value: float) -> str:
 # ---------------------------------------------------------------------- figures
 
 
-def _drawings(found: WhatIf) -> list[Drawing]:
-    labels = [effect.name for effect in found.effects]
-    values = "; ".join(f"{effect.name}: {signed(effect.differences['mean_wait'].difference)}" for effect in found.effects)
+def _drawings(answer: WhatIf) -> list[Drawing]:
+    labels = [effect.name for effect in answer.effects]
+    values = "; ".join(f"{effect.name}: {signed(effect.differences['mean_wait'].difference)}" for effect in answer.effects)
     caption = f"Difference in mean wait from today. Thick: of such weeks; thin: of this log, shaken; both {SHOWN_LEVEL}."
-    if found.calibration is not None:
+    if answer.calibration is not None:
         caption += " Grey: differences up to which the simulation may be off."
     first = f", of today and the first {MOST_CURVES - 1} changes" if len(labels) >= MOST_CURVES else ""
     curves = f"Share of jobs that wait less than a time{first}."
     return [
-        Drawing(differences_figure(found), "differences", f"Differences in mean wait from today: {values}.", caption),
-        Drawing(waits_figure(found), "waits", f"Curves of the share of jobs that wait less than a time: {values}.", curves),
+        Drawing(differences_figure(answer), "differences", f"Differences in mean wait from today: {values}.", caption),
+        Drawing(waits_figure(answer), "waits", f"Curves of the share of jobs that wait less than a time: {values}.", curves),
     ]
 
 
-def differences_figure(found: WhatIf) -> Figure:
+def differences_figure(answer: WhatIf) -> Figure:
     """The difference in mean wait of each change, with its intervals, and the band that the calibration does not trust."""
     from walltime.report.figures import BLUE, INK, rows_figure
 
-    ones: list[Difference] = [effect.differences["mean_wait"] for effect in found.effects]
+    ones: list[Difference] = [effect.differences["mean_wait"] for effect in answer.effects]
     widest = max((abs(value) for one in ones for value in (one.difference, one.low, one.high) if math.isfinite(value)), default=1.0)
     divisor, unit = next(((d, u) for d, u in ((86_400, "days"), (3600, "hours"), (60, "minutes")) if widest >= 1.5 * d), (1, "s"))
-    names = [effect.name for effect in found.effects]
+    names = [effect.name for effect in answer.effects]
     with rows_figure(names, f"difference in mean wait from today, {unit}", 0.42, 1.0) as (figure, axes):
         for k, one in enumerate(ones):
             if math.isfinite(one.scatter):
@@ -397,8 +409,8 @@ def differences_figure(found: WhatIf) -> Figure:
                 axes.plot([one.low / divisor, one.high / divisor], [k, k], color=BLUE, linewidth=4, alpha=0.6, solid_capstyle="butt")
             axes.plot([one.difference / divisor], [k], marker="o", color=BLUE, markersize=6)
         limits = axes.get_xlim()
-        if found.calibration is not None:
-            reach = found.calibration.overall.threshold / divisor
+        if answer.calibration is not None:
+            reach = answer.calibration.overall.threshold / divisor
             axes.axvspan(-reach, reach, color="#808890", alpha=0.18, linewidth=0)
             limits = (min(limits[0], -min(reach, 2 * widest / divisor)), max(limits[1], min(reach, 2 * widest / divisor)))
         axes.set_xlim(limits)
@@ -406,15 +418,15 @@ def differences_figure(found: WhatIf) -> Figure:
     return figure
 
 
-def waits_figure(found: WhatIf) -> Figure:
+def waits_figure(answer: WhatIf) -> Figure:
     """Cumulative distributions of the wait under today's setting and the first changes, over the measured jobs."""
     from matplotlib.figure import Figure
 
     from walltime.report.figures import look, share_axes, shortened, style, time_ticks
 
-    ids = found.today.workload.job_id[found.measured]
-    waits = [(TODAY, found.today.wait[found.measured])]
-    waits += [(effect.name, effect.schedule.wait[np.isin(effect.schedule.workload.job_id, ids)]) for effect in found.effects]
+    ids = answer.today.workload.job_id[answer.measured]
+    waits = [(TODAY, answer.today.wait[answer.measured])]
+    waits += [(effect.name, effect.schedule.wait[np.isin(effect.schedule.workload.job_id, ids)]) for effect in answer.effects]
     waits = waits[:MOST_CURVES]
     longest = max(int(wait.max(initial=1)) for _, wait in waits)
     grid = np.geomspace(1, max(longest + 1, 60), 300)

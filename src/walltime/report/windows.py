@@ -48,29 +48,35 @@ APART = 0.2
 """Distance of the marks of one row, in rows."""
 
 
-def write_tuning_report(path: str | Path, found: Tuning | Weekly, workload: Workload, *, settings: Mapping[str, Any] | None = None) -> Path:
+def write_tuning_report(
+    path: str | Path, tuning: Tuning | Weekly, workload: Workload, *, settings: Mapping[str, Any] | None = None
+) -> Path:
     """Write the page of a fitted order or of weekly choices; returns its path.
 
     `settings`: further entries of the provenance, and as `command` the command line. Raises OutputError if it cannot be written.
     """
-    title = f"{'A queue order fitted to' if isinstance(found, Tuning) else 'A queue order chosen every week on'} {found.log}"
-    return write_page(_page("tuning", title, found, [_tuning_drawing(found)], tuning_tables(found), workload, settings), path)
+    title = f"{'A queue order fitted to' if isinstance(tuning, Tuning) else 'A queue order chosen every week on'} {tuning.log}"
+    return write_page(_page("tuning", title, tuning, [_tuning_drawing(tuning)], tuning_tables(tuning), workload, settings), path)
 
 
-def write_learned_report(path: str | Path, found: Evaluation, workload: Workload, *, settings: Mapping[str, Any] | None = None) -> Path:
+def write_learned_report(
+    path: str | Path, evaluation: Evaluation, workload: Workload, *, settings: Mapping[str, Any] | None = None
+) -> Path:
     """Write the page of an evaluation of trained agents, and return its path.
 
     `workload`: the log of the windows. `settings`: further entries of the provenance, and as `command` the command line. Raises
     OutputError if it cannot be written.
     """
-    title = f"A trained agent on {found.log}"
-    return write_page(_page("learning", title, found, _learned_drawings(found), learned_tables(found), workload, settings), path)
+    title = f"A trained agent on {evaluation.log}"
+    return write_page(
+        _page("learning", title, evaluation, _learned_drawings(evaluation), learned_tables(evaluation), workload, settings), path
+    )
 
 
 def _page(
     kind: str,
     title: str,
-    found: Tuning | Weekly | Evaluation,
+    result: Tuning | Weekly | Evaluation,
     drawings: Sequence[Drawing],
     tables: Sequence[Table],
     workload: Workload,
@@ -78,23 +84,23 @@ def _page(
 ) -> Page:
     record = provenance(workload, **(settings or {}))
     sections = [Section("", drawings), *(Section(table.title[:1].upper() + table.title[1:], [table]) for table in tables)]
-    answer, about = [" ".join(found.verdict)], workload_facts(workload, record["log"])
-    return Page(kind, title, answer, sections, about, found.caveats, workload=workload, record=record, data=found.as_dict())
+    answer, about = [" ".join(result.verdict)], workload_facts(workload, record["log"])
+    return Page(kind, title, answer, sections, about, result.caveats, workload=workload, record=record, data=result.as_dict())
 
 
 # ---------------------------------------------------------------------- fitted orders
 
 
-def _tuning_drawing(found: Tuning | Weekly) -> Drawing:
+def _tuning_drawing(tuning: Tuning | Weekly) -> Drawing:
     """The changes, drawn."""
-    name = _named(found.metric)
-    span = "weeks" if isinstance(found, Weekly) else "windows"
-    if isinstance(found, Weekly):
-        names, against = [f"against {label}" for label in found.against], f"one order all along, {found.weeks} weeks"
-        series = [("weekly choices", list(found.against.values()))]
+    name = _named(tuning.metric)
+    span = "weeks" if isinstance(tuning, Weekly) else "windows"
+    if isinstance(tuning, Weekly):
+        names, against = [f"against {label}" for label in tuning.against], f"one order all along, {tuning.weeks} weeks"
+        series = [("weekly choices", list(tuning.against.values()))]
     else:
-        rows = _ranked(found)
-        names, against = [one.scheduler for one in rows], found.baseline
+        rows = _ranked(tuning)
+        names, against = [one.scheduler for one in rows], tuning.baseline
         chosen = [Interval(one.training, one.training, one.training, "") for one in rows]
         series = [("test", [one.test for one in rows]), ("training, where it was chosen", chosen)]
     drawn = changes_figure(names, series, f"change in {name} against {against}")
@@ -103,30 +109,30 @@ def _tuning_drawing(found: Tuning | Weekly) -> Drawing:
     return Drawing(drawn, "changes", f"Changes in {name}: {values}.", caption)
 
 
-def tuning_tables(found: Tuning | Weekly) -> list[Table]:
+def tuning_tables(tuning: Tuning | Weekly) -> list[Table]:
     """The numbers of a fitted order or of weekly choices."""
-    name = _named(found.metric)
-    if isinstance(found, Weekly):
-        counts = Counter(found.choices)
-        rows = [[label, *_change(change)] for label, change in found.against.items()]
-        title = f"{name} of {found.policy} with weekly choices ({found.strategy}) against one order all along, {found.weeks} weeks"
+    name = _named(tuning.metric)
+    if isinstance(tuning, Weekly):
+        counts = Counter(tuning.choices)
+        rows = [[label, *_change(change)] for label, change in tuning.against.items()]
+        title = f"{name} of {tuning.policy} with weekly choices ({tuning.strategy}) against one order all along, {tuning.weeks} weeks"
         return [
             Table(("against", "change", "90 % interval of such weeks"), rows, title),
-            Table(("order", "weeks"), [[order, f"{counts[order]:,}"] for order in found.orders], "weeks in which each order was chosen"),
+            Table(("order", "weeks"), [[order, f"{counts[order]:,}"] for order in tuning.orders], "weeks in which each order was chosen"),
         ]
-    windows = f"{found.training} windows of training, {found.test} of the test, {found.evaluations} candidates"
-    rows = [[one.scheduler, f"{one.training:+.0f} %", *_change(one.test)] for one in _ranked(found)]
-    zero = found.months[0][0]
-    months = [[f"{(begin - zero) / 86_400:.0f}", _measure(found.metric, a), _measure(found.metric, b)] for begin, a, b in found.months]
+    windows = f"{tuning.training} windows of training, {tuning.test} of the test, {tuning.evaluations} candidates"
+    rows = [[one.scheduler, f"{one.training:+.0f} %", *_change(one.test)] for one in _ranked(tuning)]
+    zero = tuning.months[0][0]
+    months = [[f"{(begin - zero) / 86_400:.0f}", _measure(tuning.metric, a), _measure(tuning.metric, b)] for begin, a, b in tuning.months]
     return [
-        Table(("scheduler", "training", "test", "90 % interval of such windows"), rows, f"{name} against {found.baseline}: {windows}"),
-        Table(("day of the test", found.baseline, "fitted"), months, f"{name} by held-out window"),
+        Table(("scheduler", "training", "test", "90 % interval of such windows"), rows, f"{name} against {tuning.baseline}: {windows}"),
+        Table(("day of the test", tuning.baseline, "fitted"), months, f"{name} by held-out window"),
     ]
 
 
-def _ranked(found: Tuning) -> list[Tried]:
+def _ranked(tuning: Tuning) -> list[Tried]:
     """The fitted order, and the others, the best in the test first."""
-    return [found.fitted, *sorted(found.others, key=lambda one: one.test.mean)]
+    return [tuning.fitted, *sorted(tuning.others, key=lambda one: one.test.mean)]
 
 
 def _change(change: Interval) -> list[str]:
@@ -141,15 +147,15 @@ def _ends(one: Interval) -> list[str]:
 # ---------------------------------------------------------------------- trained agents
 
 
-def _learned_drawings(found: Evaluation) -> list[Drawing]:
+def _learned_drawings(evaluation: Evaluation) -> list[Drawing]:
     """The agent against each scheduler, and what shuffled features cost."""
-    name = _named(found.metric)
+    name = _named(evaluation.metric)
     better = f"The agent's {name} against each scheduler's, with 90 % intervals of such windows: to the left the agent is better."
     matters = (
         "What it costs to shuffle a feature among all jobs or queues, with 90 % intervals of such windows: what matters is to the right."
     )
-    compared = [(one.scheduler, one.change) for one in found.compared]
-    features = [(one.feature, one.loss) for one in found.importances]
+    compared = [(one.scheduler, one.change) for one in evaluation.compared]
+    features = [(one.feature, one.loss) for one in evaluation.importances]
     drawings = []
     for key, pairs, axis, what, caption in (
         (
@@ -174,18 +180,20 @@ def _learned_drawings(found: Evaluation) -> list[Drawing]:
     return drawings
 
 
-def learned_tables(found: Evaluation) -> list[Table]:
+def learned_tables(evaluation: Evaluation) -> list[Table]:
     """The comparison of trained agents with schedulers, and what the agents look at."""
-    rows: list[Row] = [["agent", human_number(found.mean), _days(found.longest_wait), "", "", "", ""]]
-    for one in found.compared:
+    rows: list[Row] = [["agent", human_number(evaluation.mean), _days(evaluation.longest_wait), "", "", "", ""]]
+    for one in evaluation.compared:
         verdict = "no clear difference" if not one.is_clear else "the agent is better" if one.change.mean < 0 else "the agent is worse"
         rows.append([one.scheduler, human_number(one.mean), _days(one.longest_wait), *_ends(one.change), verdict])
-    seeds = f"{len(found.agents)} agent{'s' * (len(found.agents) > 1)}"
-    title = f"{found.log}: {found.windows} held-out windows of {found.window} jobs, {seeds} trained on {found.trained_on}"
-    head = ("scheduler", f"mean {_named(found.metric)}", "longest wait", "agent against it", "90 %: from", "to", "verdict")
+    seeds = f"{len(evaluation.agents)} agent{'s' * (len(evaluation.agents) > 1)}"
+    title = (
+        f"{evaluation.log}: {evaluation.windows} held-out windows of {evaluation.window} jobs, {seeds} trained on {evaluation.trained_on}"
+    )
+    head = ("scheduler", f"mean {_named(evaluation.metric)}", "longest wait", "agent against it", "90 %: from", "to", "verdict")
     tables = [Table(head, rows, title)]
-    if found.importances:
-        rows = [[one.feature, *_ends(one.loss), "" if one.slope is None else f"{one.slope:+.2f}"] for one in found.importances]
+    if evaluation.importances:
+        rows = [[one.feature, *_ends(one.loss), "" if one.slope is None else f"{one.slope:+.2f}"] for one in evaluation.importances]
         tables.append(Table(("feature", "cost", "90 %: from", "to", "score for 0.1 more"), rows, "what it costs to shuffle a feature"))
     return tables
 

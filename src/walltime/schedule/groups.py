@@ -90,8 +90,8 @@ class Groups:
         """Each group that has jobs in this mask (bool, shape (jobs,)), with their places, int64, in order of arrival."""
         chosen = np.flatnonzero(mask)
         order = chosen[np.argsort(self.of[chosen], kind="stable")]
-        found, first = np.unique(self.of[order], return_index=True)
-        return [(self.names[k], part) for k, part in zip(found.tolist(), np.split(order, first[1:]), strict=True)] if len(order) else []
+        numbers, first = np.unique(self.of[order], return_index=True)
+        return [(self.names[k], part) for k, part in zip(numbers.tolist(), np.split(order, first[1:]), strict=True)] if len(order) else []
 
 
 def group_jobs(workload: Workload, by: str, submit: Array, end: Array, edges: Edges = None, runtime: Array | None = None) -> Groups:
@@ -187,8 +187,8 @@ def local_seconds(workload: Workload, submit: Array) -> Array | None:
 
 def _of_names(names: Sequence[str], of: Array) -> Groups:
     """Groups of which those without jobs are left out."""
-    found, place = np.unique(of, return_inverse=True)
-    return Groups([names[k] for k in found.tolist()], place)
+    numbers, place = np.unique(of, return_inverse=True)
+    return Groups([names[k] for k in numbers.tolist()], place)
 
 
 def _unknown(jobs: int) -> Groups:

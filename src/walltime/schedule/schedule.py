@@ -233,8 +233,8 @@ class Schedule:
         columns = {"before": self.wait, "after": other.wait, "procs": w.procs, "runtime": other.runtime, "job_id": w.job_id}
         user = w.columns.get("user")
         named = {name: values[mask] for name, values in columns.items()}
-        found = metrics.gains(**named, user=None if user is None else user[mask], most=most)
-        return found.with_names(partial(w.origin.name_of, "user")) if "user" in w.origin.names else found
+        gains = metrics.gains(**named, user=None if user is None else user[mask], most=most)
+        return gains.with_names(partial(w.origin.name_of, "user")) if "user" in w.origin.names else gains
 
     def recorded(self, trim: str = "none") -> metrics.RecordedWaits | None:
         """The waits that the log records beside the simulated ones, over the jobs that `summary` measures; None if it has none."""
@@ -272,7 +272,7 @@ class Schedule:
         Where Slurm has shortened limits, they are in a further one, `limit`.
         """
         w = self.workload
-        found = {
+        columns = {
             "job_id": w.job_id,
             "submit": self.submit,
             "start": self.start,
@@ -284,7 +284,7 @@ class Schedule:
             "kind": self.kind,
             "reserved_start": self.reserved_start,
         }
-        return found if self.limit is None else found | {"limit": self.limit}
+        return columns if self.limit is None else columns | {"limit": self.limit}
 
     def audit(self) -> AuditReport:
         """Check this schedule against its workload and what its policy promises (see `walltime.audit`)."""

@@ -35,14 +35,14 @@ def write_trend(folder: str | Path, periods: Sequence[PeriodNumbers], clock: int
 
 def read_trend(folder: str | Path, clock: int) -> list[PeriodNumbers]:
     """The periods that are kept, the earliest first; none without the folder. Raises LogError for a file that is no such record."""
-    found = []
+    periods = []
     for path in sorted(Path(folder).glob("period-*.json")):
         try:
             record = json.loads(path.read_text(encoding="utf-8"))
             values = {field.name: record[field.name] for field in fields(PeriodNumbers)}
             values = {name: float("nan") if value is None and name in FLOATS else value for name, value in values.items()}
             values |= {"begin": int(values["begin"]) - clock, "end": int(values["end"]) - clock}
-            found.append(PeriodNumbers(**values))
+            periods.append(PeriodNumbers(**values))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise LogError(f"{printable(path)}: is no record of a period ({type(error).__name__}); remove it") from error
-    return sorted(found, key=lambda one: one.begin)
+    return sorted(periods, key=lambda one: one.begin)

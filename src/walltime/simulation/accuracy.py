@@ -172,17 +172,17 @@ def _known(workload: Workload, column: str) -> bool:
 def _groups(jobs: Workload, most: int) -> dict[str, list[dict[str, Any]]]:
     """The rows of every grouping that the log supports."""
     asked = (jobs.requested * jobs.procs).astype(np.float64)
-    found = {by: largest_groups(jobs, column, asked, most, by) for by, column in COLUMNS.items() if _known(jobs, column)}
-    found |= {by: group_jobs(jobs, by, jobs.submit, jobs.submit) for by in ("size", "length")}
-    found["time"] = _over_time(jobs)
-    return {by: _rows(jobs, groups) for by, groups in found.items()}
+    groups_by = {by: largest_groups(jobs, column, asked, most, by) for by, column in COLUMNS.items() if _known(jobs, column)}
+    groups_by |= {by: group_jobs(jobs, by, jobs.submit, jobs.submit) for by in ("size", "length")}
+    groups_by["time"] = _over_time(jobs)
+    return {by: _rows(jobs, groups) for by, groups in groups_by.items()}
 
 
 def _rows(jobs: Workload, groups: Groups) -> list[dict[str, Any]]:
     """A row for each group, with its share of all unused hours."""
-    found = [(name, metrics.asked_time(jobs.runtime[k], jobs.requested[k], jobs.procs[k])) for name, k in groups.members(_all(jobs))]
-    unused = sum(one.unused_hours for _, one in found)
-    return [{"group": name, **one.as_dict(), "share_of_unused": one.unused_hours / unused if unused else None} for name, one in found]
+    times = [(name, metrics.asked_time(jobs.runtime[k], jobs.requested[k], jobs.procs[k])) for name, k in groups.members(_all(jobs))]
+    unused = sum(one.unused_hours for _, one in times)
+    return [{"group": name, **one.as_dict(), "share_of_unused": one.unused_hours / unused if unused else None} for name, one in times]
 
 
 def _all(jobs: Workload) -> Array:
@@ -204,8 +204,8 @@ def _over_time(jobs: Workload) -> Groups:
             names = [f"{datetime.fromtimestamp(first, jobs.origin.tzinfo()):%Y-%m-%d}" for first in firsts]
         except (OverflowError, ValueError, OSError):  # its times are outside the calendar
             names = [f"day {1 + k * days}" for k in range(len(firsts))]
-    found, of = np.unique(place, return_inverse=True)
-    return Groups([names[k] for k in found.tolist()], of)
+    numbers, of = np.unique(place, return_inverse=True)
+    return Groups([names[k] for k in numbers.tolist()], of)
 
 
 def _failed(jobs: Workload) -> Array | None:
@@ -230,71 +230,73 @@ def _states(jobs: Workload) -> list[dict[str, Any]]:
 def _caveats(workload: Workload, jobs: Workload, adjust: bool, adjusted: AdjustedWalltimes | None, machine: Machine | None) -> list[str]:
     """What a reader of the results should know, the most important first."""
     origin, count = workload.origin, len(workload)
-    found = []
+    sentences = []
     if len(jobs) < FEW_JOBS:
-        found.append(
+        sentences.append(
             f"Only {len(jobs):,} job{' has' if len(jobs) == 1 else 's have'} a limit: a few of them can change such numbers considerably."
         )
     missing = origin.changed.get("runtime_as_estimate", 0)
     if missing:
-        found.append(
+        sentences.append(
             f"{missing:,} of {origin.records:,} records have no requested time: the runtime replaces it, so that they seem perfect. "
             "Accuracies are too high, and hours not used too low."
         )
     if "recon" in origin.name:
-        found.append("The log is a reconstruction: runtimes end at the estimate, and jobs with runtime 0 are missing.")
+        sentences.append("The log is a reconstruction: runtimes end at the estimate, and jobs with runtime 0 are missing.")
     free = count - len(jobs)
     if free:
-        found.append(
+        sentences.append(
             f"{free:,} job{' has' if free == 1 else 's have'} no limit, or one of a year: left out of accuracies and hours; the "
             f"simulations "
             "plan with a year for them."
         )
     shrunk = origin.changed.get("shrunk_limit", 0)
     if shrunk:
-        found.append(
+        sentences.append(
             f"Slurm shortened {shrunk:,} jobs with --time-min to start them early: their requests are those of their command lines."
         )
     elif any("from slurm" in line for line in origin.header):
-        found.append(
+        sentences.append(
             "Slurm's accounting has the limit that a job ended with. Where users give --time-min, that may be shorter than what they asked "
             "for, and the log tells it only with the command lines (SubmitLine)."
         )
     over = int((jobs.runtime > jobs.requested).sum())
     if over:
-        found.append(
+        sentences.append(
             f"{over:,} job{'' if over == 1 else 's'} ran longer than requested, by grace times or changed limits: their accuracy is "
             f"request over "
             "runtime, and the hours beyond count as used."
         )
     if adjusted is not None:
-        found += _of_simulations(workload, adjusted, machine)
+        sentences += _of_simulations(workload, adjusted, machine)
     elif adjust:
-        found.append(
+        sentences.append(
             "The log does not have the users of its jobs, so nothing can be learned from their earlier jobs: nothing was simulated."
         )
-    return found
+    return sentences
 
 
 def _of_simulations(workload: Workload, adjusted: AdjustedWalltimes, machine: Machine | None) -> list[str]:
-    found = [
+    sentences = [
         "The simulations replay the recorded submissions: users who wait less would submit other jobs at other times, and users whose "
         "requests are adjusted would change them. Neither is modelled."
     ]
     if adjusted.instead:
-        found.append(
+        sentences.append(
             f"The machine's own policy, {adjusted.instead}, takes no predictions: the simulations are of EASY backfilling instead."
         )
     if machine is None and _known(workload, "partition") and len(np.unique(workload.columns["partition"])) > 1:
-        found.append(
+        sentences.append(
             "The log has several partitions, and the simulations take the machine as one pool of processors: describe it in a file and "
             "give that file (--cluster; in Python machine)."
         )
     lost = len(workload) - len(adjusted.schedules[0].workload)
     if lost:
-        found.append(f"{lost:,} jobs cannot run on the machine of the simulations, and are left out of them.")
+        sentences.append(f"{lost:,} jobs cannot run on the machine of the simulations, and are left out of them.")
     if adjusted.ends != "log":
-        found.append("The log has no wait times, so the schemes learn from the ends of a simulation under EASY with the users' estimates.")
+        sentences.append(
+            "The log has no wait times, so the schemes learn from the ends of a simulation under EASY with the users' estimates."
+        )
     if adjusted.spread is None:
-        found.append("The simulations are single runs: how far their averages move by chance was not measured; ask for replications.")
-    return found
+        sentences.append("The simulations are single runs: how far their averages move by chance was not measured; ask for replications.")
+    return sentences

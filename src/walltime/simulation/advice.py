@@ -136,13 +136,13 @@ def advise_users(
     known, place = np.unique(users, return_inverse=True)
     total = np.where(known < 0, -1.0, np.bincount(place, weights=unused))
     chosen = [int(known[k]) for k in np.argsort(-total, kind="stable")[:most].tolist() if total[k] > 0]
-    found = []
+    advice = []
     with progress(len(chosen), "suggestions") as show:
         for number in chosen:
-            found.append(_advise(workload, number, np.flatnonzero((users == number) & counted), risk))
+            advice.append(_advise(workload, number, np.flatnonzero((users == number) & counted), risk))
             if show is not None:
-                show(len(found))
-    return found
+                show(len(advice))
+    return advice
 
 
 def advised_requests(workload: Workload, advice: UserAdvice) -> Array:

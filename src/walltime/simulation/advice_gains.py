@@ -126,5 +126,5 @@ def _means(
         return run
 
     with progress(total, "simulations of advice") as show:
-        found = np.array(in_threads(make_worker, total, None, show))
-    return list(found.reshape(len(requests), seeds, len(users)))
+        means = np.array(in_threads(make_worker, total, None, show))
+    return list(means.reshape(len(requests), seeds, len(users)))

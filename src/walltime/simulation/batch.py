@@ -175,8 +175,8 @@ def simulate_many(
 
         return run
 
-    found = dict(zip(in_order, in_threads(make_worker, len(cases), workers, progress), strict=True))
-    results = [found[number] for number in range(len(cases))]
+    by_number = dict(zip(in_order, in_threads(make_worker, len(cases), workers, progress), strict=True))
+    results = [by_number[number] for number in range(len(cases))]
     return Batch(
         cases=cases,
         summaries=[summary for summary, _, _ in results],

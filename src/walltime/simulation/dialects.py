@@ -90,8 +90,8 @@ def readings_alone() -> list[Dialect]:
     values = [(name, value) for name, reading in READINGS.items() for value in reading.values[1:]]
     values += [(name, str(WINDOW)) for name, reading in READINGS.items() if reading.number]
     order = list(READINGS)
-    found = [PAPERS.but(**{name: value}) for name, value in sorted(values, key=lambda one: order.index(one[0]))]
-    return [dialect for dialect in found if not dialect.name]
+    alone = [PAPERS.but(**{name: value}) for name, value in sorted(values, key=lambda one: order.index(one[0]))]
+    return [dialect for dialect in alone if not dialect.name]
 
 
 def matters(dialect: Dialect, scheduler: Scheduler) -> bool:
@@ -135,11 +135,11 @@ def compare_dialects(
 
         return run
 
-    found = in_threads(make_worker, len(tasks), workers, progress)
-    papers = {spelled: schedule for (dialect, _, spelled), schedule in zip(tasks, found, strict=True) if dialect == PAPERS}
+    schedules = in_threads(make_worker, len(tasks), workers, progress)
+    papers = {spelled: schedule for (dialect, _, spelled), schedule in zip(tasks, schedules, strict=True) if dialect == PAPERS}
     bands = {spelled: _band(workload, spelled, copies, overrun, trim) for spelled in schedulers}
     rows = []
-    for (dialect, alone, spelled), schedule in zip(tasks, found, strict=True):
+    for (dialect, alone, spelled), schedule in zip(tasks, schedules, strict=True):
         summary = schedule.summary(trim)
         differs = float(np.mean(schedule.start != papers[spelled].start)) if len(schedule) else 0.0
         low, high = bands[spelled] if dialect == PAPERS else (float("nan"), float("nan"))
@@ -177,5 +177,5 @@ def _band(workload: Workload, spelled: str, copies: int, overrun: str, trim: str
 
         return run
 
-    found = metrics.range_of_runs(np.array(in_threads(make_worker, copies)))
-    return found.low, found.high
+    band = metrics.range_of_runs(np.array(in_threads(make_worker, copies)))
+    return band.low, band.high

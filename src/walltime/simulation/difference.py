@@ -329,7 +329,7 @@ class _Trials:
         self._done = 0
         self._named = False
         self._slow: set[tuple[str, str]] = set()
-        self.found: dict[tuple[str, str], Trial] = {}
+        self.trials: dict[tuple[str, str], Trial] = {}
 
     def run(self, policies: Sequence[str] | None, dialects: Sequence[Dialect | str] | None) -> list[Trial]:
         """The trials, the best first."""
@@ -350,7 +350,7 @@ class _Trials:
                     self._try(schedulers[text], dialect, text)
         for side in (0, 1):
             self._go_on(side, schedulers)
-        return sorted(self.found.values(), key=lambda one: self._rank(one, texts))
+        return sorted(self.trials.values(), key=lambda one: self._rank(one, texts))
 
     def _rank(self, trial: Trial, texts: Sequence[str]) -> tuple[Any, ...]:
         return not any(trial.follows), not trial.whole, -max(trial.jobs), _readings(trial), texts.index(trial.scheduler)
@@ -359,7 +359,7 @@ class _Trials:
         """The schedulers that follow one of the files longest."""
         chosen: list[str] = []
         for side in (0, 1):
-            of = [(self.found[text, "papers"], text) for text in texts if (text, "papers") in self.found]
+            of = [(self.trials[text, "papers"], text) for text in texts if (text, "papers") in self.trials]
             best = sorted(of, key=lambda one: (-one[0].jobs[side], texts.index(one[1])))
             chosen += [text for _, text in best[:NEAREST]]
         return list(dict.fromkeys(chosen))
@@ -383,12 +383,12 @@ class _Trials:
             jobs.append(int(((own == file) & (file < until)).sum()))
         if schedule.engine == "reference":
             self._slow.add((text, dialect.label))
-        self.found[text, dialect.label] = Trial(text, dialect.label, (follows[0], follows[1]), (jobs[0], jobs[1]))
+        self.trials[text, dialect.label] = Trial(text, dialect.label, (follows[0], follows[1]), (jobs[0], jobs[1]))
 
     def _go_on(self, side: int, schedulers: Mapping[str, Scheduler]) -> None:
         """Simulate the whole log under those that explain a file so far, the simplest first, until one gives all of it."""
         texts = list(schedulers)
-        mine = [(key, trial) for key, trial in self.found.items() if trial.follows[side]]
+        mine = [(key, trial) for key, trial in self.trials.items() if trial.follows[side]]
         if any(trial.whole and trial.jobs[side] == len(self._w) for _, trial in mine):
             return
         mine = [one for one in mine if not one[1].whole]
@@ -398,7 +398,7 @@ class _Trials:
         for key, trial in fast[:MOST_WHOLE] + few:
             schedule = simulate(self._w, schedulers[key[0]], dialect=trial.dialect, overrun=self._overrun, progress=self._check)
             jobs = [int((schedule.start == start).sum()) for start in self._starts]
-            self.found[key] = replace(trial, jobs=(jobs[0], jobs[1]), whole=True)
+            self.trials[key] = replace(trial, jobs=(jobs[0], jobs[1]), whole=True)
             if jobs[side] == len(self._w):
                 return
 

@@ -33,16 +33,16 @@ class Look:
 
     def verdict(self, name: str) -> str:
         """`better` or `worse` than the baseline, or `unclear` if a further copy may well show no difference, or the opposite."""
-        found = self.differences[name]
-        if not (found.low > 0 or found.high < 0):
+        difference = self.differences[name]
+        if not (difference.low > 0 or difference.high < 0):
             return "unclear"
-        return "worse" if found.low > 0 else "better"
+        return "worse" if difference.low > 0 else "better"
 
     def as_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
         shown = {
-            what: {name: {"mean": i.mean, "low": i.low, "high": i.high} for name, i in found.items()}
-            for what, found in (("means", self.means), ("differences", self.differences))
+            what: {name: {"mean": i.mean, "low": i.low, "high": i.high} for name, i in intervals.items()}
+            for what, intervals in (("means", self.means), ("differences", self.differences))
         }
         return {"policy": self.label, **shown, "verdicts": {name: self.verdict(name) for name in self.means}}
 

@@ -213,7 +213,7 @@ def _tree(placed: Workload, machine: Machine) -> tuple[Array, Shares]:
     count = len(placed)
     of_user = placed.columns.get("user", np.full(count, -1)).tolist()
     of_group = placed.columns.get("group", np.full(count, -1)).tolist()
-    found = np.zeros(count, np.int64)
+    place = np.zeros(count, np.int64)
     by_numbers: dict[tuple[int, int], int] = {}
     for k, numbers in enumerate(zip(of_group, of_user, strict=True)):
         if numbers not in by_numbers:
@@ -224,5 +224,5 @@ def _tree(placed: Workload, machine: Machine) -> tuple[Array, Shares]:
                 group = accounts[0] if len(accounts) == 1 else None
             key = (group, user)
             by_numbers[numbers] = places[key] if key in places else add(key, account(group), own.get((group or "", user), 1))
-        found[k] = by_numbers[numbers]
-    return found, Shares(*(np.array(values, np.int64) for values in (parent, shares, leaf)))
+        place[k] = by_numbers[numbers]
+    return place, Shares(*(np.array(values, np.int64) for values in (parent, shares, leaf)))

@@ -114,8 +114,8 @@ def replicate(
 
         return run
 
-    found = in_threads(make_worker, len(seeds), workers, progress)
-    return Replications(scheduler, seeds, [summary for summary, _ in found], [] if keep is None else [kept for _, kept in found])
+    pairs = in_threads(make_worker, len(seeds), workers, progress)
+    return Replications(scheduler, seeds, [summary for summary, _ in pairs], [] if keep is None else [kept for _, kept in pairs])
 
 
 def _checked(seeds: object) -> list[int]:

@@ -348,10 +348,10 @@ def _correction(correction: Correction) -> int:
 def compiled(predictor: Predictor, jobs: Jobs) -> prediction_memory.Compiled:
     """The compiled predictor, with nothing learned yet; raises PolicyError if it has only a plain form."""
     check_columns(predictor, jobs.workload)
-    found = predictor.compiled(jobs)
-    if found is None:
+    lowered = predictor.compiled(jobs)
+    if lowered is None:
         raise PolicyError(f"the predictor {predictor.label} is plain Python, which runs on the reference engine only")
-    return found
+    return lowered
 
 
 def predict_beside(predictor: Predictor, jobs: Jobs, ends: Ends, plain: bool = False, arrivals_first: bool = False) -> tuple[Array, Array]:

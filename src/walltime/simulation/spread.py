@@ -103,15 +103,15 @@ def shaking_spread(
     def make_worker() -> Callable[[int, Callable[[int], None]], list[metrics.Summary]]:
         def run(seed: int, check: Callable[[int], None]) -> list[metrics.Summary]:
             shaken: dict[int, Workload] = {}
-            found = []
+            rows = []
             for schedule, scheduler in zip(schedules, schedulers, strict=True):
                 w = schedule.workload
                 if id(w) not in shaken:
                     shaken[id(w)] = shake(w, SHAKE, seed)
                 rules: dict[str, Any] = {"dialect": schedule.dialect, "overrun": schedule.overrun}
                 rules["machine"] = None if schedule.placement is None else schedule.placement.machine
-                found.append(simulate(shaken[id(w)], scheduler, progress=check, **rules).summary(trim))
-            return found
+                rows.append(simulate(shaken[id(w)], scheduler, progress=check, **rules).summary(trim))
+            return rows
 
         return run
 

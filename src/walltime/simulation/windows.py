@@ -86,7 +86,7 @@ def windows(workload: Workload, length: int, warm: int, first: int = 0, last: in
         return []
     zero = int(workload.submit[0])
     limit = int(workload.submit[-1]) + 1 if last is None else zero + last
-    found = []
+    cuts = []
     for begin in range(zero + first, limit - length + 1, length):
         end = begin + length
         inside = slice(*np.searchsorted(workload.submit, [begin, end]))
@@ -94,8 +94,8 @@ def windows(workload: Workload, length: int, warm: int, first: int = 0, last: in
         if inside.stop - inside.start >= LEAST:
             step = f"submitted from {begin - warm} to {end} s"
             jobs = workload.take(np.arange(around.start, around.stop), step)
-            found.append(Window(begin, end, jobs, workload.job_id[inside]))
-    return found
+            cuts.append(Window(begin, end, jobs, workload.job_id[inside]))
+    return cuts
 
 
 def check_cost(metric: str) -> None:

@@ -222,8 +222,8 @@ class _Measure:
             return 0.0
         w = self.workload
         columns = {"submit": w.submit, "start": start, "runtime": runtime, "procs": w.procs, "backfilled": np.zeros(len(w), bool)}
-        found = summarize(**{name: column[chosen] for name, column in columns.items()}, machine_procs=w.machine_procs, offered_load=0.0)
-        return float(log_cost(getattr(found, self.metric), self.metric))
+        summary = summarize(**{name: column[chosen] for name, column in columns.items()}, machine_procs=w.machine_procs, offered_load=0.0)
+        return float(log_cost(getattr(summary, self.metric), self.metric))
 
 
 class _Chooser:

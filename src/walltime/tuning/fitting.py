@@ -201,9 +201,9 @@ def tune(
         nonlocal done
         candidates = [with_order(base, make_order(point, score, chosen, scales), where) for point in points]
         tell = None if progress is None else lambda runs: progress(done + runs // len(training.runs))
-        found = kept[0].costs(candidates, lambda some: training.costs(some, tell))
+        of_candidates = kept[0].costs(candidates, lambda some: training.costs(some, tell))
         done += len(points)
-        return [float(value) for value in (found - of_base).mean(axis=1)]
+        return [float(value) for value in (of_candidates - of_base).mean(axis=1)]
 
     point, _ = search(evaluate, len(chosen), budget, optimiser, seed)
     fitted = with_order(base, make_order(point, score, chosen, scales), where)
@@ -254,12 +254,12 @@ def split(workload: Workload, days: int, warm: int, share: float, most: int) -> 
 
 def _scales(early: Sequence[Window], base: Scheduler, kind: str, features: Sequence[str], overrun: str) -> Array:
     """How much each feature varies over the jobs of the training windows, as they start under the baseline; float64, all above 0."""
-    found = []
+    columns = []
     for window in early:
         schedule = simulate(window.jobs, base, overrun=overrun)
         parts = schedule.wait, schedule.workload.believed, schedule.workload.procs
-        found.append([part.astype(np.float64) for part in parts])
-    wait, believed, procs = (np.concatenate(part) for part in zip(*found, strict=True))
+        columns.append([part.astype(np.float64) for part in parts])
+    wait, believed, procs = (np.concatenate(part) for part in zip(*columns, strict=True))
     logarithms = {"wait": np.log(wait + 1), "believed": np.log(believed), "procs": np.log(procs), "area": np.log(believed * procs)}
     values = {"wait": wait / 3600, "believed": believed / 3600, "procs": procs, "area": believed * procs / 3600}
     values |= {f"log-{name}": column for name, column in logarithms.items()}

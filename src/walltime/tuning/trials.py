@@ -47,8 +47,8 @@ class Trials:
 
             return run
 
-        found = in_threads(make_worker, len(schedulers) * count, self.workers, progress)
-        return log_cost(np.array(found), self.metric).reshape(len(schedulers), len(self.windows), self.copies).mean(axis=2)
+        values = in_threads(make_worker, len(schedulers) * count, self.workers, progress)
+        return log_cost(np.array(values), self.metric).reshape(len(schedulers), len(self.windows), self.copies).mean(axis=2)
 
 
 def with_order(base: Scheduler, order: Order, where: str) -> Scheduler:
@@ -94,11 +94,11 @@ class Kept:
         """The costs of these schedulers; `find` is asked for those that are not kept yet, all at once."""
         missing = list({one.label: one for one in schedulers if one.label not in self._costs}.values())
         if missing:
-            found = {one.label: row.tolist() for one, row in zip(missing, find(missing), strict=True)}
-            self._costs |= found
+            rows = {one.label: row.tolist() for one, row in zip(missing, find(missing), strict=True)}
+            self._costs |= rows
             if self._file is not None:
                 with self._file.open("a") as file:
-                    file.writelines(json.dumps({"scheduler": label, "costs": costs}) + "\n" for label, costs in found.items())
+                    file.writelines(json.dumps({"scheduler": label, "costs": costs}) + "\n" for label, costs in rows.items())
         return np.array([self._costs[one.label] for one in schedulers])
 
     def __len__(self) -> int:

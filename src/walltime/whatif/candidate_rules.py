@@ -56,7 +56,7 @@ def candidate_windows(log: RecordedLog, clock: int) -> list[Window]:
     w, known = log.workload, log.known
     begin = log.start[known] + clock
     request, procs = w.requested[known], w.procs[known]
-    found: list[Window] = []
+    windows: list[Window] = []
     short = request <= DAY  # nobody can keep longer ones from crossing an instant of every day
     crossed = _crossings(begin[short], (begin + request)[short])
     for days in GROUPS:
@@ -64,7 +64,7 @@ def candidate_windows(log: RecordedLog, clock: int) -> list[Window]:
         counts = crossed[rows].sum(axis=0)
         beside = (np.roll(counts, 1) + np.roll(counts, -1)) / 2
         low = (counts < LOW * beside) & (beside >= FEWEST)
-        found += [Window(_time(slot), days=days) for slot in np.flatnonzero(low).tolist()]
+        windows += [Window(_time(slot), days=days) for slot in np.flatnonzero(low).tolist()]
     submitted = w.submit[known] + clock
     for kind in _kinds(request, procs):
         chosen = np.ones(len(begin), bool)
@@ -74,8 +74,8 @@ def candidate_windows(log: RecordedLog, clock: int) -> list[Window]:
         for days in GROUPS[:3]:
             rows = [DAYS.index(day) for day in days]
             for first, last in _low_stretches(starts[rows].sum(axis=0), comes[rows].sum(axis=0)):
-                found.append(Window(_time(first), _time((last + 1) % SLOTS), days=days, **kind))
-    return list(dict.fromkeys(found))
+                windows.append(Window(_time(first), _time((last + 1) % SLOTS), days=days, **kind))
+    return list(dict.fromkeys(windows))
 
 
 def _time(slot: int) -> str:
@@ -149,7 +149,7 @@ class Part:
 
 def candidate_parts(log: RecordedLog, machine_procs: int) -> list[Part]:
     """Kinds of small, short jobs that together never use more than a small part of the machine, though they wait for it."""
-    w, found = log.workload, []
+    w, parts = log.workload, []
     wait = np.where(log.known, log.start - w.submit, 0)
     for widest in _popular(w.procs):
         for longest in _popular(w.requested):
@@ -159,8 +159,8 @@ def candidate_parts(log: RecordedLog, machine_procs: int) -> list[Part]:
                 continue
             most = _most_used(log.start[chosen], log.end[chosen], w.procs[chosen])
             if widest <= most <= machine_procs // 4 and (wait[chosen] > 600).sum() >= FEWEST:
-                found.append(Part(widest, longest, most))
-    return found
+                parts.append(Part(widest, longest, most))
+    return parts
 
 
 def _popular(values: Array) -> list[int]:

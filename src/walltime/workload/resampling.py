@@ -104,5 +104,5 @@ def resample_weeks(workload: Workload, seed: int = 0) -> Workload:
         place,
         np.concatenate(submits),
         np.zeros(len(place), bool),
-        {name: np.concatenate(found) for name, found in links.items()},
+        {name: np.concatenate(parts) for name, parts in links.items()},
     )

@@ -282,8 +282,8 @@ class Workload:
         preceding = self.columns.get("preceding_job", nothing)
         by_id = np.argsort(self.job_id)
         place = np.searchsorted(self.job_id[by_id], preceding)
-        found = by_id[np.minimum(place, len(self) - 1)] if len(self) else place
-        after = np.where((preceding >= 0) & (self.job_id[found] == preceding), found, -1) if len(self) else nothing
+        other = by_id[np.minimum(place, len(self) - 1)] if len(self) else place
+        after = np.where((preceding >= 0) & (self.job_id[other] == preceding), other, -1) if len(self) else nothing
         return after.astype(np.int64), np.maximum(self.columns.get("think_time", nothing), 0)
 
     def take(self, chosen: Array, step: str) -> Workload:

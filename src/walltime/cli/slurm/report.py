@@ -42,13 +42,13 @@ def report(
     if timer:
         print_timer("slurm report jobs.txt.gz", SACCT.format(fields=FIELDS))
         return
-    workload, found = read_period(trace, reading, cluster, window, week, store)
-    said = [] if predictions is None else _predictions(predictions, workload, found)
-    effects = [] if ledger is None else _sidecar(ledger, workload, found)
-    show_period(workload, found, page, output, said, effects)
+    workload, numbers = read_period(trace, reading, cluster, window, week, store)
+    said = [] if predictions is None else _predictions(predictions, workload, numbers)
+    effects = [] if ledger is None else _sidecar(ledger, workload, numbers)
+    show_period(workload, numbers, page, output, said, effects)
 
 
-def _predictions(folder: Path, workload: Workload, found: Period) -> list[Table | str]:
+def _predictions(folder: Path, workload: Workload, numbers: Period) -> list[Table | str]:
     """How good the predictions were that were made in the period."""
     from walltime.report.start_times import scores_table
     from walltime.slurm import PredictionLedger
@@ -60,7 +60,7 @@ def _predictions(folder: Path, workload: Workload, found: Period) -> list[Table 
         return ["The log has no calendar, so the predictions cannot be compared with it."]
     kept = PredictionLedger(folder)
     kept.complete(workload)
-    begin, end = found.numbers.begin + start, found.numbers.end + start
+    begin, end = numbers.numbers.begin + start, numbers.numbers.end + start
     outcomes = [one for one in kept.outcomes() if begin <= one.made < end]
     if not outcomes:
         return ["No prediction of this period is of a job that has started since."]
@@ -70,12 +70,12 @@ def _predictions(folder: Path, workload: Workload, found: Period) -> list[Table 
     return [said, scores_table(scores_of(outcomes), {})]
 
 
-def _sidecar(folder: Path, workload: Workload, found: Period) -> list[Table | str]:
+def _sidecar(folder: Path, workload: Workload, numbers: Period) -> list[Table | str]:
     """What the side-car's ledger and the log say of the period."""
     from walltime.report.adjust import sentences, tables_of
     from walltime.slurm.sidecar.ledger import read_events
     from walltime.slurm.sidecar.review import what_happened
 
     start = workload.origin.unix_start_time or 0
-    review = what_happened(read_events(folder), workload, float(found.numbers.begin + start), float(found.numbers.end + start))
+    review = what_happened(read_events(folder), workload, float(numbers.numbers.begin + start), float(numbers.numbers.end + start))
     return [*sentences(review), *tables_of(review, 5)]

@@ -127,20 +127,20 @@ def _utc_offsets(zone: tzinfo, first: int, last: int) -> list[tuple[int, int]]:
         ahead = Calendar(0, zone).local(moment).utcoffset()
         return 0 if ahead is None else round(ahead.total_seconds())
 
-    found = [(first, offset(first))]
+    offsets = [(first, offset(first))]
     if zone.utcoffset(None) is not None:
-        return found  # it never changes
+        return offsets  # it never changes
     before, last = first, min(last, END_OF_CALENDAR)
     while before < last:
         after = min(before + DAY, last)
-        if offset(after) != found[-1][1]:
+        if offset(after) != offsets[-1][1]:
             low, high = before, after  # it changes after `low`, at `high` at the latest
             while high - low > 1:
                 middle = (low + high) // 2
-                low, high = (middle, high) if offset(middle) == found[-1][1] else (low, middle)
-            found.append((high, offset(high)))
+                low, high = (middle, high) if offset(middle) == offsets[-1][1] else (low, middle)
+            offsets.append((high, offset(high)))
         before = after
-    return found
+    return offsets
 
 
 def _numba_reason(error: Exception) -> str:
@@ -338,5 +338,5 @@ def copied(value: Any) -> Any:
 
 def compiled_prediction(problem: Problem) -> Prediction | None:
     """The problem's prediction as the kernels take it."""
-    found: Prediction | None = None if problem.prediction is None else problem.prediction.compiled()
-    return found
+    prediction: Prediction | None = None if problem.prediction is None else problem.prediction.compiled()
+    return prediction

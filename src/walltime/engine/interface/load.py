@@ -208,8 +208,8 @@ def load_predictor(compiled: Compiled | None) -> dict[str, int]:
     if compiled is None:
         return {}
     with _loading:
-        found = {"predict": callbacks.compile_predict(compiled.predict), "observe": callbacks.compile_notice(compiled.observe)}
-        return found | ({"started": callbacks.compile_notice(compiled.started)} if compiled.started is not None else {})
+        addresses = {"predict": callbacks.compile_predict(compiled.predict), "observe": callbacks.compile_notice(compiled.observe)}
+        return addresses | ({"started": callbacks.compile_notice(compiled.started)} if compiled.started is not None else {})
 
 
 ENTRIES = {entry.name: entry for entry in _TABLE}

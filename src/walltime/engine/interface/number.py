@@ -208,17 +208,17 @@ class NumberEngine(CompiledEngine):
     def _effects(self) -> tuple[Array, ...]:
         """The effects of backfilling on each job, from the log of the starts; see `walltime.metrics.Dynamics`."""
         jobs, notes = self._memory.jobs, self._memory.machine.notes
-        found = new_effects(len(jobs))
+        effects = new_effects(len(jobs))
         in_order = np.empty(len(jobs), np.int64)
         in_order[jobs.arrival] = np.arange(len(jobs))
         procs = int(self._memory.rules.procs)
         scratch = new_scratch(len(jobs), procs)
         replay = load("dynamics")
         begin = time.perf_counter()
-        replay(in_order, jobs, procs, notes, scratch, found)
+        replay(in_order, jobs, procs, notes, scratch, effects)
         self.seconds_dynamics = time.perf_counter() - begin
-        delay = np.where(found.suffered > 0, self.start - found.initial_shadow, 0)
-        return found.wild, found.suffered, delay, found.shortest, found.alone, np.ascontiguousarray(notes.job)
+        delay = np.where(effects.suffered > 0, self.start - effects.initial_shadow, 0)
+        return effects.wild, effects.suffered, delay, effects.shortest, effects.alone, np.ascontiguousarray(notes.job)
 
     def _lower(self, problem: Problem) -> Any:
         """The policy as a record of numbers."""

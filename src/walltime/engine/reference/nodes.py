@@ -339,7 +339,7 @@ class SlurmReference:
     def _usable(self, job: SlurmJob, time: int, length: int, blocks: list[Block], closed: set[int]) -> Free:
         """What is free of the nodes of its partition that a job can use from a time on for a length."""
         taken = closed | {n for block in blocks if block.begin < time + length and block.end > time for n in block.nodes}
-        found: Free = {}
+        usable: Free = {}
         for n in self.partitions[job.partition]:
             if n in taken:
                 continue
@@ -349,8 +349,8 @@ class SlurmReference:
                     used = other.given.get(n, (0, 0))
                     procs, second = procs - used[0], second - used[1]
             if second >= job.each and (procs == self.capacity[n][0] if job.whole else procs > 0):
-                found[n] = procs, second
-        return found
+                usable[n] = procs, second
+        return usable
 
     def _enough(self, job: SlurmJob, free: Free) -> bool:
         if len(free) < job.fewest:

@@ -48,22 +48,22 @@ class FairShares:
 
     def _served(self, above: int, place: int = 0) -> list[tuple[int, list[int]]]:
         """The users below an account, the best served last: groups of those that are tied, each with the users before it."""
-        found: list[tuple[int, list[int]]] = []
+        groups: list[tuple[int, list[int]]] = []
         last = None
         for k in sorted(self.children[above], key=lambda k: (-self._level(k), not self.is_user[k], k)):
             if self.is_user[k]:
                 if last is not None and last == self._level(k):
-                    found[-1][1].append(k)
+                    groups[-1][1].append(k)
                 else:
-                    found.append((place, [k]))
+                    groups.append((place, [k]))
                 place += 1
                 last = self._level(k)
             else:
                 below = self._served(k, place)
-                found += below
+                groups += below
                 place += sum(len(tied) for _, tied in below)
                 last = None
-        return found
+        return groups
 
     def _level(self, k: int) -> float:
         if self.shares[k] == 0:

@@ -47,7 +47,7 @@ def sequences(workload: Workload) -> list[Workload]:
     The column `queue` is 1 for its first jobs and 0 for the others.
     """
     number = workload.submit // LENGTH
-    found = []
+    chosen = []
     for each in range(int(number[-1]) + 1 if len(workload) else 0):
         mine = np.flatnonzero(number == each)
         if len(mine) < LEAST:
@@ -55,8 +55,8 @@ def sequences(workload: Workload) -> list[Workload]:
         jobs = {name: getattr(workload, name)[mine] for name in ("runtime", "requested", "procs", "job_id")}
         columns = {"queue": (np.arange(len(mine)) < FIRST).astype(np.int64)}
         submit = workload.submit[mine] - workload.submit[mine[0]]
-        found.append(Workload.from_arrays(submit=submit, **jobs, machine_procs=workload.machine_procs, columns=columns))
-    return [replace(one, origin=workload.origin) for one in found]
+        chosen.append(Workload.from_arrays(submit=submit, **jobs, machine_procs=workload.machine_procs, columns=columns))
+    return [replace(one, origin=workload.origin) for one in chosen]
 
 
 def fcfs(queue: int, submit: int) -> float:
@@ -139,7 +139,7 @@ def medians(study: Study) -> list[Part]:
     claims = Claims()
     figures: list[Part] = []
     for subject in study.subjects:
-        found = {
+        slowdowns = {
             (way, runtimes, name): run(study, subject, name, backfilling, exact, dialect)
             for way, backfilling, dialect in WAYS
             for runtimes, exact in RUNTIMES.items()
@@ -147,22 +147,22 @@ def medians(study: Study) -> list[Part]:
         }
         for way, _, dialect in WAYS:
             for runtimes in RUNTIMES:
-                row = [_beside(study, subject, name, runtimes, dialect, found[way, runtimes, name]) for name in ORDERS]
-                rows.append([subject.name, way, runtimes, len(found[way, runtimes, "fcfs"]), *row])
+                row = [_beside(study, subject, name, runtimes, dialect, slowdowns[way, runtimes, name]) for name in ORDERS]
+                rows.append([subject.name, way, runtimes, len(slowdowns[way, runtimes, "fcfs"]), *row])
         windowed, whole = WAYS[0][0], WAYS[1][0]
         for runtimes in RUNTIMES:
-            typical = {name: float(np.median(found[windowed, runtimes, name])) for name in ORDERS}
+            typical = {name: float(np.median(slowdowns[windowed, runtimes, name])) for name in ORDERS}
             best = min(typical, key=lambda name: typical[name])
             told = ", ".join(f"{name} {value:,.1f}" for name, value in typical.items())
             claims.add(f"{subject.name}, {runtimes}, {windowed}: F2 is the best order", best == "f2", told)
             for name in ("wfp3", "unicef", "spt"):
-                inside, outside = (float(np.median(found[way, runtimes, name])) for way in (windowed, whole))
+                inside, outside = (float(np.median(slowdowns[way, runtimes, name])) for way in (windowed, whole))
                 said = f"{subject.name}, {runtimes}: {name} is worse in the window than on the whole queue"
                 claims.add(said, outside < inside, f"{inside:,.1f} and {outside:,.1f}")
-            under_easy = float(np.median(found["EASY", runtimes, "fcfs"]))
+            under_easy = float(np.median(slowdowns["EASY", runtimes, "fcfs"]))
             said = f"{subject.name}, {runtimes}: F2 without backfilling, as published, is better than EASY with FCFS"
             claims.add(said, typical["f2"] < under_easy, f"{typical['f2']:,.1f} and {under_easy:,.1f}")
-        figures.append(_figure(subject, found))
+        figures.append(_figure(subject, slowdowns))
     columns = ["log", "queue", "runtimes known", "sequences", *ORDERS]
     note = f"The first {QUICK_SEQUENCES} sequences." if study.quick else ""
     return [*figures, Table("medians", "Median of the mean bounded slowdown", columns, rows, note), claims, Notes([_ABOUT])]
@@ -182,8 +182,8 @@ def run(study: Study, subject: Subject, name: str, backfilling: bool, exact: boo
     count = min(count, QUICK_SEQUENCES) if study.quick else count
     common = {"file": str(subject.file.resolve()), "sha256": subject.workload.origin.sha256, "procs": subject.procs}
     common |= {"order": name, "backfilling": backfilling, "exact": exact, "dialect": dialect}
-    found = study.kept(f"{subject.name}: {name}, {dialect}", [common | {"sequence": number} for number in range(count)], measure)
-    return np.array([one["slowdown"] for one in found])
+    results = study.kept(f"{subject.name}: {name}, {dialect}", [common | {"sequence": number} for number in range(count)], measure)
+    return np.array([one["slowdown"] for one in results])
 
 
 def _beside(study: Study, subject: Subject, name: str, runtimes: str, dialect: str, values: np.ndarray) -> Value:
@@ -193,10 +193,10 @@ def _beside(study: Study, subject: Subject, name: str, runtimes: str, dialect: s
     return Value(float(np.median(values)) if len(values) else float("nan"), printed, None if printed is None else NEAR, digits=1)
 
 
-def _figure(subject: Subject, found: dict[tuple[str, str, str], np.ndarray]) -> Chart:
+def _figure(subject: Subject, slowdowns: dict[tuple[str, str, str], np.ndarray]) -> Chart:
     def draw(axes: Axes, row: int, column: int) -> None:
         runtimes = list(RUNTIMES)[column]
-        values = {way: [float(np.median(found[way, runtimes, name])) for name in ORDERS] for way, _, _ in WAYS}
+        values = {way: [float(np.median(slowdowns[way, runtimes, name])) for name in ORDERS] for way, _, _ in WAYS}
         drawing.bars(axes, values, list(ORDERS))
         axes.set_yscale("log")
         axes.tick_params(axis="x", rotation=45)
@@ -204,6 +204,6 @@ def _figure(subject: Subject, found: dict[tuple[str, str, str], np.ndarray]) -> 
     figure = drawing.panels([f"{word} runtimes" if word == "exact" else word for word in RUNTIMES], ["median slowdown"], draw)
     keys = [(way, runtimes) for way, _, _ in WAYS for runtimes in RUNTIMES]
     data: dict[str, list[object]] = {"queue": [way for way, _ in keys], "runtimes": [runtimes for _, runtimes in keys]}
-    data |= {name: [float(np.median(found[(*key, name)])) for key in keys] for name in ORDERS}
+    data |= {name: [float(np.median(slowdowns[(*key, name)])) for key in keys] for name in ORDERS}
     caption = f"{subject.label}: median over the sequences of the mean bounded slowdown, by queue order."
     return Chart(f"medians-{subject.log}", figure, caption, data)

@@ -55,7 +55,7 @@ def table_1(study: Study) -> list[Part]:
                     pairs[policy].append((value, month.mean_bounded_slowdown_p1))
             rows.append(row)
         correlations += [
-            correlated(f"{subject.name}, {policy}: monthly slowdowns", found) for policy, found in pairs.items() if len(found) > 2
+            correlated(f"{subject.name}, {policy}: monthly slowdowns", values) for policy, values in pairs.items() if len(values) > 2
         ]
     lost: list[list[Entry]] = [[str(row["month"]), *(Value(float(row[c])) for c in list(row)[1:])] for row in record.rows]
     heads = ["month", *(f"{c[:2]} nodes, {'EASY' if c.endswith('easy') else 'conservative'}" for c in list(record.rows[0])[1:])]

@@ -87,13 +87,13 @@ def agreement(study: Study) -> list[Part]:
 
 def _counts(log: str, chosen: Sequence[Triple], ours: Sequence[Measured], published: Published, learned: bool) -> list[list[Entry]]:
     """How many of the learned, or of the other, triples are equal, or nearly so, in each measure."""
-    found: list[list[Entry]] = []
+    rows: list[list[Entry]] = []
     for name, what in MEASURES.items():
         away = deviations(chosen, ours, published, name, learned)
         if len(away):
             numbers = [int((away <= limit).sum()) for limit in (EQUAL, *WITHIN)]
-            found.append([log, "learned" if learned else "deterministic", what, len(away), *numbers])
-    return found
+            rows.append([log, "learned" if learned else "deterministic", what, len(away), *numbers])
+    return rows
 
 
 def deviations(chosen: Sequence[Triple], ours: Sequence[Measured], published: Published, name: str, learned: bool) -> Array:
@@ -129,14 +129,14 @@ def published_metrics(subject: Subject) -> dict[tuple[str, ...], Mapping[str, fl
     file = _find(subject)
     if file is None:
         return {}
-    found: dict[tuple[str, ...], Mapping[str, float]] = {}
+    metrics: dict[tuple[str, ...], Mapping[str, float]] = {}
     with gzip.open(file, "rt", encoding="utf-8", newline="") as lines:
         for row in csv.DictReader(lines):
             if row["length"] == str(len(subject.workload)):
                 values = {name: float(row[name]) for name in MEASURES if row[name] != "NA"}
                 if values:
-                    found[tuple(row[name] for name in NAMES)] = values
-    return found
+                    metrics[tuple(row[name] for name in NAMES)] = values
+    return metrics
 
 
 def _find(subject: Subject) -> Path | None:
@@ -173,8 +173,8 @@ def readings(study: Study) -> list[Part]:
                 for corrector in CORRECTORS if not study.quick else ("tsafrir",):
                     triple = learned("easy_plus_plus_scheduler", corrector, replace(scheme, **options))  # type: ignore[arg-type]
                     lines.append((name, what, corrector, triple))
-        found = measure(study, subject, [triple for *_, triple in lines])
-        for (name, what, corrector, triple), mine in zip(lines, found, strict=True):
+        results = measure(study, subject, [triple for *_, triple in lines])
+        for (name, what, corrector, triple), mine in zip(lines, results, strict=True):
             accuracy = Value(mine["mean_accuracy"], digits=3) if "mean_accuracy" in mine else None
             measured: list[Entry] = [accuracy, Value(mine["avgft"]), Value(mine["avgbsld"], digits=1), Value(mine["maxbsld"])]
             shown = CORRECTORS.get(corrector, "") if triple.policy == SJBF else ""

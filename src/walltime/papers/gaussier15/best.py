@@ -21,7 +21,7 @@ Slowdowns = Mapping[tuple[str, ...], float]
 
 def slowdowns(study: Study, subject: Subject, chosen: Sequence[Triple]) -> dict[tuple[str, ...], float]:
     """Mean bounded slowdown by triple."""
-    return {triple.key: found["avgbsld"] for triple, found in zip(chosen, measure(study, subject, chosen), strict=True)}
+    return {triple.key: one["avgbsld"] for triple, one in zip(chosen, measure(study, subject, chosen), strict=True)}
 
 
 @item("best")
@@ -65,14 +65,14 @@ def gain(values: Slowdowns, triple: Triple, baseline: Triple) -> float:
 
 
 def _gains(log: str, ours: Slowdowns, theirs: Slowdowns, winner: Triple) -> list[list[Entry]]:
-    found: list[list[Entry]] = []
+    rows: list[list[Entry]] = []
     for name, triple in (("the paper's choice", E_LOSS), (f"our best: {winner.label}", winner)):
         line: list[Entry] = [log, name]
         for baseline in (EASY, EASY_PP):
             known = triple.key in theirs and baseline.key in theirs
             line.append(Value(gain(ours, triple, baseline), gain(theirs, triple, baseline) if known else None, 0.01, digits=1))
-        found.append(line)
-    return found
+        rows.append(line)
+    return rows
 
 
 def _claims(log: str, ours: Slowdowns, theirs: Slowdowns, chosen: Sequence[Triple]) -> Claims:

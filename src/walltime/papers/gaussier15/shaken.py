@@ -36,12 +36,12 @@ def shaken(study: Study) -> list[Part]:
     subjects = subjects_with_users(study)
     rows: list[list[Entry]] = []
     claims = Claims()
-    found: dict[str, dict[Triple, Array]] = {}
+    by_log: dict[str, dict[Triple, Array]] = {}
     for subject in subjects:
         as_recorded = slowdowns(study, subject, triples(study.quick))
         learned = sorted((t for t in triples(study.quick) if t.is_learned), key=lambda triple: as_recorded[triple.key])
         best = learned[: FEW_BEST if study.quick else BEST]
-        values = found[subject.name] = _simulate(study, subject, list(dict.fromkeys((*best, E_LOSS, EASY_PP, EASY))))
+        values = by_log[subject.name] = _simulate(study, subject, list(dict.fromkeys((*best, E_LOSS, EASY_PP, EASY))))
         firsts = np.array([np.argmin(column) for column in np.array(list(values.values())).T])
         for place, (triple, mine) in enumerate(values.items()):
             band = percentile_band(mine)
@@ -51,11 +51,11 @@ def shaken(study: Study) -> list[Part]:
         claims += _claims(subject.name, best, values, firsts, as_recorded)
 
     def draw(axes: Axes, _row: int, column: int) -> None:
-        values = found[subjects[column].name]
+        values = by_log[subjects[column].name]
         bars(axes, {NAMES.get(triple, str(place)): mine for place, (triple, mine) in enumerate(values.items(), 1)})
 
     figure = drawing.panels([s.name for s in subjects], ["mean bounded slowdown"], draw, legend=False)
-    data = seeds_by_column({log: {triple.label: mine for triple, mine in by_triple.items()} for log, by_triple in found.items()})
+    data = seeds_by_column({log: {triple.label: mine for triple, mine in by_triple.items()} for log, by_triple in by_log.items()})
     columns = ["log", "scheduler", "as recorded", "shaken, mean", "5th to 95th percentile", "times best"]
     columns += ["against the best as recorded", "against EASY++", "against EASY"]
     seeds = FEW_SHAKES if study.quick else SHAKES

@@ -100,11 +100,11 @@ def learned(scheduler: str, corrector: str, scheme: Gaussier15) -> Triple:
 
 def deterministic() -> list[Triple]:
     """The 14 triples in which nothing is learned by regression: EASY, EASY++ and the bounds among them."""
-    found = [Triple((name, *("NA",) * 8), policy, None) for name, policy in WITHOUT_PREDICTIONS.items()]
+    triples = [Triple((name, *("NA",) * 8), policy, None) for name, policy in WITHOUT_PREDICTIONS.items()]
     for scheduler in SCHEDULERS:
-        found += [_triple(scheduler, "throw_an_error", name, ours) for name, ours in NEVER_WRONG.items()]
-        found += [_triple(scheduler, corrector, "predictor_tsafrir", "tsafrir07") for corrector in CORRECTORS]
-    return found
+        triples += [_triple(scheduler, "throw_an_error", name, ours) for name, ours in NEVER_WRONG.items()]
+        triples += [_triple(scheduler, corrector, "predictor_tsafrir", "tsafrir07") for corrector in CORRECTORS]
+    return triples
 
 
 EASY = deterministic()[1]
@@ -145,9 +145,9 @@ def measure(study: Study, subject: Subject, chosen: Sequence[Triple]) -> list[Me
         triple = by_label[task["triple"]]
         return _simulate(_lane(workload), Case(triple.policy, prediction=triple.prediction), check)
 
-    found: list[Measured] = study.kept(f"{subject.name}: triples", [{**head, "triple": label} for label in by_label], compute)
+    results: list[Measured] = study.kept(f"{subject.name}: triples", [{**head, "triple": label} for label in by_label], compute)
     study.jobs_simulated += sum(simulated)
-    return found
+    return results
 
 
 def _lane(workload: Workload) -> Lane:
@@ -176,5 +176,5 @@ def _simulate(lane: Lane, case: Case, check: Callable[[int], None]) -> Measured:
 def subjects_with_users(study: Study) -> list[Subject]:
     """The subjects that say whose jobs theirs are, and what users requested."""
     users = [subject.workload.columns.get("user") for subject in study.subjects]
-    named = [found is not None and bool((found >= 0).any()) for found in users]
+    named = [user is not None and bool((user >= 0).any()) for user in users]
     return [subject for subject, has_users in zip(study.subjects, named, strict=True) if has_users and subject.has_estimates]

@@ -52,12 +52,12 @@ def table_2(study: Study) -> list[Part]:
     """Table 2: the parts of the histograms."""
     printed = study.printed.tables["T2"]
     subjects = [s for s in study.subjects if s.has_estimates]
-    found = {s.name: estimate_use_table(s.workload.runtime, s.workload.requested, killed_jobs(s)) for s in subjects}
+    uses = {s.name: estimate_use_table(s.workload.runtime, s.workload.requested, killed_jobs(s)) for s in subjects}
     rows: list[list[Entry]] = []
     for name, label in NAMES.items():
         row: list[Entry] = [label]
         for subject in subjects:
-            count = getattr(found[subject.name], name)
+            count = getattr(uses[subject.name], name)
             value = printed.value(subject.name, quantity=name) if subject.kind == PAPER else None
             row.append(None if count is None else Value(count, value, NEAR))
         rows.append(row)

@@ -142,7 +142,7 @@ def _quality(
     for subject in subjects:
         table = sweep_cells(study, subject, names, seeds)
         shaken = shaken_cells(study, subject, [model for model in names if not parse_estimates(model).random])
-        found: dict[tuple[str, str, str], tuple[float, float | None]] = {}
+        values: dict[tuple[str, str, str], tuple[float, float | None]] = {}
         for metric in metrics:
             for policy in POLICIES:
                 row: list[Entry] = [subject.name, metric, policy]
@@ -151,9 +151,9 @@ def _quality(
                     value = _printed(printed, subject, policy, model, metric)
                     band = chaos(cells, values_of(shaken, policy, model, metric))
                     row.append(Value(float(cells.mean()), value, criteria[metric], DIGITS[metric], band))
-                    found[metric, policy, model] = float(cells.mean()), value
+                    values[metric, policy, model] = float(cells.mean()), value
                 rows.append(row)
-        claims += _orders(subject.name, found, list(metrics), names)
+        claims += _orders(subject.name, values, list(metrics), names)
     return [
         Table(name, printed.title, ["log", "metric", "policy", *(label(model) for model in names)], rows),
         claims,
@@ -172,7 +172,7 @@ def _printed(table: PrintedTable, subject: Subject, policy: str, estimates: str,
     return table.value("value", log=subject.name, policy=policy, estimates=estimates, metric=metric)
 
 
-def _orders(log: str, found: Mapping[tuple[str, str, str], tuple[float, float | None]], metrics: list[str], names: list[str]) -> Claims:
+def _orders(log: str, values: Mapping[tuple[str, str, str], tuple[float, float | None]], metrics: list[str], names: list[str]) -> Claims:
     """Every comparison whose printed difference is noticeable.
 
     Compared are the policies with the same estimates, and each kind of estimates with the original ones and with the next kind.
@@ -180,12 +180,12 @@ def _orders(log: str, found: Mapping[tuple[str, str, str], tuple[float, float | 
     claims = Claims()
     for metric in metrics:
         for model in names:
-            (easy, easy_print), (conservative, conservative_print) = (found[metric, policy, model] for policy in POLICIES)
+            (easy, easy_print), (conservative, conservative_print) = (values[metric, policy, model] for policy in POLICIES)
             what = f"{log}, {metric}, {label(model)}: conservative against EASY"
             claims += compared(what, [easy_print, conservative_print], [easy, conservative])
         for policy in POLICIES:
             pairs = list(dict.fromkeys([("user", other) for other in names[1:]] + list(itertools.pairwise(names[1:]))))
             for first, second in pairs:
-                a, b = found[metric, policy, first], found[metric, policy, second]
+                a, b = values[metric, policy, first], values[metric, policy, second]
                 claims += compared(f"{log}, {metric}, {policy}: {label(second)} against {label(first)}", [a[1], b[1]], [a[0], b[0]])
     return claims

@@ -154,12 +154,12 @@ TWO = {"response": "average response (s)", "slowdown": "average bounded slowdown
 
 def differences(by_policy: Mapping[str, Sequence[Mapping[str, Any]]], metric: str) -> list[tuple[float, float, float]]:
     """Load, conservative over EASY less 1, and the half-width of that relative to EASY, where both have a steady state."""
-    found = []
+    rows = []
     for easy, conservative in zip(by_policy["easy"], by_policy["conservative"], strict=True):
         if not easy["saturated"] and not conservative["saturated"]:
             width = (easy[f"{metric}_half_width"] ** 2 + conservative[f"{metric}_half_width"] ** 2) ** 0.5 / easy[metric]
-            found.append((float(easy["load"]), float(conservative[metric] / easy[metric] - 1), float(width)))
-    return found
+            rows.append((float(easy["load"]), float(conservative[metric] / easy[metric] - 1), float(width)))
+    return rows
 
 
 def _beside(name: str, curves: Curves, caption: str) -> list[Part]:

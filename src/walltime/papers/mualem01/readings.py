@@ -236,18 +236,18 @@ AVERAGES = ("easy_response", "easy_slowdown", "conservative_response", "conserva
 
 def printed_of(given: Printed, log: str) -> dict[str, float]:
     """What `readings_table` compares with, from mualem01's printed tables 1 and 3; empty for a log that is not in them."""
-    found = {}
+    values = {}
     for policy in ("easy", "conservative"):
         for metric in ("response", "slowdown"):
             for suffix, estimates in (("", "user"), ("_f4", "f:4")):
                 value = given.tables["T3"].value("value", log=log, policy=policy, estimates=estimates, metric=metric)
                 if value is not None:
-                    found[f"{policy}_{metric}{suffix}"] = value
+                    values[f"{policy}_{metric}{suffix}"] = value
     for row in given.tables["T1"].rows:
         if row["log"] == log:
             for name, column in (("jobs", "jobs"), ("load", "load"), ("slowdown", "slowdown_easy")):
-                found[f"{name}_{row['year']}_{row['month']}"] = float(row[column])
-    return found
+                values[f"{name}_{row['year']}_{row['month']}"] = float(row[column])
+    return values
 
 
 Months = dict[tuple[int, int], tuple[float, float, float]]
@@ -255,13 +255,13 @@ Months = dict[tuple[int, int], tuple[float, float, float]]
 
 
 def _months_in_print(printed: Mapping[str, float]) -> Months:
-    found = {}
+    months = {}
     for key, jobs in printed.items():
         name, _, month = key.partition("_")
         if name == "jobs":
             year, number = map(int, month.split("_"))
-            found[year, number] = (jobs, printed.get(f"load_{month}", nan), printed.get(f"slowdown_{month}", nan))
-    return found
+            months[year, number] = (jobs, printed.get(f"load_{month}", nan), printed.get(f"slowdown_{month}", nan))
+    return months
 
 
 def _row(reading: Reading, workload: Workload, months: Months, seeds: int) -> Row:
@@ -315,30 +315,30 @@ def _months(reading: Reading, schedule: Schedule) -> Months:
         return {}
     rows = schedule.monthly(by=reading.month_of)
     slowdown_of = "mean_bounded_slowdown" if reading.form == "max" else "mean_bounded_slowdown_p1"
-    found = {(row.year, row.month): (float(row.jobs), row.load, float(getattr(row, slowdown_of))) for row in rows}
+    months = {(row.year, row.month): (float(row.jobs), row.load, float(getattr(row, slowdown_of))) for row in rows}
     if reading.load == "achieved":
-        return found
+        return months
     event = schedule.submit if reading.load == "submitted" else schedule.end
     for year, month, begin, end in _bounds(workload, int(schedule.end.max())):
         mine = (event >= begin) & (event < end)
         work = float((workload.procs * schedule.runtime)[mine].sum())
-        jobs, _, slowdown = found[year, month]
-        found[year, month] = (jobs, work / (workload.machine_procs * (end - begin)), slowdown)
-    return found
+        jobs, _, slowdown = months[year, month]
+        months[year, month] = (jobs, work / (workload.machine_procs * (end - begin)), slowdown)
+    return months
 
 
 def _months_alone(reading: Reading, workload: Workload) -> Months:
     """Each month's jobs by submission, simulated on an empty machine."""
     if workload.origin.unix_start_time is None or not len(workload):
         return {}
-    found = {}
+    months = {}
     for year, month, begin, end in _bounds(workload, int(workload.submit[-1])):
         mine = np.flatnonzero((workload.submit >= begin) & (workload.submit < end))
         if len(mine) and reading.easy is not None:
             s = _simulate(reading, workload.take(mine, "one month"), reading.easy)
             load = metrics.utilization(s.start, s.end, s.workload.procs, workload.machine_procs, begin, end)
-            found[year, month] = (float(len(mine)), load, _averages(reading, s)[1])
-    return found
+            months[year, month] = (float(len(mine)), load, _averages(reading, s)[1])
+    return months
 
 
 def _bounds(workload: Workload, last: int) -> list[tuple[int, int, int, int]]:

@@ -137,16 +137,16 @@ def table_2(study: Study) -> list[Part]:
 def figure_4(study: Study) -> list[Part]:
     """Fig. 4: accuracy by key and percentile."""
     subjects = learnable(study)
-    found: dict[str, dict[str, list[float]]] = {}
+    by_log: dict[str, dict[str, list[float]]] = {}
     for subject in subjects:
         keys = keys_of(subject.workload)
         schemes = [scheme_of(key, s) for key in keys.values() for s in STATISTICS]
         made = replays(study, subject, schemes)
-        found[subject.name] = {name: [mean_accuracy(made[scheme_of(key, s)]) for s in STATISTICS] for name, key in keys.items()}
+        by_log[subject.name] = {name: [mean_accuracy(made[scheme_of(key, s)]) for s in STATISTICS] for name, key in keys.items()}
 
     def draw(axes: Axes, _row: int, column: int) -> None:
         subject = subjects[column]
-        for name, values in found[subject.name].items():
+        for name, values in by_log[subject.name].items():
             k = KEYS.index(name)  # a key looks the same in all panels, also where others are missing
             drawing.line(axes, np.arange(len(STATISTICS)), np.array(values), k, name, marker=drawing.MARKERS[k], markersize=3)
         drawing.level(axes, float(own_accuracy(subject.workload).mean()), "original")
@@ -157,7 +157,7 @@ def figure_4(study: Study) -> list[Part]:
     claims = Claims()
     for subject in subjects:
         base = float(own_accuracy(subject.workload).mean())
-        by_key = found[subject.name]
+        by_key = by_log[subject.name]
         for name, values in by_key.items():
             best = int(np.argmax(values))
             gain = f"{100 * (values[best] / base - 1):+.0f} % ({STATISTICS[best]})"
@@ -178,14 +178,14 @@ def figure_4(study: Study) -> list[Part]:
 
 def _classes_figure(study: Study, name: str, key: str, threshold: float) -> tuple[Chart, dict[str, list[dict[str, float]]]]:
     subjects = [s for s in learnable(study) if key in keys_of(s.workload)]
-    found: dict[str, list[dict[str, float]]] = {}
+    by_log: dict[str, list[dict[str, float]]] = {}
     for subject in subjects:
         schemes = [scheme_of(keys_of(subject.workload)[key], s, threshold=threshold) for s in STATISTICS]
         made = replays(study, subject, schemes)
-        found[subject.name] = [class_shares(made[scheme]) for scheme in schemes]
+        by_log[subject.name] = [class_shares(made[scheme]) for scheme in schemes]
 
     def draw(axes: Axes, _row: int, column: int) -> None:
-        shares = found[subjects[column].name]
+        shares = by_log[subjects[column].name]
         base = np.zeros(len(STATISTICS))
         for k, kind in enumerate(CLASSES):
             values = np.array([share[kind] for share in shares])
@@ -195,20 +195,20 @@ def _classes_figure(study: Study, name: str, key: str, threshold: float) -> tupl
         axes.set_xticks(np.arange(len(STATISTICS)), STATISTICS, fontsize=7)
 
     figure = drawing.panels([s.name for s in subjects], ["jobs (%)"], draw)
-    lines = [(log, s, *share.values()) for log, shares in found.items() for s, share in zip(STATISTICS, shares, strict=True)]
+    lines = [(log, s, *share.values()) for log, shares in by_log.items() for s, share in zip(STATISTICS, shares, strict=True)]
     data = by_column(["log", "statistic", *CLASSES], lines)
     caption = f"{key.capitalize()} key, all history, {'no threshold' if not threshold else f'threshold {threshold:g}'}."
-    return Chart(name, figure, caption, data), found
+    return Chart(name, figure, caption, data), by_log
 
 
 @item("F5")
 def figure_5(study: Study) -> list[Part]:
     """Fig. 5: over- and under-estimates."""
-    triple, found = _classes_figure(study, "fig5-triple", "triple", 0.0)
+    triple, by_log = _classes_figure(study, "fig5-triple", "triple", 0.0)
     double, _ = _classes_figure(study, "fig5-double", "double", 0.0)
     claims = Claims()
     ranges = {str(row["quantity"]): (float(row["low"]), float(row["high"])) for row in study.printed.tables["F5"].rows}
-    for log, shares in found.items():
+    for log, shares in by_log.items():
         middle = shares[STATISTICS.index("p90")], shares[STATISTICS.index("p80")]
         for kind in ("OE", "BE"):
             values = [share[kind] for share in middle]

@@ -45,7 +45,7 @@ def easypp(study: Study) -> list[Part]:
     """Beyond the paper: EASY++ beside EASY."""
     seeds = FEW_SHAKES if study.quick else SHAKES
     subjects = learnable(study)
-    found: dict[str, dict[str, Array]] = {}
+    by_log: dict[str, dict[str, Array]] = {}
     rows: list[list[Entry]] = []
     users: list[list[Entry]] = []
     claims = Claims()
@@ -56,12 +56,12 @@ def easypp(study: Study) -> list[Part]:
             study.cells(f"{subject.name}: EASY++", subject, *axes, seeds=seeds, trim="tsafrir06", by=by) for by in ("user", None)
         )
         mine = {name: of_scheduler(cells, words) for name, words in named.items()}
-        found[subject.name] = {name: part[METRIC].to_numpy() for name, part in mine.items()}
+        by_log[subject.name] = {name: part[METRIC].to_numpy() for name, part in mine.items()}
         by_class: dict[str, dict[str, float]] = {}
         for name, words in named.items():
-            values = found[subject.name][name]
+            values = by_log[subject.name][name]
             band = percentile_band(values)
-            change = "" if name == "EASY" else difference(values, found[subject.name]["EASY"])
+            change = "" if name == "EASY" else difference(values, by_log[subject.name]["EASY"])
             wait, exact = (mine[name][column].mean() for column in ("mean_wait", "mean_accuracy"))
             line: list[Entry] = [
                 subject.name,
@@ -77,10 +77,10 @@ def easypp(study: Study) -> list[Part]:
             by_class[name] = {kind: float(measured.mean()) for kind, measured in of_class.items() if len(measured)}
             mine_by = [Value(by_class[name][kind], digits=1) if kind in by_class[name] else None for kind in CLASSES]
             users.append([subject.name, name, *mine_by])
-        claims += _claims(subject.name, found[subject.name], by_class)
+        claims += _claims(subject.name, by_log[subject.name], by_class)
 
     def draw(axes: Axes, _row: int, column: int) -> None:
-        bars(axes, found[subjects[column].name])
+        bars(axes, by_log[subjects[column].name])
 
     figure = drawing.panels([s.name for s in subjects], ["mean bounded slowdown"], draw, legend=False)
     columns = ["log", "scheduler", "bounded slowdown", "5th to 95th percentile", "against EASY", "wait (s)", "accuracy"]
@@ -91,7 +91,7 @@ def easypp(study: Study) -> list[Part]:
         "last tenth.",
     ]
     return [
-        Chart("easypp", figure, "Mean and band over shaken logs.", seeds_by_column(found)),
+        Chart("easypp", figure, "Mean and band over shaken logs.", seeds_by_column(by_log)),
         Table("easypp", "EASY++ and its parts", columns, rows),
         Table("easypp-users", "Mean bounded slowdown by class of user", ["log", "scheduler", *CLASSES], users),
         claims,
@@ -99,12 +99,12 @@ def easypp(study: Study) -> list[Part]:
     ]
 
 
-def _claims(log: str, found: Mapping[str, Array], by_class: Mapping[str, Mapping[str, float]]) -> Claims:
+def _claims(log: str, gains: Mapping[str, Array], by_class: Mapping[str, Mapping[str, float]]) -> Claims:
     """What EASY++'s authors say of it, as far as it can be said here."""
-    easy, better, bound = (float(found[name].mean()) for name in ("EASY", "EASY++", "PERFECT++"))
+    easy, better, bound = (float(gains[name].mean()) for name in ("EASY", "EASY++", "PERFECT++"))
     claims = Claims(
         (f"{log}: EASY++ has a lower slowdown than EASY", better < easy, f"{easy:,.1f} to {better:,.1f}"),
-        (f"{log}: PERFECT++ is the bound", bound <= min(float(v.mean()) for v in found.values()), f"{bound:,.1f}"),
+        (f"{log}: PERFECT++ is the bound", bound <= min(float(v.mean()) for v in gains.values()), f"{bound:,.1f}"),
     )
     losers = [kind for kind, value in by_class["EASY++"].items() if value > by_class["EASY"][kind]]
     told = ", ".join(f"{kind} {by_class['EASY'][kind]:,.1f} to {value:,.1f}" for kind, value in by_class["EASY++"].items())

@@ -58,16 +58,16 @@ def simulate_month(workload: Workload, order: Order, mode: str, predicted: Array
     w = schedule.workload
     weighted = weighted_wait_under(order, w.submit, schedule.start, w.requested, w.procs)
     broken = int(((schedule.reserved_start >= 0) & (schedule.start > schedule.reserved_start)).sum())
-    found = {"wait": summary.mean_wait, "slowdown": summary.mean_slowdown, "weighted": weighted, "bounded": summary.mean_bounded_slowdown}
-    return {**found, "broken": broken, "jobs": len(workload)}
+    values = {"wait": summary.mean_wait, "slowdown": summary.mean_slowdown, "weighted": weighted, "bounded": summary.mean_bounded_slowdown}
+    return {**values, "broken": broken, "jobs": len(workload)}
 
 
 def run_months(study: Study, subject: Subject) -> dict[tuple[str, str, str], list[dict[str, float]]]:
     """Results by order, mode and scheme, one per month; the scheme `none` is the baseline of both modes."""
     known = study.memory.get(("months", subject.name))
     if known is not None:
-        found: dict[tuple[str, str, str], list[dict[str, float]]] = known
-        return found
+        by_combination: dict[tuple[str, str, str], list[dict[str, float]]] = known
+        return by_combination
     w = subject.workload
     made = replays(study, subject, [simulated_scheme(w, s) for s in SCHEMES])
     predicted = {s: made[simulated_scheme(w, s)].predicted for s in SCHEMES}
@@ -92,16 +92,16 @@ def run_months(study: Study, subject: Subject) -> dict[tuple[str, str, str], lis
         return simulate_month(alone[month], ORDERS[task["order"]], task["mode"], chosen)
 
     results = study.kept(f"{subject.name}: months", tasks, compute)
-    found = {}
+    by_combination = {}
     for task, result in zip(tasks, results, strict=True):
-        found.setdefault((str(task["order"]), str(task["mode"]), str(task["scheme"])), []).append(result)
-    study.memory["months", subject.name] = found
-    return found
+        by_combination.setdefault((str(task["order"]), str(task["mode"]), str(task["scheme"])), []).append(result)
+    study.memory["months", subject.name] = by_combination
+    return by_combination
 
 
-def gains(found: Mapping[tuple[str, str, str], Sequence[Mapping[str, float]]], order: str, mode: str, scheme: str) -> dict[str, float]:
+def gains(results: Mapping[tuple[str, str, str], Sequence[Mapping[str, float]]], order: str, mode: str, scheme: str) -> dict[str, float]:
     """Mean of the monthly gains over no adjustment, percent, by measure."""
-    base, mine = found.get((order, "none", "none"), []), found.get((order, mode, scheme), [])
+    base, mine = results.get((order, "none", "none"), []), results.get((order, mode, scheme), [])
     result = {}
     for measure in MEASURES:
         pairs = [(m[measure], b[measure]) for m, b in zip(mine, base, strict=True) if b[measure] > 0 and math.isfinite(m[measure])]
@@ -114,11 +114,11 @@ def _figure(name: str) -> Callable[[Study], list[Part]]:
 
     def run(study: Study) -> list[Part]:
         subjects = learnable(study)
-        found = {s.name: run_months(study, s) for s in subjects}
+        by_log = {s.name: run_months(study, s) for s in subjects}
         measures = list(MEASURES)
 
         def draw(axes: Axes, row: int, column: int) -> None:
-            results, measure = found[subjects[column].name], measures[row]
+            results, measure = by_log[subjects[column].name], measures[row]
             base = np.array([m[measure] for m in results.get((order, "none", "none"), [])], np.float64)
             if not len(base):
                 return
@@ -137,7 +137,7 @@ def _figure(name: str) -> Callable[[Study], list[Part]]:
         claims = Claims()
         lines: list[tuple[object, ...]] = []
         for subject in subjects:
-            results = found[subject.name]
+            results = by_log[subject.name]
             by_scheme = {s: gains(results, order, mode, s) for s in SCHEMES}
             for scheme, values in by_scheme.items():
                 broken = sum(int(m["broken"]) for m in results.get((order, mode, scheme), []))

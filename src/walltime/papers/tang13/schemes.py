@@ -59,12 +59,12 @@ def keys_of(workload: Workload) -> dict[str, str]:
 
 def learnable(study: Study) -> list[Subject]:
     """The subjects that have users and their estimates."""
-    found = []
+    subjects = []
     for subject in study.subjects:
         users = subject.workload.columns.get("user")
         if users is not None and (users >= 0).any() and subject.has_estimates:
-            found.append(subject)
-    return found
+            subjects.append(subject)
+    return subjects
 
 
 def replays(study: Study, subject: Subject, schemes: Sequence[Tang13]) -> dict[Tang13, Replay]:
@@ -77,8 +77,8 @@ def replays(study: Study, subject: Subject, schemes: Sequence[Tang13]) -> dict[T
             study.progress(f"{subject.name}: predictions", done, len(missing))
 
     if missing:
-        found = predict(subject.workload, missing, workers=study.workers, progress=show)
-        known.update(zip(missing, found, strict=True))
+        replayed = predict(subject.workload, missing, workers=study.workers, progress=show)
+        known.update(zip(missing, replayed, strict=True))
     return {scheme: known[scheme] for scheme in schemes}
 
 

@@ -41,7 +41,7 @@ def _window(window: int | None) -> str:
 def _windows_figure(study: Study, name: str, measure: str, label: str) -> tuple[Chart, dict[tuple[str, str], Array]]:
     """One measure over the windows, for each statistic: arrays of shape (statistics, windows) by log and key."""
     subjects = learnable(study)
-    found: dict[tuple[str, str], Array] = {}
+    means: dict[tuple[str, str], Array] = {}
     for subject in subjects:
         for key, real in keys_of(subject.workload).items():
             if key not in ("triple", "double"):
@@ -51,27 +51,27 @@ def _windows_figure(study: Study, name: str, measure: str, label: str) -> tuple[
             values = [
                 [mean_accuracy(made[x]) if measure == "accuracy" else class_shares(made[x])[measure] for x in line] for line in schemes
             ]
-            found[subject.name, key] = np.array(values)
-    names = list(found)
+            means[subject.name, key] = np.array(values)
+    names = list(means)
 
     def draw(axes: Axes, _row: int, column: int) -> None:
         for k, (window, marker) in enumerate(zip(WINDOWS, (*drawing.MARKERS, "v", "x"), strict=True)):
-            values = found[names[column]][:, k]
+            values = means[names[column]][:, k]
             drawing.line(axes, np.arange(len(STATISTICS)), values, k, _window(window), marker=marker, markersize=3, linewidth=1)
         axes.set_xticks(np.arange(len(STATISTICS)), STATISTICS, fontsize=7)
 
     figure = drawing.panels([f"{log}, {key}" for log, key in names], [label], draw)
-    lines = [(log, key, s, *line) for (log, key), of in found.items() for s, line in zip(STATISTICS, of.tolist(), strict=True)]
+    lines = [(log, key, s, *line) for (log, key), of in means.items() for s, line in zip(STATISTICS, of.tolist(), strict=True)]
     data = by_column(["log", "key", "statistic", *map(_window, WINDOWS)], lines)
-    return Chart(name, figure, "By the months of history that count.", data), found
+    return Chart(name, figure, "By the months of history that count.", data), means
 
 
 @item("F8")
 def figure_8(study: Study) -> list[Part]:
     """Fig. 8: accuracy by window."""
-    chart, found = _windows_figure(study, "fig8", "accuracy", "mean accuracy")
+    chart, by_key = _windows_figure(study, "fig8", "accuracy", "mean accuracy")
     claims = Claims()
-    for (log, key), values in found.items():
+    for (log, key), values in by_key.items():
         if key == "triple":
             gains = values[:, 0] - values[:, -1]
             told = ", ".join(f"{s} {g:+.3f}" for s, g in zip(STATISTICS, gains.tolist(), strict=True))
@@ -82,20 +82,20 @@ def figure_8(study: Study) -> list[Part]:
 @item("F9")
 def figure_9(study: Study) -> list[Part]:
     """Fig. 9: bad estimates by window."""
-    chart, found = _windows_figure(study, "fig9", "BE", "BE jobs (%)")
-    return [chart, _fewer(found, "bad estimates"), Notes([METHOD])]
+    chart, by_key = _windows_figure(study, "fig9", "BE", "BE jobs (%)")
+    return [chart, _fewer(by_key, "bad estimates"), Notes([METHOD])]
 
 
 @item("F10")
 def figure_10(study: Study) -> list[Part]:
     """Fig. 10: under-estimates by window."""
-    chart, found = _windows_figure(study, "fig10", "UE", "UE jobs (%)")
-    return [chart, _fewer(found, "under-estimates"), Notes([METHOD, "tang13: 10 to 15 % fewer with one month, triple key, under p90."])]
+    chart, by_key = _windows_figure(study, "fig10", "UE", "UE jobs (%)")
+    return [chart, _fewer(by_key, "under-estimates"), Notes([METHOD, "tang13: 10 to 15 % fewer with one month, triple key, under p90."])]
 
 
-def _fewer(found: Mapping[tuple[str, str], Array], what: str) -> Claims:
+def _fewer(by_key: Mapping[tuple[str, str], Array], what: str) -> Claims:
     claims = Claims()
-    for (log, key), values in found.items():
+    for (log, key), values in by_key.items():
         low = values[2:, :]
         with np.errstate(divide="ignore", invalid="ignore"):
             change = 100 * (low[:, 0] / low[:, -1] - 1)

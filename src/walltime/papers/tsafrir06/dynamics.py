@@ -149,6 +149,6 @@ def figure_9(study: Study) -> list[Part]:
 
 
 def _range(study: Study, table: str, quantity: str) -> tuple[float, float]:
-    found = study.printed.tables[table].find(quantity=quantity)
-    assert found is not None
-    return float(found["low"]), float(found["high"])
+    row = study.printed.tables[table].find(quantity=quantity)
+    assert row is not None
+    return float(row["low"]), float(row["high"])

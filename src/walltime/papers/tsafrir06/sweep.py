@@ -71,8 +71,8 @@ class Sweep:
 
     def band(self, metric: str) -> tuple[Array, Array]:
         """The 5th and 95th percentile of the single results, one per f."""
-        found = [np.nanpercentile(v, [5, 95]) if np.isfinite(v).any() else [math.nan, math.nan] for v in self.random(metric)]
-        low, high = np.array(found).T
+        bands = [np.nanpercentile(v, [5, 95]) if np.isfinite(v).any() else [math.nan, math.nan] for v in self.random(metric)]
+        low, high = np.array(bands).T
         return low, high
 
     def error(self, metric: str) -> Array:

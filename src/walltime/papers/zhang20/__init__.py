@@ -42,14 +42,14 @@ def windows(workload: Workload) -> list[Workload]:
     starts = STARTS if max(STARTS) <= last else np.linspace(0, last, min(len(STARTS), 1 + last)).astype(int).tolist()
     requested = workload.columns.get("requested_procs", workload.procs)
     procs = np.maximum(workload.procs, requested)
-    found = []
+    chosen = []
     for start in starts:
         mine = used[start : start + JOBS]
         columns = {name: values[mine] for name, values in workload.columns.items() if name != "preceding_job"}
         jobs = {name: getattr(workload, name)[mine] for name in ("submit", "runtime", "requested", "job_id")}
         machine = workload.machine_procs
-        found.append(Workload.from_arrays(**jobs, procs=procs[mine], machine_procs=machine, columns=columns, origin=workload.origin))
-    return found
+        chosen.append(Workload.from_arrays(**jobs, procs=procs[mine], machine_procs=machine, columns=columns, origin=workload.origin))
+    return chosen
 
 
 def f1(believed: int, procs: int, submit: int) -> float:
@@ -145,8 +145,8 @@ def table_5(study: Study) -> list[Part]:
     rows: list[list[str | Value]] = []
     for subject in study.subjects:
         for backfilling in (False, True):
-            found = run(study, subject, FORMULAS, backfilling, "printed", "rlscheduler")
-            rows.append([subject.name, _word(backfilling), *(_beside(study, subject, backfilling, f, v) for f, v in found.items())])
+            slowdowns = run(study, subject, FORMULAS, backfilling, "printed", "rlscheduler")
+            rows.append([subject.name, _word(backfilling), *(_beside(study, subject, backfilling, f, v) for f, v in slowdowns.items())])
     return [
         Table("t5", "Mean bounded slowdown, mean over the windows", ["log", "backfilling", *FORMULAS], rows, _note(study)),
         _claims_of_print(study),
@@ -160,18 +160,18 @@ def as_meant(study: Study) -> list[Part]:
     claims = Claims()
     for subject in study.subjects:
         for backfilling in (False, True):
-            found = run(study, subject, AS_MEANT, backfilling, "meant", "rlscheduler")
-            rows.append([subject.name, _word(backfilling), *(Value(float(v.mean()), digits=2) for v in found.values())])
+            slowdowns = run(study, subject, AS_MEANT, backfilling, "meant", "rlscheduler")
+            rows.append([subject.name, _word(backfilling), *(Value(float(v.mean()), digits=2) for v in slowdowns.values())])
             wrong = run(study, subject, {name: FORMULAS[name] for name in MEANT}, backfilling, "printed", "rlscheduler")
             for name, values in wrong.items():
                 said = f"{subject.name}, {_word(backfilling)}: {name} is better with its waiting time than as printed"
-                better = float(found[name].mean()) < float(values.mean())
-                claims.add(said, better, f"{found[name].mean():,.2f} and {values.mean():,.2f}")
+                better = float(slowdowns[name].mean()) < float(values.mean())
+                claims.add(said, better, f"{slowdowns[name].mean():,.2f} and {values.mean():,.2f}")
             agent = study.printed.tables["T5"].value("agent", log=subject.name, backfilling=_word(backfilling))
             if agent is not None:
-                best = min(found, key=lambda name: float(found[name].mean()))
+                best = min(slowdowns, key=lambda name: float(slowdowns[name].mean()))
                 said = f"{subject.name}, {_word(backfilling)}: the agent is better than every formula, the ones that are not printed too"
-                claims.add(said, agent < float(found[best].mean()), f"{agent:,.2f}, {best} {found[best].mean():,.2f}")
+                claims.add(said, agent < float(slowdowns[best].mean()), f"{agent:,.2f}, {best} {slowdowns[best].mean():,.2f}")
     return [
         Table("meant", "Mean bounded slowdown, mean over the windows", ["log", "backfilling", *AS_MEANT], rows, _note(study)),
         claims,
@@ -184,11 +184,11 @@ def under_easy(study: Study) -> list[Part]:
     rows: list[list[str | Value]] = []
     means: dict[str, dict[str, list[float]]] = {}
     for subject in study.subjects:
-        found = run(study, subject, AS_MEANT, True, "meant", "papers")
+        slowdowns = run(study, subject, AS_MEANT, True, "meant", "papers")
         programs = run(study, subject, AS_MEANT, True, "meant", "rlscheduler")
-        means[subject.name] = {"rlscheduler with backfilling": _means(programs), "EASY": _means(found)}
-        for name, values in found.items():
-            gain = mean_interval(values - found["fcfs"]) if len(values) > 1 and name != "fcfs" else None
+        means[subject.name] = {"rlscheduler with backfilling": _means(programs), "EASY": _means(slowdowns)}
+        for name, values in slowdowns.items():
+            gain = mean_interval(values - slowdowns["fcfs"]) if len(values) > 1 and name != "fcfs" else None
             told = "" if gain is None else f"{gain.low:+,.1f} to {gain.high:+,.1f}"
             rows.append([subject.name, name, Value(float(values.mean()), digits=2), told, Value(float(programs[name].mean()), digits=2)])
     columns = ["log", "order", "EASY", "minus EASY with FCFS (90 %)", "rlscheduler with backfilling"]
@@ -224,13 +224,13 @@ def run(
     count = min(count, QUICK_WINDOWS) if study.quick else count
     common = {"file": str(subject.file.resolve()), "sha256": subject.workload.origin.sha256, "dialect": dialect, "backfilling": backfilling}
     tasks = [common | {"as": kind, "formula": name, "window": number} for name in formulas for number in range(count)]
-    found = study.kept(f"{subject.name}: {_word(backfilling)}, {dialect}", tasks, measure)
-    values = np.array([one["slowdown"] for one in found]).reshape(-1, count)
+    results = study.kept(f"{subject.name}: {_word(backfilling)}, {dialect}", tasks, measure)
+    values = np.array([one["slowdown"] for one in results]).reshape(-1, count)
     return dict(zip(formulas, values, strict=True))
 
 
-def _means(found: Found) -> list[float]:
-    return [float(values.mean()) for values in found.values()]
+def _means(slowdowns: Found) -> list[float]:
+    return [float(values.mean()) for values in slowdowns.values()]
 
 
 def _beside(study: Study, subject: Subject, backfilling: bool, formula: str, values: np.ndarray) -> Value:

@@ -96,9 +96,9 @@ def fit_hyper_erlang(m1: float, m2: float, m3: float, largest_order: int = LARGE
     if b < 1 - EQUAL or c < b * b * (1 - EQUAL):
         raise WorkloadError(f"no positive distribution has the moments {m1:g}, {m2:g} and {m3:g}")
     for order in range(1, largest_order + 1):
-        found = _of_order(order, m1 / order, b * order / (order + 1), c * order * order / ((order + 1) * (order + 2)))
-        if found is not None:
-            return found
+        fit = _of_order(order, m1 / order, b * order / (order + 1), c * order * order / ((order + 1) * (order + 2)))
+        if fit is not None:
+            return fit
     raise WorkloadError(
         f"no hyper-Erlang distribution of an order up to {largest_order} has the moments {m1:g}, {m2:g} and {m3:g}:"
         f" the coefficient of variation is {math.sqrt(max(b - 1, 0)):.3g}"

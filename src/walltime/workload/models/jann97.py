@@ -156,11 +156,11 @@ def _fitted(workload: Workload, low: int, high: int) -> SizeRange:
     mine = (workload.procs >= low) & (workload.procs <= high)
     sizes, counts = np.unique(workload.procs[mine], return_counts=True)
     times = {"times between arrivals": np.diff(workload.submit[mine]), "runtimes": workload.runtime[mine]}
-    found = []
+    distributions = []
     for what, values in times.items():
         raw = values.astype(np.float64)
         try:
-            found.append(fit_hyper_erlang(float(raw.mean()), float((raw**2).mean()), float((raw**3).mean())))
+            distributions.append(fit_hyper_erlang(float(raw.mean()), float((raw**2).mean()), float((raw**3).mean())))
         except WorkloadError as error:
             raise WorkloadError(f"the {what} of the jobs of {low} to {high} processors: {error}") from None
-    return SizeRange(low, high, tuple(sizes.tolist()), tuple(counts.tolist()), *found)
+    return SizeRange(low, high, tuple(sizes.tolist()), tuple(counts.tolist()), *distributions)
