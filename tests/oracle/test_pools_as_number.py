@@ -83,6 +83,26 @@ def test_one_pool__gives_the_schedule_of_a_number(kind, predicting, data, overru
     assert report.ok, f"{report}: {shrunk(workload)}"
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@given(data=st.data())
+@examples(20)
+def test_jobs_that_run_at_first__come_when_they_started(kind, data):
+    workload, policy = data.draw(ANY_WORKLOAD), data.draw(policies(kind))
+    machine = data.draw(machines_of_one_pool(workload.machine_procs))
+    first = int(workload.submit[0]) if len(workload) else 0
+    fits = (workload.submit == first) & (np.cumsum(workload.procs) <= workload.machine_procs)
+    running = {"running_since": np.where(fits, first, -1)}
+    later = np.where(fits, workload.submit, workload.submit + 1)
+    workload = replace(workload, submit=later, columns={**workload.columns, **running})
+    run = run_of(workload, Scheduler(policy, None), overrun="kill", machine=machine)
+    if as_number(run.problem) is None:  # there are no jobs, or somebody may be overdue
+        assert policy.backfills or not len(workload)
+        return
+    pools, number = outcomes(run)
+    for name in ("start", "submit", "runtime"):
+        assert np.array_equal(getattr(pools, name), getattr(number, name)), f"{name} under {policy!r}: {shrunk(workload)}"
+
+
 def jobs(**columns):
     return wt.Workload.from_arrays(
         submit=[0, 1, 2],
@@ -107,9 +127,9 @@ ONE = Machine((Pool("a", 4, 1, 1), Pool("b", 4, 1)), (Partition("1", ("a",)), Pa
         (replace(ONE, partitions=(Partition("1", ("b", "a")),)), {}),
         (ONE, {"gpus": [2, 3, 0]}),
         (ONE, {"depends_on": [-1, 1, -1]}),
-        (ONE, {"running_since": [0, -1, -1]}),
+        (ONE, {"running_since": [-1, 0, -1]}),
     ],
-    ids=["outage", "limit of jobs", "limit of all", "two pools", "tiers", "a partition of two", "second", "waits", "runs"],
+    ids=["outage", "limit of jobs", "limit of all", "two pools", "tiers", "a partition of two", "second", "waits", "ran before"],
 )
 def test_pools__that_are_more_than_a_number_are_simulated_as_pools(machine, columns):
     schedule = wt.simulate(jobs(**columns), "easy", machine=machine)

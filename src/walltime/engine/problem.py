@@ -256,9 +256,10 @@ class Outcome:
 def as_number(problem: Problem) -> Problem | None:
     """The same problem on a number of processors, where pools are no more than that for these jobs; None where they are.
 
-    That is so if all jobs use the same single pool, in one tier, and there are no outages and no windows; if none of them runs at first or
-    waits for others; and if neither the second resource nor a limit can hold anybody back. Under EASY, no job may outlive what is
-    expected of it: pools expect one that does to end in a second, EASY on a number of processors at its expected end, which has passed.
+    That is so if all jobs use the same single pool, in one tier, and there are no outages and no windows; if none of them waits for others,
+    and those that run at first come when they started, before all others, so that they start at once; and if neither the second resource
+    nor a limit can hold anybody back. Under EASY, no job may outlive what is expected of it: pools expect one that does to end in a second,
+    EASY on a number of processors at its expected end, which has passed.
     """
     machine, demands = problem.machine, problem.demands
     if not isinstance(machine, Pools) or not isinstance(demands, Demands) or not len(problem):
@@ -269,7 +270,9 @@ def as_number(problem: Problem) -> Problem | None:
         return None
     [pool] = pools
     procs, second = machine.capacity[pool].tolist()
-    if machine.outages or machine.windows or (demands.since < NEVER).any() or any(demands.after):  # an outage anywhere brings passes
+    if machine.outages or machine.windows or any(demands.after):  # an outage anywhere brings passes
+        return None
+    if not _starts_at_once(problem, demands.since, procs):
         return None
     passes = problem.policy.passes
     if passes is None or (passes.kind == "head" and passes.backfills and _may_be_overdue(problem)):
@@ -277,6 +280,17 @@ def as_number(problem: Problem) -> Problem | None:
     if int(demands.second.sum()) > second or _limited(problem, machine.limits, demands):
         return None
     return replace(problem, machine=procs, demands=None)
+
+
+def _starts_at_once(problem: Problem, since: Array, capacity: int) -> bool:
+    """Whether all jobs that run at first would start when they did (`since`, s; NEVER for others) on an empty machine of this capacity."""
+    running = since < NEVER
+    if not running.any():
+        return True
+    last = int(since[running].max())
+    first_of_others = int(problem.submit[~running].min(initial=NEVER))
+    comes = (problem.submit[running] == since[running]).all()
+    return bool(comes) and last < first_of_others and int(problem.procs[running].sum()) <= capacity
 
 
 def _may_be_overdue(problem: Problem) -> bool:

@@ -128,12 +128,22 @@ def initial_state_of(snapshot: Snapshot, history: Workload, scheduler: Scheduler
         workload=placed,
         placement=placement,
         wants=wants,
-        submit=np.array([now if job.eligible is None else max(now, job.eligible - zero) for job in mine], np.int64),
+        submit=np.array([_submit(job, now, zero, isinstance(scheduler.policy, Slurm)) for job in mine], np.int64),
         recent=_submitted(history)[chosen] - zero,
         history=replace(history, columns={**history.columns, **numbered}),
         ended=ended - zero,
         lost=[job for k, job in enumerate(jobs) if k not in fits],
     )
+
+
+def _submit(job: SnapshotJob, now: int, zero: int, slurm: bool) -> int:
+    """When a job of the snapshot comes, s from zero.
+
+    A waiting one comes now or later; one that runs came when it started, except under Slurm, whose cycles begin now.
+    """
+    if job.start is not None and not slurm:
+        return job.start - zero
+    return now if job.eligible is None else max(now, job.eligible - zero)
 
 
 def _submitted(history: Workload) -> Array:
