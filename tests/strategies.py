@@ -269,6 +269,7 @@ CORRECTIONS = (
     wt.predictors.Correction("estimate"),
     wt.predictors.Correction("double"),
     wt.predictors.Correction("half"),
+    wt.predictors.Correction("soft"),
     wt.predictors.Correction("double", capped=False),
     wt.predictors.Correction("none"),
     wt.predictors.Correction(),

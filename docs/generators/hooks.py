@@ -22,6 +22,7 @@ from learned_tables import pictures as trained_agents
 from mkdocs.structure.files import File
 from performance_figures import figure, figures
 from performance_tables import performance
+from predictions_tables import judged
 from reproduction_tables import reproduction
 from slurm_tables import real_slurm
 from specification_tables import specifications
@@ -344,6 +345,7 @@ GENERATORS = {
     "start-times": start_times,
     "reproduction": reproduction,
     "tuning": tuning,
+    "judged": judged,
     "learned": learned,
     "help-learn": lambda command: help_text(f"learn {command}"),
     "suites": suites,

@@ -212,6 +212,10 @@ def expiring(correction, *, requested=100 * HOUR, runtime=100 * HOUR, engine="ke
         ("half", 180_301, 2),
         ("half", 270_151, 3),
         ("half", 100 * HOUR, 20),
+        # 10, 20, 30 min, ...: 100 h are 600 times 10 min
+        ("soft", 20 * MINUTE, 1),
+        ("soft", 20 * MINUTE + 1, 2),
+        ("soft", 100 * HOUR, 599),
         ("double:uncapped", 40 * MINUTE + 1, 3),
         ("none", 50 * HOUR, 0),
     ],

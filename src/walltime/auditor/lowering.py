@@ -35,7 +35,7 @@ COMPRESSION = {"once": 0, "fixpoint": 1, "always": 2}
 EXTRA = {"all": s.ALL, "literal": s.LITERAL, "none": s.NONE}
 SHADOW = {"afresh": s.AFRESH, "kept": s.UNTIL_END, "once": s.ONCE}
 BY_DISTANCE = {"prediction": s.BY_PREDICTION, "elapsed": s.BY_ELAPSED}
-OTHER = {"none": s.NOT_CORRECTED, "estimate": s.TO_ESTIMATE, "double": s.DOUBLED, "half": s.HALVED}
+OTHER = {"none": s.NOT_CORRECTED, "estimate": s.TO_ESTIMATE, "double": s.DOUBLED, "half": s.HALVED, "soft": s.EXTENDED}
 
 
 def lowered(policy: Policy, dialect: Dialect, prediction: Prediction | None, procs: int, all_reserved: bool) -> s.Records | None:

@@ -232,6 +232,8 @@ class _Run(Walk):
         length = estimate
         if correction.kind == "double":
             length = 2 * self.run_length[job]
+        elif correction.kind == "soft":
+            length = self.run_length[job] + self.predicted[job]
         elif correction.kind == "half":
             length = elapsed + max((estimate - elapsed) // 2, 1)
         elif correction.kind == "tsafrir07" and self.corrections[job] < len(correction.increments):

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.groups import flat
-from walltime.cli.output import Output, caveats, progress_bar
+from walltime.cli.groups import Reading, flat
+from walltime.cli.output import Output, caveats, command_line, progress_bar
 from walltime.errors import PolicyError
 from walltime.tables import Cell, Table
 from walltime.wording import human_number
@@ -78,6 +78,49 @@ def run(
     scope = "The intervals are of such windows of these subjects, each alone; walltime benchmark leaderboard compares schedulers."
     record = {"results": [{"file": file} | one for file, one in zip(files, results, strict=True)]}
     output.show(record, [table, scope, *(f"result written to {file}" for file in files)])
+
+
+@app.command()
+@flat
+def predictions(
+    traces: Annotated[list[Path], typer.Argument(metavar="TRACE...", help="Logs on which predictors are judged, one or several.")],
+    *,
+    predictor: Annotated[
+        list[str] | None, o.option("--predictor", "Judged beside those of the suite; repeat it for more.", None, metavar="NAME")
+    ] = None,
+    only: Annotated[bool, typer.Option("--only", help="Judge only the predictors that are named.")] = False,
+    buffer: Annotated[
+        list[float] | None, typer.Option("--buffer", help="Factor on predictions; repeat it. Default: 1, 1.5 and 3.", metavar="FACTOR")
+    ] = None,
+    copies: Annotated[int, o.option("--copies", "Shaken by 30 s, they show how much is chance; 0 for none.", None, min=0)] = 4,
+    reading: Reading,
+    workers: o.WorkersOption = None,
+    report: o.ReportOption = None,
+    output: Output,
+) -> None:
+    """Judge predictions by the schedules that they make: accuracy, kills and lost work beside waits, and which accuracy tells the gain."""
+    from walltime.benchmark.predictions import BUFFERS, PREDICTORS, judge_predictions
+    from walltime.report.predictions import answers, predictions_page, predictions_tables
+
+    if only and not predictor:
+        raise PolicyError("--only judges the predictors that are named; name one with --predictor")
+    logs = {}
+    for trace in traces:
+        workload, _ = reading.load(trace)
+        name = workload.origin.name
+        logs[name if name not in logs else str(trace)] = workload
+    texts = predictor or []
+    total = len(logs) * len(dict.fromkeys([*([] if only else PREDICTORS), *texts]))
+    with progress_bar(total, "predictors") as progress:
+        found = judge_predictions(
+            logs, texts, buffers=tuple(buffer or BUFFERS), copies=copies, only=only, workers=workers, progress=progress
+        )
+    if report is not None:
+        from walltime.report.html import write_page
+
+        write_page(predictions_page(found, logs, command_line()), report)
+    answer = answers(found)
+    output.show(found.as_dict() | {"answers": answer}, [*predictions_tables(found), *answer, *found.skipped], report=report)
 
 
 @app.command()

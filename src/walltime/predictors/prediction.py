@@ -85,15 +85,18 @@ class Correction(Specified):
     `kind="tsafrir07"`: at the k-th correction the initial prediction, or with `relative="elapsed"` the elapsed time, plus the k-th
     of `increments`; after the last, the user estimate. `estimate`: the user estimate at once. `double`: twice the
     previous value. `half`: what has elapsed and half of what is left of the user estimate, as Slurm plans overdue jobs under
-    time_min_as_soft_limit; Slurm does so at each look at them, here it is done when the previous value is reached. None exceeds the user
-    estimate, but for `double` that is not `capped`. `none`: no correction; the job counts as overdue and may end at any moment.
+    time_min_as_soft_limit; Slurm does so at each look at them, here it is done when the previous value is reached. `soft`: the
+    prediction once more, again and again, as PBS Professional extends a soft_walltime that is over. None exceeds the user estimate, but
+    for `double` that is not `capped`. `none`: no correction; the job counts as overdue and may end at any moment.
 
     Source: tsafrir07, section 3, with the list of a public simulator; whether the increments add to the prediction or to the
-    elapsed time is open. `half`: Slurm from 25.05.4 on. gaussier15 calls `double:uncapped` recursive doubling, and `estimate` reqtime.
+    elapsed time is open. `half`: Slurm from 25.05.4 on. `soft`: OpenPBS, src/scheduler/job_info.c, extend_soft_walltime ("extended by
+    100% of its original soft_walltime", at most the walltime). gaussier15 calls `double:uncapped` recursive doubling, and `estimate`
+    reqtime.
     """
 
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"elapsed": {"relative": "elapsed"}, "uncapped": {"capped": False}}
-    kind: Literal["tsafrir07", "estimate", "double", "half", "none"] = "tsafrir07"
+    kind: Literal["tsafrir07", "estimate", "double", "half", "soft", "none"] = "tsafrir07"
     """which rule"""
     relative: Literal["prediction", "elapsed"] = "prediction"
     """what increments add to: the initial prediction, or what has elapsed"""
@@ -128,6 +131,12 @@ CORRECTIONS = Family(
             (),
             meaning="What has elapsed and half of what is left of the user estimate, as Slurm plans overdue jobs under "
             "time_min_as_soft_limit.",
+        ),
+        "soft": Form(
+            Correction,
+            {"kind": "soft"},
+            (),
+            meaning="The prediction once more each time, as PBS Professional extends a soft_walltime that is over.",
         ),
         "none": Form(Correction, {"kind": "none"}, (), meaning="No correction: the job may end at any moment."),
     },

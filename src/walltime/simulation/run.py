@@ -342,6 +342,8 @@ def _correction(correction: Correction) -> int:
             return prediction_memory.DOUBLED if correction.capped else prediction_memory.DOUBLED_FREELY
         case "half":
             return prediction_memory.HALF_OF_REST
+        case "soft":
+            return prediction_memory.EXTENDED
     return prediction_memory.NEVER_CORRECTED
 
 

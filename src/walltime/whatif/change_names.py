@@ -33,6 +33,8 @@ def change_name(change: Change) -> str:
             return f"requests {_percent(change)} {'shorter' if float(change.value) < 1 else 'longer'}"
         case "adjust":
             return f"the side-car with {change.value}"
+        case "soft":
+            return f"soft walltimes by {change.value}"
         case "policy" | "estimates":
             return f"{first.lower()} {change.value}"
     if change.sign == "=":

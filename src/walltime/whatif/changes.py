@@ -12,8 +12,9 @@ from walltime.errors import PolicyError, WorkloadError
 from walltime.estimates import parse_estimates
 from walltime.logs.filters import parse_seconds
 from walltime.machine import Limit, Machine, Share
-from walltime.policy import Slurm
+from walltime.policy import Oar, Slurm
 from walltime.policy.slurm import NO_EFFECT, PARAMETERS
+from walltime.predictors import Prediction
 from walltime.simulation.specification import parse_scheduler
 from walltime.whatif.adjustment import parse_adjustment
 from walltime.whatif.setting import Setting
@@ -39,6 +40,7 @@ TARGETS = (
     "requested",
     "estimates",
     "adjust",
+    "soft",
     "SchedulerParameters",
 )
 """Examples of what can be changed, for messages."""
@@ -137,6 +139,19 @@ def _adjust(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
     ]
 
 
+def _soft(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
+    _only(change, "=")
+    scheduler = setting.scheduler()
+    if isinstance(scheduler.policy, Slurm | Oar):
+        other = "; Slurm's soft limits are TimeMin: adjust=PREDICTOR" if isinstance(scheduler.policy, Slurm) else ""
+        raise PolicyError(f"{shown(change.text)}: {scheduler.policy.name} knows no soft walltimes{other}")
+    prediction = Prediction(change.value, correction="soft")
+    return replace(setting, policy=replace(scheduler, prediction=prediction)), [
+        f"jobs are planned by soft walltimes from {prediction.predictor.label}; one that outlives its own is planned for as long again, "
+        "up to the user's limit, where it is killed as before"
+    ]
+
+
 def _running(setting: Setting) -> str:
     """How running jobs are planned where waiting ones have a TimeMin."""
     scheduler = setting.scheduler()
@@ -216,6 +231,7 @@ OF_SETTING: Mapping[str, Callable[[Change, Setting], tuple[Setting, list[str]]]]
     "requested": _requested,
     "estimates": _estimates,
     "adjust": _adjust,
+    "soft": _soft,
     "nodes": _nodes,
 }
 """What can be changed that is no part of a table of the machine's file; everything else without a dot is a setting of Slurm."""

@@ -8,6 +8,7 @@ from walltime.machine import Machine, Partition, Pool
 from walltime.slurm.sidecar.rules import time_min_of
 from walltime.slurm.sidecar.settings import Settings
 from walltime.whatif.adjustment import Adjustment, parse_adjustment
+from walltime.whatif.changes import parse_change
 from walltime.whatif.setting import Setting
 
 POOLS = (Pool("all", 4, 1),), (Partition("main", ("all",)),)
@@ -113,3 +114,20 @@ def test_in_a_what_if():
         wt.what_if(
             wt.workloads.Lublin99().generate(jobs=20, machine_procs=4, load=0.5, seed=1), EASY, ["adjust=last"], replications=0, trim="none"
         )
+
+
+def test_soft_walltimes__plan_by_predictions_and_kill_at_the_limit():
+    """B needs all processors from 11,000 s on. C's soft walltime is 600 s: it is let in, extended to 1,200 s, and delays B."""
+    jobs, change = hole(runtime=650), parse_change("soft=last")
+    setting, told = change.apply(Setting(EASY, "easy"))
+    assert setting.scheduler().label == "easy:predictor=last,correction=soft"
+    assert "killed as before" in told[0]
+    schedule = setting.run(jobs)
+    assert schedule.start.tolist() == [0, 700, 10_000, 11_000, 10_200]
+    late = setting.run(hole(runtime=900))
+    assert late.start.tolist() == [0, 700, 10_000, 11_100, 10_200]
+    assert late.predictions.corrections.tolist()[4] == 1
+    with pytest.raises(wt.PolicyError, match="adjust=PREDICTOR"):
+        change.apply(Setting(SLURM, "slurm"))
+    found = wt.what_if(jobs, EASY, ["soft=last"], replications=0, trim="none")
+    assert found.effects[0].differences["mean_wait"].difference < 0

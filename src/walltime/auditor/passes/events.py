@@ -24,6 +24,7 @@ from walltime.auditor.passes.state import (
     EARLY,
     EASY,
     ENDED,
+    EXTENDED,
     FRESH,
     GONE,
     GREEDY,
@@ -145,6 +146,8 @@ def correct_expired(state, rules, jobs, lists):
         length = estimate
         if rules.correction == DOUBLED:
             length = 2 * jobs[job].run
+        elif rules.correction == EXTENDED:
+            length = jobs[job].run + jobs[job].predicted
         elif rules.correction == HALVED:
             length = elapsed + max((estimate - elapsed) // 2, 1)
         elif rules.correction == BY_PREDICTION and steps < len(lists.increments):

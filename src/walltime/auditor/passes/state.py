@@ -26,7 +26,7 @@ ALL, LITERAL, NONE = range(3)
 """Which extra nodes EASY counts."""
 BATCH, SEQUENTIAL, ARRIVALS_FIRST, ONE_BY_ONE = range(4)
 """How simultaneous events are handled."""
-NOT_CORRECTED, BY_PREDICTION, BY_ELAPSED, TO_ESTIMATE, DOUBLED, HALVED = range(6)
+NOT_CORRECTED, BY_PREDICTION, BY_ELAPSED, TO_ESTIMATE, DOUBLED, HALVED, EXTENDED = range(7)
 """What is expected of a job that outlives its prediction."""
 
 # How a job started: the numbers of `walltime.policy.Kind`.

@@ -19,7 +19,7 @@ FOR_EVER = np.iinfo(np.int64).max
 NOTHING, OWN, GENERAL = 0, 1, 2
 
 # How the prediction of a job that outlives it is corrected.
-NEVER_CORRECTED, FROM_PREDICTION, FROM_ELAPSED, TO_ESTIMATE, DOUBLED, HALF_OF_REST, DOUBLED_FREELY = range(7)
+NEVER_CORRECTED, FROM_PREDICTION, FROM_ELAPSED, TO_ESTIMATE, DOUBLED, HALF_OF_REST, DOUBLED_FREELY, EXTENDED = range(8)
 
 
 def _dtype(fields: str) -> np.dtype[np.void]:

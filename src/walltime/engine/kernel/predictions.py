@@ -12,7 +12,15 @@ import numpy as np
 from walltime.engine.kernel.callbacks import call_notice, call_predict
 from walltime.engine.kernel.jit import kernel
 from walltime.engine.kernel.memory import HOLE, NEVER
-from walltime.engine.kernel.prediction_memory import DOUBLED_FREELY, FROM_ELAPSED, FROM_PREDICTION, HALF_OF_REST, NOTHING, TO_ESTIMATE
+from walltime.engine.kernel.prediction_memory import (
+    DOUBLED_FREELY,
+    EXTENDED,
+    FROM_ELAPSED,
+    FROM_PREDICTION,
+    HALF_OF_REST,
+    NOTHING,
+    TO_ESTIMATE,
+)
 
 __all__ = [
     "correct_expired",
@@ -180,6 +188,8 @@ def _corrected(rules, running_job, predicting, job):
         return running_job.run_length + max((estimate - running_job.run_length) // 2, 1)
     if rules.correction == DOUBLED_FREELY:
         return 2 * running_job.run_length
+    if rules.correction == EXTENDED:
+        return min(running_job.run_length + predicting.predicted[job], estimate)
     if rules.correction != FROM_PREDICTION and rules.correction != FROM_ELAPSED:
         return min(2 * running_job.run_length, estimate)
     if number > predicting.increments.size:

@@ -121,6 +121,8 @@ class Engine:
         corrected: int = job.estimate
         if correction.kind == "double":
             corrected = 2 * job.run_length
+        elif correction.kind == "soft":
+            corrected = job.run_length + job.predicted
         elif correction.kind == "half":
             corrected = elapsed + max((job.estimate - elapsed) // 2, 1)
         elif correction.kind == "tsafrir07" and job.corrections < len(correction.increments):

@@ -1,0 +1,303 @@
+"""Predictions judged by the schedules that they make: accuracy beside kills, lost work and waits, and which accuracy tells the gain.
+
+The suite is frozen: predictors, buffers, schedulers and statistics are those of its version. The logs are the user's, named by checksum.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from walltime import metrics
+from walltime.errors import PolicyError, WorkloadError
+from walltime.metrics.jobs import accuracy
+from walltime.metrics.recorded import rank_correlation
+from walltime.predictors import parse_predictor
+from walltime.schedule import Schedule
+from walltime.simulation.replay import predict
+from walltime.simulation.run import simulate
+from walltime.simulation.threads import in_threads
+from walltime.whatif.weekly_interval import LogWeeks
+from walltime.workload import Workload
+from walltime.workload.scaling import shake
+
+__all__ = [
+    "BUFFERS",
+    "COPIES",
+    "MEASURES",
+    "PREDICTORS",
+    "SCHEDULERS",
+    "VERSION",
+    "Gain",
+    "Judged",
+    "Judgement",
+    "judge_predictions",
+    "tells",
+]
+
+Array = np.ndarray
+VERSION = 1
+PREDICTORS = (
+    "exact",
+    "tsafrir07",
+    "last",
+    "tsafrir07:k=5",
+    "tang13:key=user",
+    "tang13:key=user,statistic=p95",
+    "similar15",
+    "quantile",
+    "gaussier15",
+)
+"""What is judged: the bound, and predictors that need no more than users, requests and sizes."""
+BUFFERS = (1.0, 1.5, 3.0)
+"""Factors on predictions; the result is at most the request."""
+SCHEDULERS = ("easy", "easy:backfill-order=sjf", "conservative")
+"""Without and with predictions; where one is too short, it is corrected as tsafrir07 does."""
+COPIES, SECONDS = 4, 30
+"""Shaken copies of the log, and by how many seconds submissions are moved in them at most."""
+MEASURES = {
+    "accuracy": "mean of the smaller of runtime and prediction over the larger (tang13, eq. 3)",
+    "median_accuracy": "the median of the same",
+    "absolute_error": "mean of |prediction - runtime|, s, negated",
+    "area_error": "the same weighted by processors, negated",
+    "log_error": "mean of |log(prediction / runtime)|, negated",
+    "not_under": "share of the jobs whose prediction is not below the runtime",
+    "order": "rank correlation of predictions and runtimes over jobs",
+}
+"""Measures of accuracy, the higher the better."""
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What a scheduler gains from predictions: changes against the same scheduler with the users' requests, in percent; below 0 is a gain.
+
+    `mean_wait, low, high`: with its interval over such weeks, nan where the log allows none. `copies_low, copies_high`: where a further
+    shaken copy of the log would lie. `slowdown`: of the mean bounded slowdown.
+    """
+
+    scheduler: str
+    mean_wait: float
+    low: float
+    high: float
+    copies_low: float
+    copies_high: float
+    slowdown: float
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One predictor with one buffer on one log. `accuracy`: by the names of `MEASURES`.
+
+    `under_percent`: jobs that run longer than predicted. If the prediction were the limit: `killed` jobs, and `lost_hours`, the node hours
+    (processor hours, where the machine counts processors) that they had run, and their share of all work, `lost_percent`.
+    """
+
+    log: str
+    predictor: str
+    buffer: float
+    jobs: int
+    accuracy: Mapping[str, float]
+    under_percent: float
+    killed: int
+    lost_hours: float
+    lost_percent: float
+    gains: tuple[Gain, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Judgement:
+    """All rows; `skipped`: predictors that a log does not allow, and why; `logs`: their checksums by name."""
+
+    rows: tuple[Judged, ...]
+    skipped: tuple[str, ...]
+    logs: Mapping[str, str]
+    waits: Mapping[tuple[str, str], float]
+    """mean wait with the requests, s, by log and scheduler"""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        definition = {"predictors": PREDICTORS, "buffers": BUFFERS, "schedulers": SCHEDULERS, "copies": COPIES, "seconds": SECONDS}
+        return {
+            "suite": "predictions",
+            "version": VERSION,
+            "definition": hashlib.sha256(json.dumps(definition).encode()).hexdigest(),
+            "logs": dict(self.logs),
+            "waits": [{"log": log, "scheduler": scheduler, "mean_wait": wait} for (log, scheduler), wait in self.waits.items()],
+            "rows": [asdict(row) for row in self.rows],
+            "tells": [asdict(one) for one in tells(self.rows)],
+            "skipped": list(self.skipped),
+        }
+
+
+def judge_predictions(
+    logs: Mapping[str, Workload],
+    predictors: Sequence[str] = (),
+    *,
+    buffers: Sequence[float] = BUFFERS,
+    copies: int = COPIES,
+    only: bool = False,
+    workers: int | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Judgement:
+    """Judge predictors on logs, by name, beside those of the suite (or, with `only`, without them).
+
+    `predictors`: further ones, as on the command line, such as `file:preds.csv`, `column:NAME`, `mine.py:Class`. Each job is predicted
+    once, at its submission, from the jobs that have ended by then under EASY with requests; all schedulers get the same predictions.
+    `progress` is called with the number of predictors done. Raises PolicyError for an unknown predictor or a buffer below 1. A predictor of
+    the suite for which a log has no columns is `skipped`.
+    """
+    if any(not 1 <= buffer < 100 for buffer in buffers) or not buffers:
+        raise PolicyError("a buffer is a factor from 1 to 100 on predictions; give some, such as 1 and 1.5")
+    texts = list(dict.fromkeys([*([] if only else PREDICTORS), *predictors]))
+    for text in texts:
+        parse_predictor(text)
+    tasks = [(name, text) for name in logs for text in texts]
+    bases = {name: _Base(workload, copies) for name, workload in logs.items()}
+
+    def make_worker() -> Callable[[int, Callable[[int], None]], list[Judged] | str]:
+        def run(number: int, check: Callable[[int], None]) -> list[Judged] | str:
+            name, text = tasks[number]
+            try:
+                return bases[name].judge(name, text, buffers, check)
+            except WorkloadError as error:
+                if text in predictors:
+                    raise
+                return f"{name}: {text} is left out: {error}"
+
+        return run
+
+    for base in bases.values():
+        base.prepare()
+    done = in_threads(make_worker, len(tasks), workers, progress)
+    rows = [row for one in done if not isinstance(one, str) for row in one]
+    waits = {
+        (name, scheduler): float(base.requests[0][k].wait.mean()) for name, base in bases.items() for k, scheduler in enumerate(SCHEDULERS)
+    }
+    checksums = {name: workload.origin.sha256 or "" for name, workload in logs.items()}
+    return Judgement(tuple(rows), tuple(one for one in done if isinstance(one, str)), checksums, waits)
+
+
+class _Base:
+    """A log and its shaken copies under the schedulers with the users' requests."""
+
+    def __init__(self, workload: Workload, copies: int):
+        if not len(workload):
+            raise WorkloadError(f"{workload.origin.name} has no jobs to predict")
+        self._logs = [workload, *(shake(workload, SECONDS, seed) for seed in range(copies))]
+        self.requests: list[list[Schedule]] = []
+
+    def prepare(self) -> None:
+        """Simulate with the requests."""
+        self.requests = [[simulate(log, scheduler) for scheduler in SCHEDULERS] for log in self._logs]
+
+    def judge(self, name: str, text: str, buffers: Sequence[float], check: Callable[[int], None]) -> list[Judged]:
+        """The rows of one predictor."""
+        predictor = parse_predictor(text)
+        predicted = []
+        for log, schedules in zip(self._logs, self.requests, strict=True):
+            check(0)
+            predicted.append(predict(log, [predictor], schedules[0], workers=1)[0].predicted)
+        return [self._judged(name, text, buffer, predicted, check) for buffer in buffers]
+
+    def _judged(self, name: str, text: str, buffer: float, predicted: Sequence[Array], check: Callable[[int], None]) -> Judged:
+        w = self._logs[0]
+        ran = np.minimum(w.runtime, w.requested)
+        given = [
+            np.minimum(np.ceil(values * buffer).astype(np.int64), log.requested) for values, log in zip(predicted, self._logs, strict=True)
+        ]
+        over = ran > given[0]
+        lost = float((given[0] * w.procs)[over].sum())
+        work = float((ran * w.procs).sum())
+        changes = []
+        for k, scheduler in enumerate(SCHEDULERS):
+            check(0)
+            changes.append(self._gain(scheduler, [schedules[k] for schedules in self.requests], given))
+        return Judged(
+            log=name,
+            predictor=text,
+            buffer=buffer,
+            jobs=len(w),
+            accuracy=_accuracy(ran, given[0], w.procs),
+            under_percent=100 * float(over.mean()),
+            killed=int(over.sum()),
+            lost_hours=lost / 3600,
+            lost_percent=100 * lost / work if work else math.nan,
+            gains=tuple(changes),
+        )
+
+    def _gain(self, scheduler: str, before: Sequence[Schedule], given: Sequence[Array]) -> Gain:
+        changes, slowdowns = [], []
+        low = high = math.nan
+        for k, (log, old, values) in enumerate(zip(self._logs, before, given, strict=True)):
+            own = replace(log, columns={**log.columns, COLUMN: values})
+            new = simulate(own, scheduler, prediction=f"column:{COLUMN}")
+            mean = float(old.wait.mean())
+            percent = 100 / mean if mean else math.nan
+            difference = new.wait - old.wait
+            changes.append(float(difference.mean()) * percent)
+            one, other = old.summary().mean_bounded_slowdown, new.summary().mean_bounded_slowdown
+            slowdowns.append(100 * (other - one) / one)
+            if k == 0:
+                low, high = (end * percent for end in LogWeeks.of(log.submit, old, new).ends(difference, np.arange(len(log))))
+        around = metrics.prediction_interval(np.array(changes)) if len(changes) > 1 else None
+        ends = (math.nan, math.nan) if around is None else (around.low, around.high)
+        return Gain(scheduler, changes[0], low, high, *ends, slowdowns[0])
+
+
+COLUMN = "judged_prediction"
+"""The column that the predictions are put into."""
+
+
+def _accuracy(ran: Array, given: Array, procs: Array) -> dict[str, float]:
+    """The values of `MEASURES`."""
+    exact = accuracy(ran, given)
+    error = np.abs(given - ran).astype(np.float64)
+    some = np.maximum(ran, 1)
+    return {
+        "accuracy": float(exact.mean()),
+        "median_accuracy": float(np.median(exact)),
+        "absolute_error": -float(error.mean()),
+        "area_error": -float((error * procs).sum() / procs.sum()),
+        "log_error": -float(np.abs(np.log(np.maximum(given, 1) / some)).mean()),
+        "not_under": float((ran <= given).mean()),
+        "order": rank_correlation(given.astype(np.float64), ran.astype(np.float64)),
+    }
+
+
+@dataclass(frozen=True)
+class Tells:
+    """How well a measure of accuracy tells the gain of a scheduler on a log: the rank correlation over `predictors` with one buffer."""
+
+    log: str
+    scheduler: str
+    buffer: float
+    measure: str
+    correlation: float
+    predictors: int
+
+
+def tells(rows: Sequence[Judged]) -> list[Tells]:
+    """For each log, scheduler, buffer and measure the rank correlation of accuracy and gain over predictors; of fewer than 4 there is none.
+
+    Exact runtimes are left out, as they are the best by every measure.
+    """
+    found = []
+    groups: dict[tuple[str, float], list[Judged]] = {}
+    for row in rows:
+        if row.predictor != "exact":
+            groups.setdefault((row.log, row.buffer), []).append(row)
+    for (log, buffer), several in groups.items():
+        if len(several) < 4:
+            continue
+        for k, scheduler in enumerate(SCHEDULERS):
+            gained = np.array([-row.gains[k].mean_wait for row in several])
+            for measure in MEASURES:
+                values = np.array([row.accuracy[measure] for row in several])
+                found.append(Tells(log, scheduler, buffer, measure, rank_correlation(values, gained), len(several)))
+    return found

@@ -1,0 +1,160 @@
+"""Predictions judged by schedules, as tables and a page: accuracy, kills and lost work beside waits, and which accuracy tells the gain."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from walltime.benchmark.predictions import MEASURES, SCHEDULERS, Gain, Judged, Judgement, Tells, tells
+from walltime.provenance import provenance
+from walltime.report.figures import look, panel
+from walltime.report.page import Drawing, Items, Page, Section, note
+from walltime.tables import Cell, Table
+from walltime.wording import human_time
+from walltime.workload import Workload
+
+__all__ = ["answers", "predictions_page", "predictions_tables", "tells_table"]
+
+SHORT = {"easy": "EASY", "easy:backfill-order=sjf": "EASY-SJBF", "conservative": "conservative"}
+HEAD = ("predictor", "buffer", "accuracy", "under", "killed", "work lost", *SHORT.values())
+NOTE = (
+    "Under: jobs that run longer than predicted. Killed, work lost: if the prediction were the limit. The last columns: change of the mean "
+    "wait against the same scheduler with the users' requests, in brackets its 90 % interval over such weeks of the log, and where a copy "
+    "with shaken submissions would lie."
+)
+
+
+def predictions_tables(found: Judgement) -> Iterator[Table]:
+    """A table for each log, and one of what tells the gain."""
+    for log in found.logs:
+        rows = [row for row in found.rows if row.log == log]
+        if rows:
+            yield _of_log(log, rows, found.waits)
+    if several := tells(found.rows):
+        yield tells_table(several)
+
+
+def _of_log(log: str, rows: Sequence[Judged], waits: Mapping[tuple[str, str], float]) -> Table:
+    cells = [
+        [
+            row.predictor,
+            Cell(f"{row.buffer:g}", value=row.buffer),
+            Cell(f"{row.accuracy['accuracy']:.2f}", value=row.accuracy["accuracy"]),
+            Cell(f"{row.under_percent:.0f} %", value=row.under_percent),
+            Cell(f"{row.killed:,}", value=row.killed),
+            Cell(f"{row.lost_percent:.0f} %", value=row.lost_percent),
+            *(Cell(f"{gain.mean_wait:+.1f} %", small=_ends(gain), value=gain.mean_wait) for gain in row.gains),
+        ]
+        for row in rows
+    ]
+    means = ", ".join(f"{SHORT[name]} {human_time(waits[log, name])}" for name in SCHEDULERS)
+    return Table(HEAD, cells, f"{log}: {rows[0].jobs:,} jobs; mean waits with the requests: {means}", NOTE)
+
+
+def _ends(gain: Gain) -> list[str]:
+    said = []
+    if not math.isnan(gain.low):
+        said.append(f"weeks {gain.low:+.0f} to {gain.high:+.0f}")
+    if not math.isnan(gain.copies_low):
+        said.append(f"copies {gain.copies_low:+.0f} to {gain.copies_high:+.0f}")
+    return said
+
+
+def tells_table(several: Sequence[Tells]) -> Table:
+    """The rank correlations of accuracy and gain over predictors, with the smallest buffer."""
+    least = min(one.buffer for one in several)
+    logs = list(dict.fromkeys(one.log for one in several))
+    by = {(one.measure, one.scheduler, one.log): one.correlation for one in several if one.buffer == least}
+    rows = []
+    for measure in MEASURES:
+        for scheduler in SCHEDULERS:
+            values = [by[measure, scheduler, log] for log in logs]
+            rows.append(
+                [measure.replace("_", " "), SHORT[scheduler], *(_number(value) for value in values), _number(float(np.mean(values)))]
+            )
+    title = f"Which accuracy tells the gain: rank correlation over {several[0].predictors} predictors, buffer {least:g}"
+    words = "; ".join(f"{name.replace('_', ' ')}: {about}" for name, about in MEASURES.items())
+    return Table(
+        ["measure", "scheduler", *logs, "mean"], rows, title, f"1: the order of the gains is that of the accuracy. {words}.", texts=2
+    )
+
+
+def _number(value: float) -> Cell:
+    return Cell("n/a" if math.isnan(value) else f"{value:+.2f}", value=None if math.isnan(value) else value)
+
+
+def answers(found: Judgement) -> list[str]:
+    """What it comes to, in sentences."""
+    said = []
+    for log in found.logs:
+        rows = [
+            row for row in found.rows if row.log == log and row.predictor != "exact" and row.buffer == min(one.buffer for one in found.rows)
+        ]
+        if len(rows) < 2:
+            continue
+        best = min(rows, key=lambda row: row.gains[0].mean_wait)
+        exact = max(rows, key=lambda row: row.accuracy["accuracy"])
+        gain, other = best.gains[0].mean_wait, exact.gains[0].mean_wait
+        of_best, of_exact = f"accuracy {best.accuracy['accuracy']:.2f}", f"accuracy {exact.accuracy['accuracy']:.2f}"
+        said.append(
+            f"{log}: under EASY {best.predictor} changes the mean wait by {gain:+.1f} % ({of_best}), "
+            f"the most accurate predictor, {exact.predictor}, by {other:+.1f} % ({of_exact})"
+        )
+    several = tells(found.rows)
+    if several:
+        least = min(one.buffer for one in several)
+        means = {
+            measure: float(np.nanmean([one.correlation for one in several if one.measure == measure and one.buffer == least]))
+            for measure in MEASURES
+        }
+        best_measure = max(means, key=lambda name: means[name])
+        said.append(
+            f"the measure of accuracy that goes with the gain most is {best_measure.replace('_', ' ')}: mean rank correlation "
+            f"{means[best_measure]:+.2f} over logs and schedulers; that of the mean accuracy is {means['accuracy']:+.2f}"
+        )
+    return said
+
+
+def _figure(found: Judgement) -> Figure:
+    """Accuracy against the change of the mean wait under EASY, a mark for each predictor."""
+    least = min(row.buffer for row in found.rows)
+    with panel(3.6) as (figure, axes):
+        for k, log in enumerate(found.logs):
+            rows = [row for row in found.rows if row.log == log and row.buffer == least]
+            style = look(k) | {"linestyle": "none", "marker": "osD^v<>"[k % 7]}
+            axes.plot([row.accuracy["accuracy"] for row in rows], [row.gains[0].mean_wait for row in rows], label=log, **style)
+        axes.axhline(0, color="#8A9099", linewidth=0.8)
+        axes.set_xlabel("mean accuracy of the predictions")
+        axes.set_ylabel("change of the mean wait, %")
+        axes.legend()
+    return figure
+
+
+def predictions_page(found: Judgement, logs: Mapping[str, Workload], command: Sequence[Any]) -> Page:
+    """The page of a judgement."""
+    first = next(iter(logs.values()))
+    by_log = [table for table in predictions_tables(found) if not table.title.startswith("Which")]
+    several = tells(found.rows)
+    sections = [Section(table.title.partition(":")[0], [table]) for table in by_log]
+    sections += [Section("Which accuracy tells the gain", [tells_table(several)])] if several else []
+    caption = "Each mark is a predictor, with the smallest buffer, under EASY; below 0 jobs wait less than with the users' requests."
+    picture = Drawing(_figure(found), "accuracy", "Accuracy of predictions against the change of the mean wait under EASY.", caption)
+    skipped = [Section("Left out", [Items(found.skipped)])] if found.skipped else []
+    return Page(
+        kind="predictions",
+        title="Predictions judged by schedules",
+        answer=[f"{sentence[:1].upper()}{sentence[1:]}." for sentence in answers(found)] or ["One predictor alone."],
+        sections=[
+            *sections,
+            *skipped,
+            Section("How it is judged", [note("Predictions are made once, at submission, along EASY's schedule.")]),
+        ],
+        facts=[("logs", str(len(logs))), ("rows", str(len(found.rows)))],
+        picture=picture,
+        record=provenance(first, command=list(command)),
+        data=found.as_dict(),
+    )

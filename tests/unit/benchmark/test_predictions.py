@@ -1,0 +1,89 @@
+"""Predictions judged by schedules: by hand, beside simulations, and as a command."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import walltime as wt
+from tests.cli import call, one_line
+from walltime.benchmark.predictions import MEASURES, SCHEDULERS, judge_predictions, tells
+
+
+def made(seed=1, jobs=300):
+    workload = wt.workloads.Lublin99().generate(jobs, 32, 0.9, seed=seed)
+    requested = workload.runtime * 3 + 60
+    columns = {"user": np.arange(jobs) % 5, "soft": workload.runtime // 2}
+    return wt.Workload.from_arrays(
+        submit=workload.submit, runtime=workload.runtime, requested=requested, procs=workload.procs, machine_procs=32, columns=columns
+    )
+
+
+def test_judgement__of_half_the_runtime_by_hand():
+    jobs = wt.Workload.from_arrays(
+        submit=[0, 1, 2], runtime=[100, 50, 10], requested=[200, 100, 20], procs=[2, 4, 1], machine_procs=4, columns={"soft": [50, 25, 10]}
+    )
+    found = judge_predictions({"log": jobs}, ["column:soft"], buffers=[1.0, 2.0], copies=0, only=True)
+    half, whole = found.rows
+    assert (half.predictor, half.buffer, half.killed, half.jobs) == ("column:soft", 1.0, 2, 3)
+    assert half.lost_hours == pytest.approx((50 * 2 + 25 * 4) / 3600)
+    assert half.lost_percent == pytest.approx(100 * 200 / 410)
+    assert half.accuracy["accuracy"] == pytest.approx((0.5 + 0.5 + 1) / 3)
+    assert half.accuracy["absolute_error"] == pytest.approx(-(50 + 25) / 3)
+    assert half.accuracy["area_error"] == pytest.approx(-(100 + 100) / 7)
+    assert half.accuracy["not_under"] == pytest.approx(1 / 3)
+    assert (whole.killed, whole.under_percent, whole.lost_hours) == (0, 0.0, 0.0)
+    assert math.isnan(whole.gains[0].low), "no interval over weeks of three seconds"
+
+
+def test_judgement__gains_are_those_of_simulations():
+    jobs = made()
+    found = judge_predictions({"log": jobs}, copies=0, buffers=[1.0], only=True, predictors=["exact", "column:soft"])
+    for row, text in zip(found.rows, ("exact", "column:soft"), strict=True):
+        for gain, scheduler in zip(row.gains, SCHEDULERS, strict=True):
+            before, after = (wt.simulate(jobs, scheduler, prediction=one).wait.mean() for one in (None, text))
+            assert gain.mean_wait == pytest.approx(100 * (after - before) / before)
+            assert found.waits["log", scheduler] == pytest.approx(before)
+    assert found.rows[0].accuracy["order"] == pytest.approx(1)
+    assert (found.rows[0].killed, found.rows[0].gains[0].scheduler) == (0, "easy")
+    assert tells(found.rows) == [], "of one predictor besides the exact one there is no correlation"
+
+
+def test_judgement__with_copies_has_a_range_and_skips_what_a_log_does_not_allow():
+    jobs = made(2, 120)
+    unknown = wt.Workload.from_arrays(submit=jobs.submit, runtime=jobs.runtime, procs=jobs.procs, machine_procs=32)
+    found = judge_predictions({"log": jobs, "without users": unknown}, copies=2, buffers=[1.0], workers=1)
+    assert {row.predictor for row in found.rows if row.log == "without users"} == {"exact"}
+    assert any("tsafrir07 is left out: the log does not say the user" in text for text in found.skipped)
+    assert all(row.gains[0].copies_low <= row.gains[0].copies_high for row in found.rows if row.log == "log")
+    several = tells(found.rows)
+    assert {one.measure for one in several} == set(MEASURES)
+    assert {one.log for one in several} == {"log"}
+    with pytest.raises(wt.WorkloadError, match="does not say the user"):
+        judge_predictions({"log": unknown}, ["tsafrir07"], copies=0, only=True)
+
+
+@pytest.mark.slow
+def test_command__prints_writes_and_takes_files(tmp_path, capsys):
+    jobs = made(3, 200)
+    wt.logs.write_swf(tmp_path / "log.swf", jobs)
+    rows = "".join(f"{job},{seconds}\n" for job, seconds in zip(jobs.job_id.tolist(), jobs.runtime.tolist(), strict=True))
+    (tmp_path / "preds.csv").write_text("job_id,predicted\n" + rows)
+    words = ["benchmark", "predictions", tmp_path / "log.swf", "--copies", 0, "--buffer", 1, "--predictor", f"file:{tmp_path}/preds.csv"]
+    status, out, _ = call(capsys, *words, "--json", "--report", tmp_path / "page.html")
+    record = json.loads(out)
+    assert status == 0
+    assert (record["suite"], record["version"]) == ("predictions", 1)
+    by_name = {row["predictor"]: row for row in record["rows"]}
+    assert by_name[f"file:{tmp_path}/preds.csv"]["gains"] == by_name["exact"]["gains"]
+    assert "Which accuracy tells the gain" in (tmp_path / "page.html").read_text()
+    assert "mean waits with the requests" in call(capsys, *words[:-2], "--only", "--predictor", "last")[1]
+
+
+def test_command__refuses_in_one_line(tmp_path, capsys):
+    wt.logs.write_swf(tmp_path / "log.swf", made(3, 20))
+    log = tmp_path / "log.swf"
+    assert "a buffer is a factor from 1" in one_line(*call(capsys, "benchmark", "predictions", log, "--buffer", 0.5))
+    assert "name one with --predictor" in one_line(*call(capsys, "benchmark", "predictions", log, "--only"))
+    assert "unknown predictor" in one_line(*call(capsys, "benchmark", "predictions", log, "--predictor", "nothing"))
