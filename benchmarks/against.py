@@ -63,7 +63,7 @@ NumberEngine.run = timed
 if {log!r}:
     jobs = wt.read({log!r})
 else:
-    jobs = MODELS["lublin99"].generate({jobs}, {procs}, {load}, 1).with_estimates(wt.FModel(4), seed=1)
+    jobs = MODELS["lublin99"].generate({jobs}, {procs}, {load}, 1).with_estimates(wt.estimates.FModel(4), seed=1)
     users = np.random.default_rng(1).integers(0, 200, len(jobs))  # the model has none, and predictors ask for them
     jobs = dataclasses.replace(jobs, columns=jobs.columns | dict(user=users))
 word = "prediction" if hasattr(wt, "Prediction") else "predictor"

@@ -96,7 +96,7 @@ LATER_ORDERS = (
     *map(wt.policy.parse_order, ("sjf:starvation=5", "wfp:starvation=20", "lcfs:starvation=12", "lxf:starvation=0", "unicef:starvation=9")),
 )
 """Orders of the later literature, and orders under which a job may starve."""
-BUILT_IN_ORDERS = (wt.FCFS, wt.SJF, wt.WFP, wt.Wfp(exponent=1), wt.Wfp(exponent=2), wt.Wfp(exponent=4), *LATER_ORDERS)
+BUILT_IN_ORDERS = (wt.FCFS, wt.SJF, wt.WFP, wt.policy.Wfp(exponent=1), wt.policy.Wfp(exponent=2), wt.policy.Wfp(exponent=4), *LATER_ORDERS)
 
 LATER_KINDS = ("relaxed", "los", "greedy", "selective", "multiqueue", "slack")
 """Policies of the later literature, and hybrids that backfill greedily."""

@@ -312,7 +312,7 @@ def random_workload(seed: int, jobs: int = 200) -> wt.Workload:
 
 def changed_by_factors(log: wt.Workload, simulate: Simulate = wt.simulate) -> dict[str, Numbers]:
     """Jobs with another start when perfect estimates are multiplied: under FCFS none, under EASY many (tsafrir06, heel and toe)."""
-    factors = {f"{factor}": wt.FModel(factor, deterministic=True) for factor in (2, 10, 100)}
+    factors = {f"{factor}": wt.estimates.FModel(factor, deterministic=True) for factor in (2, 10, 100)}
     moved = {}
     for name, policy in {"fcfs": wt.NoBackfilling(), "easy": wt.Easy()}.items():
         exact = simulate(perfect(log), policy)

@@ -97,7 +97,7 @@ def story():
     import walltime as wt
     from walltime.report.explanation import explanation_figure
 
-    jobs = MODELS["lublin99"].generate(2000, 128, 0.8, 1).with_estimates(wt.FModel(4), seed=1)
+    jobs = MODELS["lublin99"].generate(2000, 128, 0.8, 1).with_estimates(wt.estimates.FModel(4), seed=1)
     schedule = wt.simulate(jobs, wt.Easy(), dynamics=True)
     return explanation_figure(wt.explain(schedule, int(jobs.job_id[schedule.dynamics.delay.argmax()]), sooner=False))
 

@@ -89,7 +89,7 @@ def sacct() -> bytes:
             ran.procs[k],
             -(-int(ran.procs[k]) // 32),
             "Dependency" if held[k] else "None",
-            "SchedBackfill" if schedule.kind[k] == wt.Kind.BACKFILLED else "SchedMain",
+            "SchedBackfill" if schedule.kind[k] == wt.policy.Kind.BACKFILLED else "SchedMain",
             "job",
         ]
         lines.append("|".join(map(str, values)))

@@ -9,6 +9,7 @@ The most common names are here; the rest are in groups:
 
 * `benchmark`: frozen suites, and results that others can check
 * `campaign`: many runs from a plan
+* `errors`: what may be raised, each a `WalltimeError`
 * `estimates`: models of user estimates
 * `figures`: figures for papers and talks
 * `logs`: formats of logs, reading, cleaning, writing
@@ -34,9 +35,12 @@ from typing import TYPE_CHECKING, Any
 from walltime.lazy import lazy
 
 if TYPE_CHECKING:
+    from walltime import auditor as auditor
     from walltime import benchmark as benchmark
     from walltime import campaign as campaign
+    from walltime import errors as errors
     from walltime import estimates as estimates
+    from walltime import explanation as explanation
     from walltime import figures as figures
     from walltime import learn as learn
     from walltime import logs as logs
@@ -46,55 +50,42 @@ if TYPE_CHECKING:
     from walltime import predictors as predictors
     from walltime import report as report
     from walltime import schedule as schedule
+    from walltime import simulation as simulation
     from walltime import slurm as slurm
     from walltime import tuning as tuning
     from walltime import whatif as whatif
     from walltime import workloads as workloads
     from walltime.auditor.audit import audit as audit
-    from walltime.errors import EngineError as EngineError
     from walltime.errors import LogError as LogError
-    from walltime.errors import OutputError as OutputError
     from walltime.errors import PolicyError as PolicyError
     from walltime.errors import WalltimeError as WalltimeError
     from walltime.errors import WorkloadError as WorkloadError
-    from walltime.estimates import FModel as FModel
     from walltime.explanation.waits import explain as explain
-    from walltime.explanation.waits import longest_waits as longest_waits
     from walltime.logs import read as read
-    from walltime.logs import read_log as read_log
     from walltime.logs.fetch import fetch as fetch
     from walltime.policy import FCFS as FCFS
     from walltime.policy import SJF as SJF
     from walltime.policy import WFP as WFP
-    from walltime.policy import Choice as Choice
     from walltime.policy import Conservative as Conservative
-    from walltime.policy import Dialect as Dialect
     from walltime.policy import Easy as Easy
     from walltime.policy import Hybrid as Hybrid
-    from walltime.policy import Kind as Kind
     from walltime.policy import NoBackfilling as NoBackfilling
     from walltime.policy import PlainPolicy as PlainPolicy
     from walltime.policy import Slurm as Slurm
-    from walltime.policy import Wfp as Wfp
     from walltime.policy import order as order
     from walltime.predictors import Prediction as Prediction
     from walltime.predictors import predictor as predictor
-    from walltime.provenance import version as version
     from walltime.report import write_report as write_report
     from walltime.schedule import Schedule as Schedule
     from walltime.schedule import compare as compare
     from walltime.schedule import read_schedule as read_schedule
-    from walltime.simulation import Case as Case
     from walltime.simulation import Scheduler as Scheduler
     from walltime.simulation import Simulation as Simulation
     from walltime.simulation import diff as diff
-    from walltime.simulation import parse_scheduler as parse_scheduler
     from walltime.simulation import predict as predict
     from walltime.simulation import replicate as replicate
     from walltime.simulation import simulate as simulate
     from walltime.simulation import simulate_many as simulate_many
-    from walltime.simulation import walltime_accuracy as walltime_accuracy
-    from walltime.tuning import choose_weekly as choose_weekly
     from walltime.tuning import tune as tune
     from walltime.whatif import calibrate as calibrate
     from walltime.whatif import infer as infer
@@ -105,6 +96,7 @@ GROUPS = (
     "auditor",
     "benchmark",
     "campaign",
+    "errors",
     "estimates",
     "explanation",
     "figures",
@@ -123,63 +115,18 @@ GROUPS = (
     "workloads",
 )
 _NAMES = {
-    "errors": (
-        "EngineError",
-        "LogError",
-        "OutputError",
-        "PolicyError",
-        "WalltimeError",
-        "WorkloadError",
-    ),
-    "estimates": ("FModel",),
-    "explanation": ("explain", "longest_waits"),
-    "logs": (
-        "read",
-        "read_log",
-    ),
-    "logs.fetch": ("fetch",),
-    "policy": (
-        "FCFS",
-        "SJF",
-        "WFP",
-        "Choice",
-        "Conservative",
-        "Dialect",
-        "Easy",
-        "Hybrid",
-        "Kind",
-        "NoBackfilling",
-        "PlainPolicy",
-        "Slurm",
-        "Wfp",
-        "order",
-    ),
-    "predictors": (
-        "Prediction",
-        "predictor",
-    ),
-    "provenance": ("version",),
-    "report": ("write_report",),
     "auditor.audit": ("audit",),
-    "schedule": (
-        "Schedule",
-        "compare",
-        "read_schedule",
-    ),
-    "simulation": (
-        "Case",
-        "Scheduler",
-        "Simulation",
-        "diff",
-        "parse_scheduler",
-        "predict",
-        "replicate",
-        "simulate",
-        "simulate_many",
-        "walltime_accuracy",
-    ),
+    "errors": ("LogError", "PolicyError", "WalltimeError", "WorkloadError"),
+    "explanation": ("explain",),
+    "logs": ("read",),
+    "logs.fetch": ("fetch",),
+    "policy": ("FCFS", "SJF", "WFP", "Conservative", "Easy", "Hybrid", "NoBackfilling", "PlainPolicy", "Slurm", "order"),
+    "predictors": ("Prediction", "predictor"),
+    "report": ("write_report",),
+    "schedule": ("Schedule", "compare", "read_schedule"),
+    "simulation": ("Scheduler", "Simulation", "diff", "predict", "replicate", "simulate", "simulate_many"),
+    "tuning": ("tune",),
     "whatif": ("calibrate", "infer", "what_if"),
-    "tuning": ("choose_weekly", "tune"),
     "workload": ("Workload",),
 }
 

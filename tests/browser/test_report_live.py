@@ -236,7 +236,7 @@ def test_find__unknown_jobs_and_addresses(tabs, page, schedules):
         tab.fill("#live-job", typed)
         tab.get_by_role("button", name="Find").click()
         assert said in tab.locator("#live-controls [role=status]").inner_text()
-    worst = wt.longest_waits(schedules[0], 1)[0]
+    worst = wt.explanation.longest_waits(schedules[0], 1)[0]
     tab.get_by_role("button", name=f"Show job {worst.job}").first.click()
     assert tab.url.endswith(f"#job={worst.job}")
     row = tab.locator("#live-story tbody tr").first.inner_text()
@@ -246,7 +246,7 @@ def test_find__unknown_jobs_and_addresses(tabs, page, schedules):
 
 def test_links_to_jobs__from_the_keyboard_go_on_in_the_chart_of_their_policy(tabs, page, schedules):
     tab = tabs(width=390).open(page)
-    worst = wt.longest_waits(schedules[1], 1)[0]
+    worst = wt.explanation.longest_waits(schedules[1], 1)[0]
     link = tab.locator("td[data-p='1']").get_by_role("button", name=f"Show job {worst.job}")
     focused = lambda: tab.evaluate("document.activeElement.getAttribute('aria-label') || document.activeElement.innerText")  # noqa: E731
     link.focus()

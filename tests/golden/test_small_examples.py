@@ -46,8 +46,8 @@ def test_order__wfp_prefers_wide_jobs_and_the_exponent_long_waits():
     # At 10: x waited 8 of 4 seconds, one processor; y waited 6 of 4, two processors.
     #   exponent 1: 2 * 1 = 2 against 1.5 * 2 = 3, y first.     exponent 3: 8 against 3.375 * 2 = 6.75, x first.
     jobs = jobs_of(2, (0, 2, 10), (2, 1, 4), (4, 2, 4))
-    check(jobs, wt.NoBackfilling(order=wt.Wfp(exponent=1)), start=[0, 14, 10], kind="I R R")
-    check(jobs, wt.NoBackfilling(order=wt.Wfp(exponent=3)), start=[0, 10, 14], kind="I R R")
+    check(jobs, wt.NoBackfilling(order=wt.policy.Wfp(exponent=1)), start=[0, 14, 10], kind="I R R")
+    check(jobs, wt.NoBackfilling(order=wt.policy.Wfp(exponent=3)), start=[0, 10, 14], kind="I R R")
 
 
 @wt.order

@@ -157,7 +157,7 @@ def test_training__that_was_stopped_and_resumed_gives_the_same_bytes(tmp_path, m
 
 def test_folder_of_another_training__is_refused(tmp_path):
     learn.train(LOG, tmp_path, seed=1, task=TASK, settings=TINY, minutes=0)
-    with pytest.raises(wt.OutputError, match="other settings or another log"):
+    with pytest.raises(wt.errors.OutputError, match="other settings or another log"):
         learn.train(LOG, tmp_path, seed=2, task=TASK, settings=TINY)
     for name, damage in (("settings.json", '"seed": "x"'), ("progress.json", '[{"iteration": null}]'), ("settings.json", "[" * 5000)):
         whole = (tmp_path / name).read_text()
@@ -278,7 +278,7 @@ def test_damaged_agent__one_line(agents, tmp_path):
     (damaged / "agent.npz").write_bytes((damaged / "agent.npz").read_bytes()[:500])
     with pytest.raises(wt.PolicyError, match="damaged: has no trained agent"):
         learn.load(damaged)
-    with pytest.raises(wt.OutputError, match="damaged: the agent in it is damaged"):
+    with pytest.raises(wt.errors.OutputError, match="damaged: the agent in it is damaged"):
         learn.train(LOG, damaged, task=TASK, settings=TINY, seed=learn.load(agents[0]).seed)
 
 

@@ -90,7 +90,7 @@ def test_dynamics__corpus_of_crowded_machines_has_all_that_can_happen():
         schedule = wt.simulate(workload, wt.Easy(), overrun=case["overrun"], coincident=case["coincident"], dynamics=True)
         seen = schedule.dynamics
         found["wild"] += int(seen.wild.sum())
-        found["mild"] += int(((schedule.kind == wt.Kind.BACKFILLED) & ~seen.wild).sum())
+        found["mild"] += int(((schedule.kind == wt.policy.Kind.BACKFILLED) & ~seen.wild).sum())
         found["repeated"] += int((seen.suffered > 1).sum())
         found["shortest"] += int((seen.shortest & ~seen.alone).sum())
         found["not shortest"] += int((~seen.shortest).sum())
@@ -141,7 +141,7 @@ def test_dynamics__follow_from_the_schedule_and_the_sequence_of_its_starts(workl
         waiting = [other for other in range(count) if workload.submit[other] <= now and other not in started]
         shortest[job] = bool(schedule.runtime[job] == min(schedule.runtime[other] for other in waiting))
         alone[job] = waiting == [job]
-        if schedule.kind[job] == wt.Kind.BACKFILLED:
+        if schedule.kind[job] == wt.policy.Kind.BACKFILLED:
             head = waiting[0]
             before, after = (real_shadow(schedule, running, head, now) for running in (started, [*started, job]))
             initial[head] = before if initial[head] < 0 else initial[head]
@@ -178,7 +178,7 @@ def test_dynamics__no_backfill_is_wild_with_perfect_estimates(coincident, worklo
 def test_dynamics__only_backfilled_jobs_are_wild_and_each_delays_one_head(coincident, workload, policy, overrun):
     schedule = wt.simulate(workload, policy, coincident=coincident, overrun=overrun, dynamics=True)
     seen = schedule.dynamics
-    assert (schedule.kind[seen.wild] == wt.Kind.BACKFILLED).all()
+    assert (schedule.kind[seen.wild] == wt.policy.Kind.BACKFILLED).all()
     assert seen.suffered.sum() == seen.wild.sum()
     # Each wild backfill moves the real shadow by 1 s at least, time alone never moves it forward, and no job starts before it.
     assert (seen.delay >= seen.suffered).all()
@@ -200,7 +200,7 @@ def test_dynamics__delays_end_by_the_reservation(coincident, workload, backfill_
     schedule = wt.simulate(workload, wt.Easy(backfill_order=backfill_order), coincident=coincident, dynamics=True)
     delayed = schedule.dynamics.suffered > 0
     assert (schedule.start[delayed] <= schedule.reserved_start[delayed]).all()
-    assert (schedule.kind[delayed] == wt.Kind.RESERVED).all()
+    assert (schedule.kind[delayed] == wt.policy.Kind.RESERVED).all()
 
 
 @in_both_modes

@@ -49,7 +49,7 @@ ORDERED = [
     wt.NoBackfilling(order=wt.WFP),
     wt.Easy(order=wt.SJF),
     wt.Easy(order=wt.WFP),
-    wt.Easy(order=wt.Wfp(exponent=2, threshold=0.75)),
+    wt.Easy(order=wt.policy.Wfp(exponent=2, threshold=0.75)),
     wt.Easy(order=narrow),
     wt.Easy(order=patience),
     wt.Easy(backfill_order=wt.SJF),

@@ -153,4 +153,4 @@ def test_reference__stays_on_the_machine_that_was_described():
     assert isinstance(run.engine("reference"), ReferenceEngine)
     assert run.engine("reference").machine == "pools"
     assert runs_on_pools(wt.Easy())
-    assert not runs_on_pools(wt.Easy(order=wt.Wfp(threshold=0.5)))
+    assert not runs_on_pools(wt.Easy(order=wt.policy.Wfp(threshold=0.5)))

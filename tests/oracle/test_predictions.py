@@ -103,7 +103,7 @@ def test_kernel__equals_reference_with_waiting_jobs_predicted_again(kind, coinci
 @given(data=st.data())
 def test_kernel__equals_reference_with_a_threshold_of_wfp(coincident, data):
     workload = data.draw(with_users(crowded()), label="workload")
-    order = wt.Wfp(exponent=data.draw(st.integers(1, 3)), threshold=data.draw(st.sampled_from((0.25, 0.75, 1.0))))
+    order = wt.policy.Wfp(exponent=data.draw(st.integers(1, 3)), threshold=data.draw(st.sampled_from((0.25, 0.75, 1.0))))
     backfill_order = data.draw(st.sampled_from((None, wt.SJF)))
     policy = wt.Hybrid(order=order, backfill_order=backfill_order, depth=data.draw(st.integers(0, 1)))
     believe = data.draw(st.sampled_from(BITS))

@@ -145,13 +145,13 @@ def test_schedule__has_room_for_every_job_and_begins_none_early(coincident, work
 def test_schedule__kinds_say_how_jobs_started(coincident, workload, policy, overrun):
     schedule = wt.simulate(workload, policy, coincident=coincident, overrun=overrun)
     at_once = schedule.start == workload.submit
-    assert at_once[schedule.kind == wt.Kind.IMMEDIATE].all()
-    assert (~at_once)[schedule.kind == wt.Kind.RESERVED].all()
+    assert at_once[schedule.kind == wt.policy.Kind.IMMEDIATE].all()
+    assert (~at_once)[schedule.kind == wt.policy.Kind.RESERVED].all()
     if policy.order == wt.FCFS:
         # Whoever starts later than one that arrived after it was overtaken; only a backfilled job overtakes.
         for job in range(len(workload)):
             overtakes = (schedule.start[:job] > schedule.start[job]).any()
-            assert not overtakes or schedule.kind[job] == wt.Kind.BACKFILLED
+            assert not overtakes or schedule.kind[job] == wt.policy.Kind.BACKFILLED
 
 
 @in_both_modes

@@ -43,7 +43,7 @@ def test_audit__of_published_schedules_raises_no_alarm(log, name):
     text, exact = SCHEDULES[name]
     if exact:
         workload = workload.with_estimates(wt.estimates.ExactEstimates(), 0)
-    scheduler, columns = wt.parse_scheduler(text), wt.read_schedule(published_path(f"sc15/{log}.{name}.swf.gz"))
+    scheduler, columns = wt.simulation.parse_scheduler(text), wt.read_schedule(published_path(f"sc15/{log}.{name}.swf.gz"))
     rules = {"dialect": "predictsim", "prediction": scheduler.prediction}
     report = wt.audit(workload, columns, scheduler.policy, **rules)
     assert report.ok, report

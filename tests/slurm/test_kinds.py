@@ -97,8 +97,8 @@ def submit_all(lab: Lab) -> None:
 
 
 def test_both_forms_of_the_job_log_agree(folder):
-    text = wt.read_log(folder / "jobs.txt.gz", time_zone="UTC")
-    other = wt.read_log(folder / "jobs.json", time_zone="UTC")
+    text = wt.logs.read_log(folder / "jobs.txt.gz", time_zone="UTC")
+    other = wt.logs.read_log(folder / "jobs.json", time_zone="UTC")
     assert text.records == other.records >= 22
     # a separator in texts is a matter of sacct -P
     assert dict(text.noticed) == {**other.noticed, "delimiter_in_text": 1}
@@ -127,7 +127,7 @@ def values_of(log, name):
 
 
 def test_the_job_log_says_what_was_done(folder):
-    log = wt.read_log(folder / "jobs.txt.gz", time_zone="UTC")
+    log = wt.logs.read_log(folder / "jobs.txt.gz", time_zone="UTC")
     names = np.array([log.names["executable"][k - 1] if k > 0 else "" for k in log.column("executable")])
 
     def of(name: str, column: str) -> list[int]:

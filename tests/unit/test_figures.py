@@ -84,7 +84,7 @@ def test_figures__say_what_they_cannot_draw(tmp_path):
         figures.wait_distribution(SCHEDULES[0], width="poster")
     with pytest.raises(wt.PolicyError, match="saved from its axes or itself"):
         figures.save(None, tmp_path / "x.pdf")
-    with pytest.raises(wt.OutputError, match="can be written as"):
+    with pytest.raises(wt.errors.OutputError, match="can be written as"):
         figures.save(figures.gantt(SCHEDULES[0]), tmp_path / "x.gif")
 
 

@@ -25,7 +25,7 @@ def message_of(error, function, *arguments, **options) -> str:
     "function",
     [
         lambda w: wt.simulate(w, wt.Easy()),
-        lambda w: wt.simulate_many(w, [wt.Case()]),
+        lambda w: wt.simulate_many(w, [wt.simulation.Case()]),
         lambda w: wt.audit(w, {}),
         lambda w: wt.replicate(lambda seed: w, wt.Easy(), seeds=[1]),
     ],
@@ -82,12 +82,12 @@ def test_replicate__takes_seeds_of_any_kind(seeds):
     [
         (lambda seed: wt.workloads.shake(JOBS, 9, seed), wt.PolicyError),
         (lambda seed: wt.workloads.scale_load(JOBS, 0.5, "interarrival", seed), wt.PolicyError),
-        (lambda seed: JOBS.with_estimates(wt.FModel(4), seed), wt.WorkloadError),
+        (lambda seed: JOBS.with_estimates(wt.estimates.FModel(4), seed), wt.WorkloadError),
         (lambda seed: JOBS.with_estimates(wt.estimates.UserEstimates(), seed), wt.WorkloadError),
-        (lambda seed: wt.FModel(4).draw(JOBS, seed), wt.WorkloadError),
+        (lambda seed: wt.estimates.FModel(4).draw(JOBS, seed), wt.WorkloadError),
         (lambda seed: wt.workloads.Lublin99().generate(5, 8, seed=seed), wt.WorkloadError),
-        (lambda seed: wt.simulate_many(JOBS, [wt.Case(estimates=wt.FModel(4), seed=seed)]), wt.PolicyError),
-        (lambda seed: wt.simulate_many(JOBS, [wt.Case(seed=seed)]), wt.PolicyError),
+        (lambda seed: wt.simulate_many(JOBS, [wt.simulation.Case(estimates=wt.estimates.FModel(4), seed=seed)]), wt.PolicyError),
+        (lambda seed: wt.simulate_many(JOBS, [wt.simulation.Case(seed=seed)]), wt.PolicyError),
     ],
     ids=["shake", "scale_load", "with_estimates", "user", "draw", "generate", "case", "case without estimates"],
 )
@@ -96,8 +96,8 @@ def test_seed__of_another_type(function, error, seed):
 
 
 def test_cases__of_another_type():
-    assert "give [case] for one" in message_of(wt.PolicyError, wt.simulate_many, JOBS, wt.Case())
-    assert "a case must be one such as walltime.Case(" in message_of(wt.PolicyError, wt.simulate_many, JOBS, [wt.Easy()])
+    assert "give [case] for one" in message_of(wt.PolicyError, wt.simulate_many, JOBS, wt.simulation.Case())
+    assert "a case must be one such as walltime.simulation.Case(" in message_of(wt.PolicyError, wt.simulate_many, JOBS, [wt.Easy()])
     assert "cases must be a sequence" in message_of(wt.PolicyError, wt.simulate_many, JOBS, 5)
 
 
@@ -106,7 +106,7 @@ def test_measure__that_is_not_known(name):
     schedule = wt.simulate(JOBS, wt.NoBackfilling())
     comparison = wt.compare(schedule, schedule)
     several = wt.replicate(lambda seed: JOBS, wt.NoBackfilling(), [1, 2])
-    batch = wt.simulate_many(JOBS, [wt.Case()])
+    batch = wt.simulate_many(JOBS, [wt.simulation.Case()])
     for message in (
         message_of(wt.PolicyError, comparison.difference, name),
         message_of(wt.PolicyError, several.values, name),
@@ -117,7 +117,7 @@ def test_measure__that_is_not_known(name):
 
 
 def test_measure__of_dynamics_that_were_not_noted():
-    assert "simulate with dynamics=True" in message_of(wt.PolicyError, wt.simulate_many(JOBS, [wt.Case()]).values, "sjfness")
+    assert "simulate with dynamics=True" in message_of(wt.PolicyError, wt.simulate_many(JOBS, [wt.simulation.Case()]).values, "sjfness")
 
 
 # The library names Python's arguments, the command line its options.

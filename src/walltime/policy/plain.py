@@ -272,7 +272,7 @@ class PlainRun:
 def checked_choice(policy: PlainPolicy, now: int, answer: Any, given: list[Any] | None, wake_at: Any) -> tuple[list[int], int | None]:
     """The indices of the chosen jobs, and the wake-up, if any; raises PolicyError for an invalid choice."""
     if given is None:
-        what = "give a sequence of jobs, () for none, or a walltime.Choice"
+        what = "give a sequence of jobs, () for none, or a walltime.policy.Choice"
         raise PolicyError(f"{policy.name} must choose jobs of those that wait, not {shown(answer)}; {what}")
     for job in given:
         if not isinstance(job, WaitingJob):
@@ -287,7 +287,7 @@ def why_stuck(policy: PlainPolicy, now: int, jobs: Sequence[int], woken: int) ->
     begin = f"{len(jobs)} job{'s wait' if many else ' waits'} for ever ({who}): {policy.name}"
     if woken:
         return f"{begin} was woken {woken} times in a row and started nobody; start at least one job, or ask for later times"
-    cure = "start at least one job then, or return walltime.Choice((), wake_at=TIME) to be asked again"
+    cure = "start at least one job then, or return walltime.policy.Choice((), wake_at=TIME) to be asked again"
     return f"{begin} started nobody at {now} s, when nothing ran and nobody was to arrive; {cure}"
 
 

@@ -140,7 +140,9 @@ def simulate_many(
 
     Raises PolicyError for an unknown policy or option, WorkloadError for an invalid workload or if no job is left to measure.
 
-    >>> from walltime import Conservative, FModel, Workload
+    >>> from walltime import Conservative, Workload
+
+    >>> from walltime.estimates import FModel
     >>> jobs = Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 5], procs=[3, 4, 1], machine_procs=4)
     >>> batch = simulate_many(jobs, [Case(estimates=FModel(4), seed=seed) for seed in range(3)] + [Case(Conservative())])
     >>> batch.values("mean_wait").tolist()
@@ -148,11 +150,11 @@ def simulate_many(
     """
     check_workload(workload)
     if isinstance(cases, Case) or not isinstance(cases, Iterable):
-        raise PolicyError(f"cases must be a sequence of walltime.Case, not {shown(cases)}; give [case] for one")
+        raise PolicyError(f"cases must be a sequence of walltime.simulation.Case, not {shown(cases)}; give [case] for one")
     cases = list(cases)
     for case in cases:
         if not isinstance(case, Case):
-            raise PolicyError(f"a case must be one such as walltime.Case(walltime.Easy()), not {shown(case)}")
+            raise PolicyError(f"a case must be one such as walltime.simulation.Case(walltime.Easy()), not {shown(case)}")
         if dynamics:
             check_dynamics(case.policy)
         if fault := seed_fault(case.seed):

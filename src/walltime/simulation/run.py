@@ -63,7 +63,7 @@ def simulate(
     """Replay the workload under the policy and return the schedule.
 
     `policy`: a policy, or the specification of a scheduler as on the command line, such as `easy:order=sjf`, optionally with a
-    predictor. `dialect`: how the rules are read, the name of a `walltime.Dialect`, or one. `coincident`, in place of the dialect's,
+    predictor. `dialect`: how the rules are read, the name of a `walltime.policy.Dialect`, or one. `coincident`, in place of the dialect's,
     for simultaneous events: `batch` handles all terminations of an instant, then all arrivals, then makes one
     pass; `sequential` makes a pass after every event, arrivals before terminations, and jobs whose expected end is this very instant
     count as ended; `one-by-one` is the same with terminations before arrivals. `overrun`, for jobs that run longer than requested:

@@ -41,7 +41,7 @@ CAVEATS = (
 
 @dataclass(frozen=True)
 class Weekly:
-    """The result of `walltime.choose_weekly`.
+    """The result of `walltime.tuning.choose_weekly`.
 
     `choices`: the order of each week. `against`: by scheduler with one order all along, the change of the metric in percent with its 90 %
     interval over five blocks of neighbouring `weeks`; less is better. `halves_differ`: those against which the change differs between the

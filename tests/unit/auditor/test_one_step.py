@@ -106,7 +106,7 @@ def test_one_step__needs_recorded_starts_and_a_known_policy():
 
 @pytest.mark.parametrize("policy", ["fcfs", "easy", "hybrid:depth=0", "hybrid:depth=3", "easy:order=sjf", "easy:order=wfp", "conservative"])
 def test_control__a_simulated_schedule_agrees_with_its_own_policy_and_less_with_others(policy):
-    workload = MODELS["lublin99"].generate(600, 64, 0.9, 3).with_estimates(wt.FModel(3), seed=1)
+    workload = MODELS["lublin99"].generate(600, 64, 0.9, 3).with_estimates(wt.estimates.FModel(3), seed=1)
     schedule = wt.simulate(workload, policy)
     own = asked(workload, schedule.start, policy, end=schedule.end).score().f1
     assert own >= 0.998
@@ -156,7 +156,7 @@ def test_candidates__a_user_whose_jobs_run_one_by_one():
 
 def planted(machine=None, policy="easy", jobs=6_000, slower=3):
     """A generated log of months, replayed under hidden rules, with its waits as a record."""
-    workload = MODELS["lublin99"].generate(jobs, 64, 0.75, 5).with_estimates(wt.FModel(2), seed=1)
+    workload = MODELS["lublin99"].generate(jobs, 64, 0.75, 5).with_estimates(wt.estimates.FModel(2), seed=1)
     times = {name: getattr(workload, name) * slower for name in ("submit", "runtime", "requested", "believed")}
     workload = replace(workload, **times, origin=replace(workload.origin, unix_start_time=MONDAY))
     own = wt.simulate(workload, policy, machine=machine) if machine is not None else wt.simulate(workload, policy)

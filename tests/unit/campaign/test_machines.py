@@ -73,8 +73,14 @@ def test_keys__follow_the_machine(plan):
 def test_simulate_many__on_a_machine(plan):
     workload = parse_model("lublin99").generate(200, 64, 0.8, 1)
     machine = read_machine(plan.parent / "nodes.toml")
-    batch = wt.simulate_many(workload, [wt.Case("easy"), wt.Case("fcfs"), wt.Case("easy", wt.FModel(4), 3)], machine=machine)
-    plain = wt.simulate_many(workload, [wt.Case("easy"), wt.Case("fcfs"), wt.Case("easy", wt.FModel(4), 3)])
+    batch = wt.simulate_many(
+        workload,
+        [wt.simulation.Case("easy"), wt.simulation.Case("fcfs"), wt.simulation.Case("easy", wt.estimates.FModel(4), 3)],
+        machine=machine,
+    )
+    plain = wt.simulate_many(
+        workload, [wt.simulation.Case("easy"), wt.simulation.Case("fcfs"), wt.simulation.Case("easy", wt.estimates.FModel(4), 3)]
+    )
     assert batch.values("mean_wait").tolist() == plain.values("mean_wait").tolist()
 
 

@@ -43,7 +43,7 @@ def group_names(workload: wt.Workload, by: str, end: np.ndarray) -> np.ndarray:
 @pytest.fixture(scope="module")
 def log(tmp_path_factory) -> Path:
     """A log of 300 jobs with users, in two calendar months."""
-    jobs = MODELS["lublin99"].generate(300, 64, 0.7, 1).with_estimates(wt.FModel(3), seed=2)
+    jobs = MODELS["lublin99"].generate(300, 64, 0.7, 1).with_estimates(wt.estimates.FModel(3), seed=2)
     users = {"user": np.arange(300) % 7 + 1}
     jobs = wt.Workload.from_arrays(
         submit=jobs.submit, runtime=jobs.runtime, requested=jobs.requested, procs=jobs.procs, machine_procs=64, columns=users

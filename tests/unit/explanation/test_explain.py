@@ -236,7 +236,7 @@ def test_empty_workload__has_no_stories():
     empty = wt.simulate(wt.Workload.from_arrays(submit=[], runtime=[], procs=[], machine_procs=4), "easy")
     with pytest.raises(wt.WorkloadError, match="has no jobs"):
         wt.explain(empty, 1)
-    assert wt.longest_waits(empty) == []
+    assert wt.explanation.longest_waits(empty) == []
 
 
 @pytest.mark.parametrize("policy", ["easy", "conservative", Narrow()])
@@ -244,7 +244,7 @@ def test_schedule_of_another_scheduler__is_refused(policy):
     schedule = wt.simulate(JOBS, policy)
     for moved in (schedule.start[3] + 1, schedule.start[3] - 1):
         wrong = replace(schedule, start=np.where(np.arange(6) == 3, moved, schedule.start))
-        with pytest.raises(wt.EngineError, match=f"job 4 does not start at {moved} s as in the schedule"):
+        with pytest.raises(wt.errors.EngineError, match=f"job 4 does not start at {moved} s as in the schedule"):
             wt.explain(wrong, 4, sooner=False)
 
 
@@ -262,11 +262,11 @@ def test_as_dict__is_json_with_everything():
 
 
 def test_longest_waits__the_worst_first():
-    waits = wt.longest_waits(wt.simulate(JOBS, "easy"))
+    waits = wt.explanation.longest_waits(wt.simulate(JOBS, "easy"))
     assert [(one.job, one.wait, one.ahead, one.overtaken_by) for one in waits] == [(4, 120, 1, 1), (5, 110, 2, 1), (2, 80, 0, 2)]
     line = "job 4 waited 2 min 00 s for 1 processor for 3 min 20 s: 1 waited before it, 1 overtook it, started in its turn"
     assert str(waits[0]) == line
-    assert [one.job for one in wt.longest_waits(wt.simulate(JOBS, "easy"), 1)] == [4]
+    assert [one.job for one in wt.explanation.longest_waits(wt.simulate(JOBS, "easy"), 1)] == [4]
 
 
 @pytest.mark.parametrize(("policy", "job"), [("easy", 1), ("easy", 2), ("fcfs", 4), ("conservative", 4)])

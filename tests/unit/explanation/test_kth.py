@@ -76,7 +76,7 @@ def test_kth__facts_follow_from_the_file(schedule, rows, job):
 
 def test_kth__longest_wait(schedule, rows):
     story = wt.explain(schedule, 4034)
-    assert wt.longest_waits(schedule, 1)[0].job == 4034
+    assert wt.explanation.longest_waits(schedule, 1)[0].job == 4034
     assert (story.wait, story.head_since - story.submit, len(story.overtaken_by)) == (262_194, 248_196, 122)
     running = [row for row in rows if row["start"] <= story.head_since < row["end"]]
     assert [row["job_id"] for row in running] == [4033, 4096, 4128]  # of 98, 1 and 1 processors

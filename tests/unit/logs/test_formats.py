@@ -74,7 +74,7 @@ def error_of(path, **options) -> str:
 @pytest.mark.parametrize("name", ["jobs", "jobs.csv", "jobs.swf", "jobs.tiny.gz"])
 def test_format__is_recognised_by_content_whatever_the_name(tiny, written, name):
     path = written(gzip.compress(TINY.encode()) if name.endswith(".gz") else TINY, name)
-    log = wt.read_log(path)
+    log = wt.logs.read_log(path)
     assert (log.format, log.name, log.records) == ("tiny", name.removesuffix(".gz").removesuffix(".tiny"), 3)
     jobs = wt.read(path)
     assert (jobs.job_id.tolist(), jobs.machine_procs, jobs.columns["nodes"].tolist()) == ([7, 8], 4, [2, 1])
@@ -100,7 +100,7 @@ def test_format__can_be_simulated_and_written_as_swf(tiny, written, tmp_path):
     again = wt.read(tmp_path / "jobs.swf")
     assert (again.submit.tolist(), again.procs.tolist(), again.machine_procs) == ([0, 5], [4, 2], 4)
     assert again.origin.unix_start_time == 100
-    assert wt.read_log(tmp_path / "jobs.swf").header["Computer"] == ("tiny",)
+    assert wt.logs.read_log(tmp_path / "jobs.swf").header["Computer"] == ("tiny",)
 
 
 def test_format__by_name_where_nothing_recognises_the_content(tiny, written):
@@ -110,8 +110,8 @@ def test_format__by_name_where_nothing_recognises_the_content(tiny, written):
 
 
 def test_format__swf_is_recognised_by_a_comment_or_a_record(written):
-    assert wt.read_log(written(f"; MaxProcs: 4\n{SWF_LINE}", "a")).format == "swf"
-    assert wt.read_log(written(SWF_LINE, "b.csv")).format == "swf"
+    assert wt.logs.read_log(written(f"; MaxProcs: 4\n{SWF_LINE}", "a")).format == "swf"
+    assert wt.logs.read_log(written(SWF_LINE, "b.csv")).format == "swf"
     assert len(wt.read(written(f"; MaxProcs: 4\nbad\n{SWF_LINE}", "c"), skip_bad_lines=True)) == 1
 
 
@@ -171,7 +171,7 @@ def test_read__of_a_directory(tmp_path):
 
 
 @pytest.mark.parametrize("value", [5, None, 1.5, ["KTH-SP2"], {"a": 1}])
-@pytest.mark.parametrize("reader", [wt.read, wt.read_log, wt.logs.read_swf])
+@pytest.mark.parametrize("reader", [wt.read, wt.logs.read_log, wt.logs.read_swf])
 def test_read__of_something_else(reader, value):
     with pytest.raises(wt.LogError, match="is not a path; a log is given by its path, or by its name in the catalogue") as error:
         reader(value)
@@ -200,7 +200,7 @@ def test_read__knows_the_names_of_the_catalogue(nothing_here, monkeypatch, tmp_p
     monkeypatch.setenv(variable, str(tmp_path / folder))
     (tmp_path / folder / catalogue_entry(name).file).write_bytes(gzip.compress(f"; MaxProcs: 4\n{SWF_LINE}".encode()))
     assert len(wt.read(name)) == 1
-    assert wt.read_log(name).path == str(tmp_path / folder / catalogue_entry(name).file)
+    assert wt.logs.read_log(name).path == str(tmp_path / folder / catalogue_entry(name).file)
 
 
 def test_read__of_a_catalogue_log_that_is_missing_says_what_the_command_line_says(nothing_here, capsys):

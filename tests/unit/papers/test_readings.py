@@ -133,7 +133,7 @@ def test_rounding__is_up_down_nearest_or_none():
     assert (drawn["down"] <= exact).all()
     assert set(drawn["up"] - drawn["down"]) == {1}
     assert (np.abs(drawn["nearest"] - exact) <= 0.501).all()
-    assert np.array_equal(drawn["nearest"], w.with_estimates(wt.FModel(4), seed=5).believed)
+    assert np.array_equal(drawn["nearest"], w.with_estimates(wt.estimates.FModel(4), seed=5).believed)
     assert np.array_equal(uniform_estimates("none")(w, 5).submit, 1000 * w.submit)
 
 

@@ -61,7 +61,7 @@ def test_history__does_not_count_what_happens_now():
 def test_history__kernel_equals_reference(policy, order):
     policy, _, one_by_one = policy.partition(" ")
     rules = {"coincident": "sequential"} if one_by_one else {}
-    chosen = wt.parse_scheduler(policy).policy
+    chosen = wt.simulation.parse_scheduler(policy).policy
     changed, moved = replace(chosen, order=order), 0
     for seed in seeds(6):
         jobs = made(seed)
@@ -75,7 +75,7 @@ def test_history__starts_anew_in_each_run():
     jobs = made(1)
     first = wt.simulate(jobs, wt.Easy(order=by_wait))
     assert np.array_equal(first.start, wt.simulate(jobs, wt.Easy(order=by_wait)).start)
-    cases = [wt.Case(wt.Easy(order=by_wait)), wt.Case(wt.Easy(order=by_wait))]
+    cases = [wt.simulation.Case(wt.Easy(order=by_wait)), wt.simulation.Case(wt.Easy(order=by_wait))]
     waits = {summary.mean_wait for summary in wt.simulate_many(jobs, cases, workers=1).summaries}
     assert waits == {first.summary().mean_wait}
 
@@ -91,7 +91,7 @@ def test_order__takes_options_from_its_spelling(tmp_path):
         "import walltime as wt\n\n\n@wt.order(last=7 * 86400)\ndef weekly(user_waited, hours=24):\n"
         "    return user_waited > hours * 3600\n\n\ndef plain(procs, factor=1):\n    return factor * procs\n"
     )
-    scheduler = wt.parse_scheduler(f"easy:order={file}:weekly,hours=12,last=86400,backfill-order=sjf")
+    scheduler = wt.simulation.parse_scheduler(f"easy:order={file}:weekly,hours=12,last=86400,backfill-order=sjf")
     order = scheduler.policy.order
     assert (order.label, order.last, order.parameters) == ("weekly:hours=12", DAY, (12.0,))
     assert scheduler.policy.backfill_order == wt.SJF

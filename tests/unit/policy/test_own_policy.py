@@ -102,12 +102,12 @@ def test_class_without_a_base__is_made_anew_for_each_run(file):
 
 
 def test_options__are_those_of_the_class_and_of_predictions(file):
-    scheduler = wt.parse_scheduler(f"{file}:Weekly,seconds=9,predictor=tang13:key=user,window=all")
+    scheduler = wt.simulation.parse_scheduler(f"{file}:Weekly,seconds=9,predictor=tang13:key=user,window=all")
     assert scheduler.policy.options == (("seconds", 9),)
     assert scheduler.policy.label == f"{file}:Weekly,seconds=9"
     assert scheduler.policy.title == "Weekly [seconds 9]"
     assert "key=user" in scheduler.prediction.predictor.label
-    assert wt.parse_scheduler(scheduler.label).label == scheduler.label
+    assert wt.simulation.parse_scheduler(scheduler.label).label == scheduler.label
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_errors__are_one_line_with_file_and_line(file, capsys, tmp_path, spelled
 def test_files_that_cannot_be_loaded__are_named_with_the_line(tmp_path, text, line):
     (tmp_path / "bad.py").write_text(text)
     with pytest.raises(wt.PolicyError, match=rf"bad\.py:{line}: cannot be loaded: (SyntaxError|ZeroDivisionError): ") as caught:
-        wt.parse_scheduler(f"{tmp_path}/bad.py:Mine")
+        wt.simulation.parse_scheduler(f"{tmp_path}/bad.py:Mine")
     assert "\n" not in str(caught.value)
 
 

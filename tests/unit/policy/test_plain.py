@@ -110,14 +110,14 @@ def test_plain_policy__that_never_starts_anybody():
         def choose(self, now, waiting, running, free):
             return ()
 
-    with pytest.raises(wt.EngineError) as caught:
+    with pytest.raises(wt.errors.EngineError) as caught:
         wt.simulate(JOBS, Idle())
     assert str(caught.value) == (
         "4 jobs wait for ever (jobs 1, 2, 3, ...): Idle started nobody at 3 s, when nothing ran and nobody was to arrive; "
-        "start at least one job then, or return walltime.Choice((), wake_at=TIME) to be asked again"
+        "start at least one job then, or return walltime.policy.Choice((), wake_at=TIME) to be asked again"
     )
     one = wt.Workload.from_arrays(submit=[5], runtime=[1], procs=[1], machine_procs=1, job_id=[77])
-    with pytest.raises(wt.EngineError, match=r"^1 job waits for ever \(job 77\): Idle started nobody at 5 s, "):
+    with pytest.raises(wt.errors.EngineError, match=r"^1 job waits for ever \(job 77\): Idle started nobody at 5 s, "):
         wt.simulate(one, Idle())
 
 
@@ -271,7 +271,7 @@ def test_wake_up__comes_even_if_nothing_happens():
 
     def choose(now, waiting, running, free):
         asked.append(int(now))
-        return wt.Choice(wake_at=40) if now < 40 else first_fit(now, waiting, running, free)
+        return wt.policy.Choice(wake_at=40) if now < 40 else first_fit(now, waiting, running, free)
 
     schedule = wt.simulate(JOBS, policy_of(choose))
     assert asked[:5] == [0, 1, 2, 3, 40]
@@ -285,7 +285,7 @@ def test_wake_up__holds_though_something_else_happens_before():
     def choose(now, waiting, running, free):
         asked.append(int(now))
         if now == 0:
-            return wt.Choice(waiting, wake_at=5)
+            return wt.policy.Choice(waiting, wake_at=5)
         return [] if now < 5 else first_fit(now, waiting, running, free)
 
     assert wt.simulate(JOBS, policy_of(choose)).start.tolist() == [0, 9, 5, 8]
@@ -298,7 +298,7 @@ def test_wake_up__at_the_time_of_an_event_is_no_event_of_its_own(coincident):
 
     def choose(now, waiting, running, free):
         asked.append(int(now))
-        return wt.Choice(first_fit(now, waiting, running, free), wake_at=9) if now < 9 else first_fit(now, waiting, running, free)
+        return wt.policy.Choice(first_fit(now, waiting, running, free), wake_at=9) if now < 9 else first_fit(now, waiting, running, free)
 
     plain = wt.simulate(JOBS, policy_of(first_fit), coincident=coincident)
     assert wt.simulate(JOBS, policy_of(choose), coincident=coincident).start.tolist() == plain.start.tolist()
@@ -308,9 +308,9 @@ def test_wake_up__at_the_time_of_an_event_is_no_event_of_its_own(coincident):
 def test_wake_up__of_a_function_that_yields():
     def choose(now, waiting, running, free):
         if now < 20:
-            return wt.Choice(wake_at=20)
+            return wt.policy.Choice(wake_at=20)
         yield from first_fit(now, waiting[:1], running, free)
-        return wt.Choice(waiting[1:2] if now == 25 else (), wake_at=now + 5) if waiting else None
+        return wt.policy.Choice(waiting[1:2] if now == 25 else (), wake_at=now + 5) if waiting else None
 
     jobs = wt.Workload.from_arrays(submit=[0, 0, 0], runtime=[50, 50, 50], procs=[1, 1, 1], machine_procs=3)
     assert wt.simulate(jobs, policy_of(choose)).start.tolist() == [20, 25, 25]
@@ -319,7 +319,7 @@ def test_wake_up__of_a_function_that_yields():
 @pytest.mark.parametrize("wake_at", [3, 2, -1, 4.5, 10.0, "10", True, 2**60, float("nan")])
 def test_wake_up__that_cannot_be(wake_at):
     def choose(now, waiting, running, free):
-        return wt.Choice((), wake_at=wake_at if now == 3 else now + 1)
+        return wt.policy.Choice((), wake_at=wake_at if now == 3 else now + 1)
 
     with pytest.raises(wt.PolicyError) as caught:
         wt.simulate(JOBS, policy_of(choose))
@@ -329,14 +329,15 @@ def test_wake_up__that_cannot_be(wake_at):
 
 def test_wake_up__may_be_a_whole_number_of_numpy():
     assert wt.simulate(
-        JOBS, policy_of(lambda now, waiting, running, free: wt.Choice(waiting[:1] if now % 100 == 50 else (), wake_at=np.int64(now) + 1))
+        JOBS,
+        policy_of(lambda now, waiting, running, free: wt.policy.Choice(waiting[:1] if now % 100 == 50 else (), wake_at=np.int64(now) + 1)),
     ).start.tolist() == [50, 150, 250, 350]
 
 
 def test_wake_up__that_leads_to_nothing_for_ever(monkeypatch):
     monkeypatch.setattr(reference, "PATIENCE", 30)
-    with pytest.raises(wt.EngineError) as caught:
-        wt.simulate(JOBS, policy_of(lambda now, waiting, running, free: wt.Choice(wake_at=now + 1)))
+    with pytest.raises(wt.errors.EngineError) as caught:
+        wt.simulate(JOBS, policy_of(lambda now, waiting, running, free: wt.policy.Choice(wake_at=now + 1)))
     assert str(caught.value) == (
         "4 jobs wait for ever (jobs 1, 2, 3, ...): Mine was woken 30 times in a row and started nobody; "
         "start at least one job, or ask for later times"
@@ -348,13 +349,13 @@ def test_wake_up__is_forgotten_when_all_jobs_have_ended():
 
     def choose(now, waiting, running, free):
         asked.append(int(now))
-        return wt.Choice(first_fit(now, waiting, running, free), wake_at=1000)
+        return wt.policy.Choice(first_fit(now, waiting, running, free), wake_at=1000)
 
     wt.simulate(JOBS, policy_of(choose))
     assert max(asked) == 13
 
 
-@pytest.mark.parametrize("answer", [None, 3, wt.Choice(None)])
+@pytest.mark.parametrize("answer", [None, 3, wt.policy.Choice(None)])
 def test_answer__that_is_none(answer):
     with pytest.raises(
         wt.PolicyError, match=r"^Mine must choose jobs of those that wait, not .*; give a sequence of jobs, \(\) for none, or"

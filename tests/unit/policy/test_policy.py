@@ -155,7 +155,7 @@ def test_hybrid__refuses_a_bad_depth(depth):
 @pytest.mark.parametrize("exponent", [0, -1, 2.0, "3"])
 def test_wfp__refuses_a_bad_exponent(exponent):
     with pytest.raises(wt.PolicyError) as caught:
-        wt.Wfp(exponent=exponent)
+        wt.policy.Wfp(exponent=exponent)
     assert str(caught.value) == f"the exponent of WFP must be a whole number of at least 1, not {exponent!r}"
 
 
@@ -293,7 +293,7 @@ def test_hybrid__of_any_depth_can_be_run_or_is_refused():
 
 
 def test_parse_order__reads_the_options_of_wfp():
-    assert wt.policy.parse_order("wfp:exponent=2,threshold=0.75") == wt.Wfp(exponent=2, threshold=0.75)
+    assert wt.policy.parse_order("wfp:exponent=2,threshold=0.75") == wt.policy.Wfp(exponent=2, threshold=0.75)
     for text, words in (
         ("wfp:power=2", "is no option"),
         ("wfp:exponent=2,exponent=3", "is no option"),
@@ -386,10 +386,10 @@ def test_user_order__reads_columns_and_clock_in_a_batch():
     columns = {"user": np.array([1, 3, 9, -1, 3])}
     jobs = wt.Workload.from_arrays(**FIVE | {"runtime": [10, 1, 2, 3, 4], "requested": [10, 4, 4, 3, 4]}, columns=columns, origin=STOCKHOLM)
     orders = (by_request, by_user, turned_round_at_three, turned_round_on_mondays)
-    cases = [wt.Case(wt.Easy(order=order), wt.FModel(9), seed) for order in orders for seed in range(6)]
+    cases = [wt.simulation.Case(wt.Easy(order=order), wt.estimates.FModel(9), seed) for order in orders for seed in range(6)]
     cases += [
-        wt.Case(wt.Easy(order=by_request), wt.FModel(3, limit="user")),
-        wt.Case(wt.Easy(order=by_request), wt.estimates.UserEstimates()),
+        wt.simulation.Case(wt.Easy(order=by_request), wt.estimates.FModel(3, limit="user")),
+        wt.simulation.Case(wt.Easy(order=by_request), wt.estimates.UserEstimates()),
     ]
     batch = wt.simulate_many(jobs, cases, workers=1)
     for case, summary in zip(cases, batch.summaries, strict=True):

@@ -120,12 +120,12 @@ def test_correction__must_rise():
 
 
 def test_wfp__threshold_needs_a_policy_with_one_reservation():
-    order = wt.Wfp(exponent=2, threshold=0.75)
+    order = wt.policy.Wfp(exponent=2, threshold=0.75)
     with pytest.raises(wt.PolicyError, match="threshold of wfp is for policies with at most one reservation, not for conservative"):
         wt.simulate(JOBS, wt.Conservative(order=order))
     with pytest.raises(wt.PolicyError, match="from 0"):
-        wt.Wfp(threshold=1.5)
-    freer, stricter = (wt.simulate(JOBS, wt.Easy(order=wt.Wfp(threshold=value))) for value in (0.0, 1.0))
+        wt.policy.Wfp(threshold=1.5)
+    freer, stricter = (wt.simulate(JOBS, wt.Easy(order=wt.policy.Wfp(threshold=value))) for value in (0.0, 1.0))
     assert (freer.kind == 2).sum() > (stricter.kind == 2).sum()
 
 
@@ -254,17 +254,21 @@ def test_replay__of_p4_on_kth_shows_its_trends():
 
 
 CASES = [
-    wt.Case(),
-    wt.Case(prediction=wt.predictors.Tang13(key="user")),
-    wt.Case(prediction=wt.Prediction(wt.predictors.Tang13(key="user"), believe="selective")),
-    wt.Case(estimates=wt.FModel(4), seed=2, prediction=wt.predictors.Tang13(key="triple", least=2)),
-    wt.Case(estimates=wt.FModel(4), seed=3, prediction=wt.predictors.Tang13(key="triple", least=2)),
-    wt.Case(wt.Easy(backfill_order=wt.SJF), prediction=wt.predictors.Tsafrir07(recompute=True)),
-    wt.Case(wt.Easy(backfill_order=wt.SJF), prediction=wt.Prediction(wt.predictors.Tsafrir07(recompute=True), correction="double")),
-    wt.Case(wt.Conservative(), prediction=wt.predictors.Mualem01History()),
-    wt.Case(wt.Conservative(), estimates=JOBS.requested + 100, prediction=wt.Prediction(wt.predictors.ExactRuntime(), believe="001")),
-    wt.Case(prediction=wt.Prediction(wt.predictors.LastRun(), history="log")),
-    wt.Case(prediction=wt.predictors.Tang13(key="user")),
+    wt.simulation.Case(),
+    wt.simulation.Case(prediction=wt.predictors.Tang13(key="user")),
+    wt.simulation.Case(prediction=wt.Prediction(wt.predictors.Tang13(key="user"), believe="selective")),
+    wt.simulation.Case(estimates=wt.estimates.FModel(4), seed=2, prediction=wt.predictors.Tang13(key="triple", least=2)),
+    wt.simulation.Case(estimates=wt.estimates.FModel(4), seed=3, prediction=wt.predictors.Tang13(key="triple", least=2)),
+    wt.simulation.Case(wt.Easy(backfill_order=wt.SJF), prediction=wt.predictors.Tsafrir07(recompute=True)),
+    wt.simulation.Case(
+        wt.Easy(backfill_order=wt.SJF), prediction=wt.Prediction(wt.predictors.Tsafrir07(recompute=True), correction="double")
+    ),
+    wt.simulation.Case(wt.Conservative(), prediction=wt.predictors.Mualem01History()),
+    wt.simulation.Case(
+        wt.Conservative(), estimates=JOBS.requested + 100, prediction=wt.Prediction(wt.predictors.ExactRuntime(), believe="001")
+    ),
+    wt.simulation.Case(prediction=wt.Prediction(wt.predictors.LastRun(), history="log")),
+    wt.simulation.Case(prediction=wt.predictors.Tang13(key="user")),
 ]
 
 
@@ -292,18 +296,22 @@ def test_simulate_many__equals_simulate_with_predictions(workers, overrun):
 
 
 def test_simulate_many__runs_predictors_and_policies_in_plain_python_too():
-    cases = [wt.Case(prediction=wt.predictor(Curious)), wt.Case(wt.Easy(extra="literal"), wt.FModel(4), 1), wt.Case()]
+    cases = [
+        wt.simulation.Case(prediction=wt.predictor(Curious)),
+        wt.simulation.Case(wt.Easy(extra="literal"), wt.estimates.FModel(4), 1),
+        wt.simulation.Case(),
+    ]
     batch = wt.simulate_many(JOBS, cases)
     alone = wt.simulate(JOBS, wt.Easy(), prediction=wt.predictor(Curious))
     assert batch.summaries[0] == alone.summary()
     assert batch.predictions[0] == alone.prediction_summary()
-    assert batch.summaries[1] == wt.simulate(JOBS.with_estimates(wt.FModel(4), 1), cases[1].policy).summary()
+    assert batch.summaries[1] == wt.simulate(JOBS.with_estimates(wt.estimates.FModel(4), 1), cases[1].policy).summary()
     assert batch.summaries[2].mean_wait == wt.simulate(JOBS, "easy").summary().mean_wait
 
 
 def test_simulate_many__refuses_what_it_does_not_know():
     with pytest.raises(wt.PolicyError, match="unknown belief"):
-        wt.simulate_many(JOBS, [wt.Case(prediction=wt.Prediction(wt.predictors.LastRun(), believe="often"))])
+        wt.simulate_many(JOBS, [wt.simulation.Case(prediction=wt.Prediction(wt.predictors.LastRun(), believe="often"))])
     with pytest.raises(wt.PolicyError, match="no runtime was predicted"):
         wt.simulate(JOBS, wt.Easy()).prediction_summary()
 

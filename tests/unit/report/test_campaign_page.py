@@ -176,7 +176,7 @@ def test_page__refuses_a_file_of_another_kind_and_a_campaign_that_was_not_run(ca
     assert ".html" in one_line(*call(capsys, "campaign", "report", plan, "--report", tmp_path / "page.pdf"))
     path = tmp_path / "plan.toml"
     path.write_text(PLAN.replace("orders.py", str(plan.parent / "orders.py")))
-    with pytest.raises(wt.OutputError, match="has no cell of this plan"):
+    with pytest.raises(wt.errors.OutputError, match="has no cell of this plan"):
         write_campaign_report(tmp_path / "page.html", read_plan(path))
 
 

@@ -8,7 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from walltime import Easy, LogError, OutputError, Workload, WorkloadError, audit, compare, read, read_schedule, simulate
+from walltime import Easy, LogError, Workload, WorkloadError, audit, compare, read, read_schedule, simulate
+from walltime.errors import OutputError
 from walltime.workload import SCHEDULE_COLUMNS, Origin
 
 JOBS = Workload.from_arrays(

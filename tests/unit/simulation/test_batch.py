@@ -25,26 +25,26 @@ from walltime.simulation.threads import in_threads
 from walltime.workload.models import MODELS
 from walltime.workload.workload import MAX_TIME
 
-JOBS = MODELS["lublin99"].generate(600, 64, 0.9, seed=3).with_estimates(wt.FModel(3), seed=8)
+JOBS = MODELS["lublin99"].generate(600, 64, 0.9, seed=3).with_estimates(wt.estimates.FModel(3), seed=8)
 CASES = [
-    wt.Case(),
-    wt.Case(wt.NoBackfilling()),
-    wt.Case(wt.Conservative()),
-    wt.Case(wt.Conservative(), wt.FModel(4), seed=2),
-    wt.Case(wt.Hybrid(depth=3), wt.FModel(4), seed=3),
-    wt.Case(estimates=wt.FModel(4), seed=2),
-    wt.Case(estimates=wt.FModel(4), seed=3),
-    wt.Case(estimates=wt.FModel(11, truncated=3600), seed=3),
-    wt.Case(estimates=wt.FModel(4, limit="user"), seed=3),
-    wt.Case(estimates=wt.FModel(4, deterministic=True)),
-    wt.Case(estimates=wt.estimates.ExactEstimates()),
-    wt.Case(wt.Easy(backfill_order=wt.SJF), wt.estimates.Mualem01(), seed=2**64 - 1),
-    wt.Case(estimates=JOBS.requested + 100),
-    wt.Case(wt.Conservative()),
+    wt.simulation.Case(),
+    wt.simulation.Case(wt.NoBackfilling()),
+    wt.simulation.Case(wt.Conservative()),
+    wt.simulation.Case(wt.Conservative(), wt.estimates.FModel(4), seed=2),
+    wt.simulation.Case(wt.Hybrid(depth=3), wt.estimates.FModel(4), seed=3),
+    wt.simulation.Case(estimates=wt.estimates.FModel(4), seed=2),
+    wt.simulation.Case(estimates=wt.estimates.FModel(4), seed=3),
+    wt.simulation.Case(estimates=wt.estimates.FModel(11, truncated=3600), seed=3),
+    wt.simulation.Case(estimates=wt.estimates.FModel(4, limit="user"), seed=3),
+    wt.simulation.Case(estimates=wt.estimates.FModel(4, deterministic=True)),
+    wt.simulation.Case(estimates=wt.estimates.ExactEstimates()),
+    wt.simulation.Case(wt.Easy(backfill_order=wt.SJF), wt.estimates.Mualem01(), seed=2**64 - 1),
+    wt.simulation.Case(estimates=JOBS.requested + 100),
+    wt.simulation.Case(wt.Conservative()),
 ]
 
 
-def one_by_one(jobs: wt.Workload, case: wt.Case, **options) -> wt.Schedule:
+def one_by_one(jobs: wt.Workload, case: wt.simulation.Case, **options) -> wt.Schedule:
     if isinstance(case.estimates, np.ndarray):
         jobs = jobs.with_believed(case.estimates)
     elif case.estimates is not None:
@@ -70,7 +70,7 @@ def test_simulate_many__gives_what_simulate_gives(trim, overrun):
 
 def test_simulate_many__with_feedback_and_one_pass_per_event():
     jobs = MODELS["feitelson96"].generate(400, 64, 0.8, seed=3).with_feedback()
-    cases = [wt.Case(estimates=wt.FModel(4), seed=seed) for seed in range(3)]
+    cases = [wt.simulation.Case(estimates=wt.estimates.FModel(4), seed=seed) for seed in range(3)]
     batch = wt.simulate_many(jobs, cases, coincident="sequential")
     for case, summary in zip(cases, batch.summaries, strict=True):
         assert_same(summary, one_by_one(jobs, case, coincident="sequential").summary())
@@ -79,7 +79,7 @@ def test_simulate_many__with_feedback_and_one_pass_per_event():
 @examples(100)
 @given(jobs=workloads(), seed=st.integers(0, 3), trim=st.sampled_from(["none", "tsafrir06"]))
 def test_simulate_many__on_any_workload(jobs, seed, trim):
-    case = wt.Case(wt.Easy(), wt.FModel(3), seed)
+    case = wt.simulation.Case(wt.Easy(), wt.estimates.FModel(3), seed)
     schedule = one_by_one(jobs, case)
     try:
         expected = schedule.summary(trim)
@@ -108,18 +108,18 @@ def test_batch__table_and_values():
 def test_simulate_many__without_cases_or_jobs():
     assert wt.simulate_many(JOBS, []).summaries == []
     empty = wt.Workload.from_arrays(submit=[], runtime=[], procs=[], machine_procs=4)
-    assert math.isnan(wt.simulate_many(empty, [wt.Case()]).summaries[0].mean_wait)
+    assert math.isnan(wt.simulate_many(empty, [wt.simulation.Case()]).summaries[0].mean_wait)
 
 
 @pytest.mark.parametrize(
     ("case", "options", "message"),
     [
-        (wt.Case(estimates=np.ones(3, np.int64)), {}, "one entry per job"),
-        (wt.Case(estimates=JOBS.requested.astype(float)), {}, "must be int64"),
-        (wt.Case(), {"trim": "p4"}, "unknown trim"),
-        (wt.Case(), {"overrun": "never"}, "unknown overrun rule"),
-        (wt.Case(), {"coincident": "never"}, "simultaneous"),
-        (wt.Case(estimates=wt.FModel(4), seed=-1), {}, "seed must be from 0"),
+        (wt.simulation.Case(estimates=np.ones(3, np.int64)), {}, "one entry per job"),
+        (wt.simulation.Case(estimates=JOBS.requested.astype(float)), {}, "must be int64"),
+        (wt.simulation.Case(), {"trim": "p4"}, "unknown trim"),
+        (wt.simulation.Case(), {"overrun": "never"}, "unknown overrun rule"),
+        (wt.simulation.Case(), {"coincident": "never"}, "simultaneous"),
+        (wt.simulation.Case(estimates=wt.estimates.FModel(4), seed=-1), {}, "seed must be from 0"),
     ],
 )
 def test_simulate_many__refuses_what_it_does_not_know(case, options, message):
@@ -181,7 +181,7 @@ def test_draw_f_estimates__equals_the_model_bit_for_bit(seed, ids, factor, trunc
     runtime = data.draw(st.lists(st.integers(0, 10**7), min_size=len(ids), max_size=len(ids)))
     jobs = wt.Workload.from_arrays(submit=[0] * len(ids), runtime=runtime, procs=[1] * len(ids), machine_procs=1)
     jobs = dataclasses.replace(jobs, job_id=np.array(ids, np.int64))
-    expected = wt.FModel(factor, truncated=truncated).draw(jobs, seed)
+    expected = wt.estimates.FModel(factor, truncated=truncated).draw(jobs, seed)
     found = np.empty(len(ids), np.int64)
     source = Source(np.uint64(seed & 0xFFFFFFFF), np.uint64(seed >> 32), np.uint64(STREAM_F))
     fixed = [array.copy() for array in (jobs.job_id, jobs.runtime)]

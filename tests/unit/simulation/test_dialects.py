@@ -46,7 +46,7 @@ def test_readings__each_value_alone():
     ],
 )
 def test_matters(dialect, scheduler, is_so):
-    assert matters(wt.Dialect.of(dialect), Scheduler.of(scheduler)) == is_so
+    assert matters(wt.policy.Dialect.of(dialect), Scheduler.of(scheduler)) == is_so
 
 
 @pytest.mark.slow

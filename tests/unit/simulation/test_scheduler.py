@@ -61,7 +61,7 @@ def own(tmp_path):
         ),
         (
             "easy:order=wfp:exponent=2,threshold=0.75,extra=literal",
-            wt.Easy(order=wt.Wfp(exponent=2, threshold=0.75), extra="literal"),
+            wt.Easy(order=wt.policy.Wfp(exponent=2, threshold=0.75), extra="literal"),
             None,
         ),
         (
@@ -74,9 +74,9 @@ def own(tmp_path):
     ],
 )
 def test_scheduler__is_spelled_and_read_back(text, policy, prediction):
-    scheduler = wt.parse_scheduler(text)
+    scheduler = wt.simulation.parse_scheduler(text)
     assert scheduler == wt.Scheduler(policy, prediction)
-    assert wt.parse_scheduler(scheduler.label) == scheduler
+    assert wt.simulation.parse_scheduler(scheduler.label) == scheduler
 
 
 @pytest.mark.parametrize(
@@ -99,14 +99,16 @@ def test_scheduler__is_spelled_and_read_back(text, policy, prediction):
 )
 def test_scheduler__says_what_is_wrong(text, message):
     with pytest.raises(wt.PolicyError) as caught:
-        wt.parse_scheduler(text)
+        wt.simulation.parse_scheduler(text)
     assert message in str(caught.value)
 
 
 def test_defaults__are_for_what_the_spelling_leaves_open():
     defaults = {"order": "sjf", "backfill-order": "wfp", "predictor": "last", "believe": "selective"}
-    assert wt.parse_scheduler("conservative", defaults) == wt.Scheduler(wt.Conservative(order=wt.SJF), wt.Prediction("last", "selective"))
-    assert wt.parse_scheduler("easy:order=fcfs,predictor=none", defaults) == wt.Scheduler(wt.Easy(backfill_order=wt.WFP))
+    assert wt.simulation.parse_scheduler("conservative", defaults) == wt.Scheduler(
+        wt.Conservative(order=wt.SJF), wt.Prediction("last", "selective")
+    )
+    assert wt.simulation.parse_scheduler("easy:order=fcfs,predictor=none", defaults) == wt.Scheduler(wt.Easy(backfill_order=wt.WFP))
 
 
 def test_simulate__takes_a_spelling_and_keeps_it():
@@ -120,7 +122,7 @@ def test_simulate__takes_a_spelling_and_keeps_it():
 
 def test_replicate_and_batches__take_spellings_too():
     found = wt.replicate(lambda seed: JOBS, "easy:predictor=last", seeds=range(2))
-    case = wt.Case("easy:predictor=last")
+    case = wt.simulation.Case("easy:predictor=last")
     batch = wt.simulate_many(JOBS, [case])
     assert found.scheduler.label == case.label == "easy:predictor=last"
     assert found.values("mean_wait")[0] == batch.values("mean_wait")[0] == wt.simulate(JOBS, case.label).summary().mean_wait
@@ -130,7 +132,7 @@ def test_own_policy__comes_from_a_file_with_its_options(own):
     plain, narrow = wt.policy.parse_policy(f"{own}:Narrow"), wt.policy.parse_policy(f"{own}:Narrow:most=2")
     assert (plain.most, narrow.most, narrow.label) == (99, 2, "Narrow:most=2")
     assert wt.policy.parse_policy(f"{own}:ready") == narrow
-    assert wt.parse_scheduler(f"easy:order={own}:widest,predictor=last").policy.order.name == "widest"
+    assert wt.simulation.parse_scheduler(f"easy:order={own}:widest,predictor=last").policy.order.name == "widest"
     for text, message in (
         (f"{own}:something", "is no policy; make it a subclass of walltime.PlainPolicy"),
         (f"{own}:nothing", "has no policy named 'nothing'"),

@@ -132,10 +132,10 @@ def test_simulation__before_it_runs_nobody_has_started():
 
 def test_simulation__says_when_jobs_can_never_start():
     # Only reached by going around Workload, which refuses such jobs.
-    with pytest.raises(wt.EngineError, match=r"^2 jobs wait for processors that nobody will free$"):
+    with pytest.raises(wt.errors.EngineError, match=r"^2 jobs wait for processors that nobody will free$"):
         NumberEngine(problem(procs=np.array([3, 5, 1]), policy=wt.NoBackfilling())).run()
     reference = Reference(problem(procs=np.array([3, 5, 1]), policy=wt.NoBackfilling()))
-    with pytest.raises(wt.EngineError, match=r"^2 jobs wait for processors that nobody will free$"):
+    with pytest.raises(wt.errors.EngineError, match=r"^2 jobs wait for processors that nobody will free$"):
         reference.run()
 
 

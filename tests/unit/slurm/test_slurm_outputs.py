@@ -24,7 +24,7 @@ def values_of(log, name):
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_both_forms_of_the_job_log_agree(version):
-    text, other = (wt.read_log(OUTPUTS / version / name, time_zone="UTC") for name in ("jobs.txt", "jobs.json.gz"))
+    text, other = (wt.logs.read_log(OUTPUTS / version / name, time_zone="UTC") for name in ("jobs.txt", "jobs.json.gz"))
     assert text.records == other.records >= 21
     assert dict(text.dropped) == dict(other.dropped) == {}
     # 22.05's JSON has neither exit codes nor the command lines, which have the limit of a shrunk job

@@ -19,7 +19,7 @@ from walltime.workloads import Lublin99
 
 MADE = wt.workloads.scale_load(Lublin99().generate(4000, 64, None, 1), 0.9)
 SLOW = {name: 6 * getattr(MADE, name) for name in ("submit", "runtime")}
-JOBS = wt.Workload.from_arrays(**SLOW, procs=MADE.procs, machine_procs=64).with_estimates(wt.FModel(4), 1)
+JOBS = wt.Workload.from_arrays(**SLOW, procs=MADE.procs, machine_procs=64).with_estimates(wt.estimates.FModel(4), 1)
 """48 days."""
 SMALL = {"days": 4, "warm": 1, "copies": 2, "most": 3, "workers": 1}
 LABELS = ["linear:wait=1.2,area=-0.3", "power:wait=3,believed=-3,procs=1", "linear:log-wait=0.5,log-believed=-1,log-procs=1e-05,log-area=2"]
@@ -126,7 +126,7 @@ def test_tune__result_is_what_the_label_gives_and_goes_on_from_its_folder(tmp_pa
     own = late[0].run(wt.Scheduler.of("easy")).mean_bounded_slowdown
     shaken = late[0].shaken(60, 1).run(wt.Scheduler.of("easy")).mean_bounded_slowdown
     assert found.months[0][1] == pytest.approx(np.sqrt(own * shaken))
-    with pytest.raises(wt.OutputError, match="other settings"):
+    with pytest.raises(wt.errors.OutputError, match="other settings"):
         wt.tune(JOBS, store=tmp_path, metric="mean_wait", **settings)
 
 
@@ -178,7 +178,7 @@ def test_switching__equals_the_reference_engine_with_the_same_choices():
 @pytest.mark.parametrize("strategy", ["simulate", "epsilon", "ucb"])
 def test_choose_weekly__repeats_and_compares_with_each_order(strategy):
     some = wt.workloads.head(JOBS, 1500)
-    found, again = (wt.choose_weekly(some, strategy=strategy, orders=["fcfs", "sjf"], days=2) for _ in range(2))
+    found, again = (wt.tuning.choose_weekly(some, strategy=strategy, orders=["fcfs", "sjf"], days=2) for _ in range(2))
     assert found == again
     assert set(found.choices) <= {"fcfs", "sjf"}
     assert set(found.against) == {"easy", "easy:order=sjf"}
@@ -211,7 +211,7 @@ def test_change_interval__is_over_blocks_of_neighbours():
 )
 def test_choose_weekly__faults(changes, error, message):
     with pytest.raises(error, match=message):
-        wt.choose_weekly(JOBS, **changes)
+        wt.tuning.choose_weekly(JOBS, **changes)
 
 
 def test_chooser__tries_each_order_once_and_prefers_the_cheapest():

@@ -1,4 +1,4 @@
-"""Estimates of the random f-model, drawn in the kernel: bit for bit those of `walltime.FModel`.
+"""Estimates of the random f-model, drawn in the kernel: bit for bit those of `walltime.estimates.FModel`.
 
 Source: feitelson98, section 3.3; tsafrir06, sections II and VII; Philox4x32-10 as in `walltime.workload.draws`.
 """

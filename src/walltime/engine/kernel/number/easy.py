@@ -247,7 +247,7 @@ def _backfill_together(state, rules, jobs, machine, line, ordered, window, first
 def _backfill_in_order(state, rules, jobs, machine, line, ordered, first):
     """Backfill by rank: repeatedly start the best of the jobs that may start.
 
-    A job whose score is too low to start in place of the blocked head is not a candidate (threshold of `walltime.Wfp`).
+    A job whose score is too low to start in place of the blocked head is not a candidate (threshold of `walltime.policy.Wfp`).
     """
     now, count, best, candidates = state.now, 0, 0, ordered.candidates
     most = 0.0
