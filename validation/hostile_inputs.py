@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -247,6 +248,26 @@ def _mapping() -> Input:
     return Input("mapping", {"log.csv": TABLE.encode(), "m.toml": MAPPING.encode()}, ("m.toml",), commands, is_log=True)
 
 
+def _predictions(ending: str) -> Input:
+    """A file of predictions beside a log."""
+    rows = "".join(f"{k},{5 + k},{20 + k},{10 * k}\n" for k in range(1, 13))
+    content = f"job_id,predicted,p90,known_at\n{rows}".encode()
+    if ending == "parquet":
+        import polars as pl
+
+        sink = io.BytesIO()
+        pl.read_csv(content).write_parquet(sink)
+        content = sink.getvalue()
+    of_log = ("{folder}/log.swf", "--json")
+    file = f"file:{{folder}}/p.{ending}"
+    commands: tuple[Command, ...] = (
+        ("simulate", *of_log, "--policy", "easy", "--predictor", file),
+        ("predict", *of_log, "--predictor", f"{file},column=p90"),
+        ("benchmark", "predictions", *of_log, "--only", "--copies", "0", "--workers", "1", "--predictor", file),
+    )
+    return Input(f"predictions-{ending}", {"log.swf": SWF.encode(), f"p.{ending}": content}, (f"p.{ending}",), commands)
+
+
 def _unknown_table() -> bytes:
     """A table of which nobody says what its columns mean."""
     rows = [f"{n};u{n % 3};60;{n % 4 + 1};{1_700_000_000_000 + n * 1000};{1_700_000_060_000 + n * 1000};900;done" for n in range(1, 31)]
@@ -286,6 +307,8 @@ INPUTS: dict[str, Callable[[], AbstractContextManager[Input]]] = {
     "parquet": _still(lambda: _log("parquet", "log.parquet", _parquet())),
     "csv": _still(lambda: _log("csv", "log.csv", _csv())),
     "mapping": _still(_mapping),
+    "predictions-csv": _still(lambda: _predictions("csv")),
+    "predictions-parquet": _still(lambda: _predictions("parquet")),
     "machine": _still(_machine),
     "plan": _still(_plan),
     "snapshot": _still(_snapshot),

@@ -20,7 +20,7 @@ def judged(what: str, file: Path = FILE) -> str:
 
 
 def of_log(stored: dict[str, Any], log: str) -> str:
-    """One row for each predictor and buffer."""
+    """One row for each predictor and buffer, but for the largest."""
     head = ("predictor", "buffer", "accuracy", "under", "killed", "work lost", "EASY", "EASY-SJBF", "conservative")
     rows = [
         (
@@ -33,7 +33,7 @@ def of_log(stored: dict[str, Any], log: str) -> str:
             *map(change, row["gains"]),
         )
         for row in stored["rows"]
-        if row["log"].startswith(log)
+        if row["log"].startswith(log) and row["buffer"] < 2
     ]
     return table(head, rows)
 
@@ -61,11 +61,5 @@ def tells(stored: dict[str, Any]) -> str:
         ]
         means = [sum(some) / len(some) for some in values]
         rows.append((measure.replace("_", " "), *(f"{value:+.2f}" for value in means), f"{sum(means) / len(means):+.2f}"))
-    return table(
-        (
-            "measure",
-            *(log.partition("-")[0] if log.startswith(("KTH", "CTC")) else log.split("-2000")[0].split("-1998")[0] for log in logs),
-            "mean",
-        ),
-        rows,
-    )
+    names = [next(name for name in ("KTH", "SDSC-SP2", "SDSC-BLUE", "CTC", log) if log.startswith(name)) for log in logs]
+    return table(("measure", *names, "mean"), rows)
