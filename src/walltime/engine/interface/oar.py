@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from walltime.engine.interface.compiled import CompiledEngine
@@ -58,6 +60,12 @@ class OarEngine(CompiledEngine):
         to_come = np.flatnonzero((demands.since == NEVER) & (jobs.pending == 0))
         state.events = len(to_come)
         fill(traffic.events, 1000 * jobs.submit[to_come] + jobs.noticed[to_come], np.zeros(len(to_come), np.int64), to_come)
+
+    def hold(self, nodes: Mapping[int, Array]) -> None:
+        """Before the first event: jobs that run at first, by index, have these nodes (int64) instead of the first that are free."""
+        self.advance(0)
+        for job, own in nodes.items():
+            self._memory.had[job] = as_set(own, self._memory.had.shape[1])
 
     def _name(self) -> str:
         return "oar"
