@@ -90,9 +90,10 @@ def _starts(
     """Predicted start times against the recorded ones; `drawn`: moments, samples, seed."""
     from walltime.report import recorded_starts as pages
     from walltime.slurm import calibrate_starts
+    from walltime.slurm.starts.recorded import REPLAYED
 
     moments, samples, seed = drawn
-    with progress_bar(moments, "moments") as progress:
+    with progress_bar((REPLAYED + 1) * moments, "moments") as progress:
         starts = calibrate_starts(workload, machine, policy, moments=moments, samples=samples, seed=seed, progress=progress)
     if report is not None:
         pages.write_recorded_starts_report(report, starts, workload, settings={"command": command_line(), "moments": moments})

@@ -103,7 +103,8 @@ def recorded_starts_page(starts: RecordedStarts, workload: Workload, settings: M
 
 HOW = (
     "At moments drawn at random from the last three quarters of the log, each job that waited was predicted with nothing but what was "
-    "known then. Predictions of one moment hold or fail together, so these say less than as many independent ones."
+    "known then: the log until then, and what had become of predictions at four times as many moments before. Predictions of one moment "
+    "hold or fail together, so these say less than as many independent ones."
 )
 
 

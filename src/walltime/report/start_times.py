@@ -86,8 +86,15 @@ def answer(times: StartTimes) -> str:
     now, jobs = times.snapshot.time, times.jobs
     soon = sum(one.median is not None and one.median - now < 3600 for one in jobs)
     sentence = f"{len(jobs):,} {'job waits' if len(jobs) == 1 else 'jobs wait'}; {soon:,} will probably start within an hour"
-    last = [one.median for one in jobs if one.median is not None]
-    return f"{sentence}, the last after {human_time(max(last) - now)}." if last else f"{sentence}."
+    with_end = [one for one in jobs if one.median is not None]
+    if not with_end:
+        return f"{sentence}."
+    last = max(with_end, key=lambda one: (one.median or 0, one.late is None, one.late or 0))
+    latest = max((one.slurm for one in jobs if one.slurm is not None), default=None)
+    slurm = "" if latest is None else f"; Slurm says {ahead(latest, now)} for the last that it has a time for"
+    # an interval, and not the likely time alone, which may be a minute where the interval reaches an hour
+    interval = f"with 90 % between {ahead(last.early, now)} and {ahead(last.late, now)}"
+    return f"{sentence}, the last in {ahead(last.median, now)} ({interval}){slurm}."
 
 
 def write_start_times_report(path: str | Path, times: StartTimes, history: Workload, *, settings: Mapping[str, Any] | None = None) -> Path:
@@ -109,12 +116,12 @@ def start_times_page(times: StartTimes, history: Workload, settings: Mapping[str
         ]
         for one in times.jobs
     ]
-    heads = ["job", "user", "name", "partition", "processors", "likely start (UTC)", "in", "earliest (5 %)", "latest (95 %)"]
+    heads = ["job", "user", "name", "partition", "processors", "likely start (UTC)", "in", "at the earliest", "at the latest"]
     drawing = Drawing(
         bars_figure(times),
         "starts",
         "For each waiting job the interval in which it will probably start.",
-        "Bars: from the 5 % to the 95 % quantile over the simulations; dots: medians; ticks: Slurm's own estimates.",
+        "Bars: within them 90 % of such jobs should start; dots: likely starts; ticks: Slurm's own estimates.",
     )
     return Page(
         "start times of waiting jobs",

@@ -56,7 +56,7 @@ def test_recorded__nothing_of_the_future_is_used(log):
 
 
 def test_recorded__where_the_simulation_is_the_truth_its_intervals_hold(log):
-    found = calibrate_starts(log, moments=40, samples=30)
+    found = calibrate_starts(log, moments=24, samples=10)
     jobs, scores = found.classes["all"]
     assert jobs == len(found.predictions) > 100
     assert scores["prediction"].inside > 0.75

@@ -360,7 +360,7 @@ def files(tmp_path_factory):
 
 def test_command__prints_writes_and_explains(capsys, files):
     status, out, err = call(
-        capsys, "slurm", "start-times", files / "s.json", "--history", files / "log.swf", "--samples", 5, "--job", "5",
+        capsys, "slurm", "start-times", files / "s.json", "--history", files / "log.swf", "--samples", 5, "--replayed", 0, "--job", "5",
         "--report", files / "p.html", "--metrics", files / "m.prom",
     )  # fmt: skip
     assert (status, err) == (0, "")
@@ -379,7 +379,8 @@ def test_command__prints_writes_and_explains(capsys, files):
 
 
 def test_command__json_has_everything(capsys, files):
-    arguments = ("slurm", "start-times", files / "s.json", "--history", files / "log.swf", "--samples", 3, "--no-arrivals", "--json")
+    base = ("slurm", "start-times", files / "s.json", "--history", files / "log.swf", "--samples", 3)
+    arguments = (*base, "--replayed", 0, "--no-arrivals", "--json")
     found = json.loads(call(capsys, *arguments)[1])
     assert [one["job"] for one in found["jobs"]] == ["5", "6"]
     assert found["totals"] == {"running": 1, "waiting": 2, "held": 1}
@@ -391,7 +392,7 @@ def test_command__json_has_everything(capsys, files):
 
 
 def test_command__tries_jobs_that_are_not_submitted(capsys, files):
-    base = ("slurm", "start-times", files / "s.json", "--history", files / "log.swf", "--samples", 3)
+    base = ("slurm", "start-times", files / "s.json", "--history", files / "log.swf", "--samples", 3, "--replayed", 0)
     status, out, err = call(capsys, *base, "--try", "procs=4,limit=10m", "--try", "procs=2,limit=1-0")
     assert (status, err) == (0, "")
     assert "procs=4,limit=10m" in out

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["clock", "score", "snapshot", "start_times"]
 
+MOMENTS = 150
+"""At so many moments of the history predictions are replayed."""
 MOST_ROWS = 40
 """So many jobs are printed, those that start first."""
 
@@ -125,6 +127,15 @@ def start_times(
         bool, typer.Option("--arrivals/--no-arrivals", help="With jobs to come, drawn from the last weeks.", rich_help_panel=o.RUN)
     ] = True,
     seed: o.SeedOption = 0,
+    replayed: Annotated[
+        int,
+        typer.Option(
+            "--replayed",
+            min=0,
+            help="At so many moments of the history predictions are made too, from whose outcomes these learn; 0: the simulations alone.",
+            rich_help_panel=o.RUN,
+        ),
+    ] = MOMENTS,
     job: Annotated[
         str | None, o.option("--job", "1234, or 27_3 for a task of an array; only it, and what it waits for.", None, metavar="JOB")
     ] = None,
@@ -138,7 +149,9 @@ def start_times(
     ] = None,
     predictions: Annotated[
         Path | None,
-        o.option("--predictions", "Enter these into it, and adjust the intervals by what became of earlier ones.", o.RUN, metavar="FOLDER"),
+        o.option(
+            "--predictions", "Enter these into it; with --replayed 0, adjust them by what became of earlier ones.", o.RUN, metavar="FOLDER"
+        ),
     ] = None,
     reading: Reading,
     report: o.ReportOption = None,
@@ -148,12 +161,13 @@ def start_times(
     """Say when the waiting jobs of a snapshot will start: quantiles over simulations of what may come, beside Slurm's own estimates.
 
     Each simulation draws how long jobs run from how long jobs like them ran, and the jobs to come from the past weeks, and schedules them
-    as the site does, until all jobs of the snapshot have started.
+    as the site does, until all jobs of the snapshot have started. The same is done at moments of the history, and what became of those
+    jobs moves the likely times and intervals.
     """
     from walltime.cli import output
     from walltime.provenance import version
     from walltime.report import start_times as pages
-    from walltime.slurm import PredictionLedger, read_snapshot, why
+    from walltime.slurm import PredictionLedger, learn_from_history, read_snapshot, why
     from walltime.slurm import start_times as run
     from walltime.slurm.starts.start_times import why_not
 
@@ -178,6 +192,9 @@ def start_times(
     factors = None if kept is None else kept.factors()
     with output.progress_bar(samples, "simulations") as progress:
         result = run(queue, log, policy=policy, samples=samples, arrivals=arrivals, seed=seed, factors=factors, progress=progress)
+    if replayed:
+        with output.progress_bar(replayed, "moments of the history") as progress:
+            result = learn_from_history(result, log, policy=policy, moments=replayed, progress=progress)
     if kept is not None:
         kept.add(result)
     reasons = None if job is None else why(queue, log, job, policy=policy)
@@ -192,6 +209,8 @@ def start_times(
         output.print_json(events | {"version": version()})
         return
     output.print_blocks([f"{result.snapshot.machine.name} at {clock(queue.time)}, {samples:,} simulations under {result.policy}"])
+    if job is None:
+        output.print_blocks([pages.answer(result)])
     output.print_blocks([pages.start_times_table(chosen[:MOST_ROWS], queue.time)])
     if len(chosen) > MOST_ROWS:
         typer.echo(f"and {len(chosen) - MOST_ROWS:,} more, which start later; --json and --report have all")

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from walltime.errors import PolicyError, WorkloadError
+from walltime.errors import WorkloadError
 from walltime.machine import Machine
 from walltime.provenance import version
 from walltime.slurm.starts.baselines import no_model, qbets
-from walltime.slurm.starts.replay import Record, snapshot_at
-from walltime.slurm.starts.scores import CLASSES, Outcome, calibrated, class_of
-from walltime.slurm.starts.start_times import start_times
+from walltime.slurm.starts.learned import LITTLE, SAMPLES, draw_past, learned, little_known, replay
+from walltime.slurm.starts.replay import Record
+from walltime.slurm.starts.scores import CLASSES, class_of
 from walltime.workload import Workload
 
 __all__ = ["METHODS", "SIZES", "Predictions", "RecordedStarts", "StartScore", "calibrate_starts", "draw_moments"]
@@ -22,7 +22,7 @@ __all__ = ["METHODS", "SIZES", "Predictions", "RecordedStarts", "StartScore", "c
 Array = np.ndarray
 
 METHODS = {
-    "prediction": "what walltime slurm start-times says, adjusted by what became of its predictions before",
+    "prediction": "what walltime slurm start-times says: learned from what became of such predictions before, the simulation's among them",
     "simulation": "the simulations alone",
     "limits": "every job runs to its limit, and none comes: what Slurm knows; from now until then",
     "qbets": "quantile bounds from the waits of the queue and size, cut at change points (Brevik, Nurmi, Wolski)",
@@ -31,6 +31,8 @@ METHODS = {
 """What predicts, the one that is judged first, and what it says."""
 SIZES = {"under 1 %": 0.01, "1 to 10 %": 0.1, "10 to 50 %": 0.5, "50 % and more": np.inf}
 """Classes of the part of the machine that a job needs, by their upper bounds."""
+REPLAYED = 4
+"""For each moment that is judged so many of the past teach."""
 FIRST = 0.25
 """The first moment is so far into the log: what comes before is history."""
 
@@ -140,39 +142,24 @@ def calibrate_starts(
 ) -> RecordedStarts:
     """Predict the starts of the jobs that waited at moments of a log, with what was known then, and compare with those that were recorded.
 
-    At each moment the recorded state is simulated (`start_times`). `moments`: how many, or which (s from the start of the log).
+    At each moment the recorded state is simulated (`start_times`), and at four times as many of the past, from whose outcomes the
+    predictions learn (`learned`). `moments`: how many, or which (s from the start of the log).
     `machine`: by default the log's processors as one pool; `policy`: by default the machine's, else EASY.
-    `progress` is called with the number of moments done. Raises WorkloadError for a log without waits.
+    `progress` is called with the number of moments done, those of the past among them. Raises WorkloadError for a log without waits.
     """
     record = Record.of(workload, machine, policy)
     chosen = draw_moments(record, moments, seed) if isinstance(moments, int) else sorted(moments)
-    place_of = {number: k for k, number in enumerate(record.workload.job_id.tolist())}
-    made, job, ends, limits = [], [], [], []
-    label = ""
-    for done, moment in enumerate(chosen):
-        snapshot = snapshot_at(record, moment)
-        try:
-            result = start_times(snapshot, record.workload, samples=samples, seed=seed + done, workers=workers)
-        except PolicyError:  # none of those that wait fits the machine
-            continue
-        label = result.policy
-        for one, quantiles in zip(result.jobs, result.simulated.T, strict=True):
-            made.append(moment)
-            job.append(place_of[one.job.job])
-            ends.append(quantiles)
-            limits.append(np.inf if one.by_limits is None else one.by_limits - snapshot.time)
-        if progress is not None:
-            progress(done + 1)
-    if not made:
+    before = draw_past(record, max(chosen, default=0), REPLAYED * len(chosen), seed)
+    counts = dict.fromkeys(before, min(SAMPLES, samples)) | dict.fromkeys(chosen, samples)
+    past = replay(record, counts, seed=seed, workers=workers, progress=progress)
+    judged = np.isin(past.made, chosen)
+    if not judged.any():
         raise WorkloadError(f"no job of {workload.origin.name} waits at any of the moments")
-    when, which = np.array(made, np.int64), np.array(job, np.int64)
-    real = (record.start[which] - when).astype(float)
-    simulated, by_limits = np.array(ends).T, np.array(limits, float)
-    outcomes = [
-        Outcome("", time, float(early), float(median), float(late), limit, np.nan, start)
-        for time, (early, median, late), limit, start in zip(made, ends, limits, real.tolist(), strict=True)
-    ]
-    adjusted = np.array([(one.early, one.median, one.late) for one in calibrated(outcomes)]).T
+    when, which, real, by_limits = past.made[judged], past.job[judged], past.real[judged], past.by_limits[judged]
+    simulated, adjusted = past.simulated[:, judged], learned(past)[:, judged]
+    unknown = np.isnan(adjusted[1])
+    adjusted = np.where(unknown, little_known(simulated, by_limits), adjusted)
+    caveats = [f"For {int(unknown.sum()):,} predictions too few starts were known to learn from: {LITTLE}"] if unknown.any() else []
     all_ends = {
         "prediction": adjusted,
         "simulation": simulated,
@@ -187,14 +174,14 @@ def calibrate_starts(
     return RecordedStarts(
         log=workload.origin.name,
         machine=record.machine.name,
-        policy=label,
+        policy=past.policy,
         samples=samples,
         seed=seed,
-        moments=len(set(made)),
+        moments=len(set(when.tolist())),
         days=len(set((when // 86400).tolist())),
         classes=_by_class(predictions, names, CLASSES),
         sizes=_by_class(predictions, size, SIZES),
-        caveats=[],
+        caveats=caveats,
         predictions=predictions,
     )
 

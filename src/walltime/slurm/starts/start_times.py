@@ -59,7 +59,8 @@ class StartTimes:
 
     `starts`: s after the snapshot, float64, shape (samples, jobs), inf for never; `simulated`: their quantiles, shape
     (3, jobs). `factors`: with which the intervals were widened, by
-    classes of CLASSES; empty for none. `caveats`: what is to be known, in sentences.
+    classes of CLASSES; empty for none. `caveats`: what is to be known, in sentences. `learned_from`: how many outcomes of predictions at
+    moments of the history the intervals learned from (`learn_from_history`), None for intervals of the simulation.
     """
 
     snapshot: Snapshot
@@ -72,6 +73,7 @@ class StartTimes:
     simulated: Array = field(repr=False)
     factors: Factors
     caveats: Sequence[str]
+    learned_from: int | None = None
 
     def of(self, label: str) -> StartTime:
         """That of a job, by its number as Slurm writes it, `27_3`; raises PolicyError."""
@@ -90,6 +92,7 @@ class StartTimes:
             "seed": self.seed,
             "arrivals": self.arrivals,
             "factors": {name: list(pair) for name, pair in self.factors.items()},
+            "learned_from": self.learned_from,
             "totals": self.snapshot.totals(),
             "jobs": [one.as_dict() for one in self.jobs],
             "caveats": list(self.caveats),

@@ -1,0 +1,165 @@
+"""A forest of regression trees that predicts a whole distribution, also from outcomes of which only a lower bound is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from walltime.engine.kernel.jit import entry
+
+__all__ = ["LEVELS", "Forest", "Trees"]
+
+Array = np.ndarray
+
+LEVELS = np.arange(1, 200) / 200
+"""The levels of the quantiles that are predicted: 0.005, 0.01, ..., 0.995."""
+BINS = 64
+"""Values of a feature are told apart by so many of their quantiles."""
+MOST_ROWS = 8000
+"""A tree grows from so many rows at most."""
+
+
+@dataclass(frozen=True)
+class Trees:
+    """How trees grow: how many, the fewest rows of a leaf, how many features are tried for each split, and the seed."""
+
+    count: int = 50
+    leaf: int = 10
+    tried: int = 10
+    seed: int = 0
+
+
+class Forest:
+    """Trees of the rows' logarithmic outcomes; the rows that share leaves with a new one, weighted, give its distribution.
+
+    `features`: float64, shape (rows, features). `outcome`: float64, of each row, and `known`: bool, whether it is the outcome or a lower
+    bound of it. `weight`: how likely a row is drawn for a tree, relative to others. Sources: quantile regression forests, Meinshausen, JMLR
+    2006; outcomes that are not known yet, Kaplan & Meier, JASA 1958, with the forest's weights.
+    """
+
+    def __init__(self, features: Array, outcome: Array, known: Array, weight: Array, trees: Trees = Trees()):
+        levels = np.linspace(0, 1, BINS + 1)[1:-1]
+        self._edges = [np.unique(np.quantile(column, levels)) for column in features.T]
+        self._outcome, self._known = outcome, known
+        binned = self._binned(features)
+        random = np.random.default_rng(trees.seed)
+        count, tried = min(max(int(0.6 * len(outcome)), 1), MOST_ROWS), min(trees.tried, features.shape[1])
+        nodes, rows = [], []
+        spare = (np.zeros(BINS + 1), np.zeros(BINS + 1), np.zeros(count, np.int64), np.arange(features.shape[1]))
+        for _ in range(trees.count):
+            mine = random.choice(len(outcome), size=count, p=weight / weight.sum()).astype(np.int64)
+            most = 2 * (count // trees.leaf) + 3
+            draws = random.integers(0, 2**31, size=(most, tried))
+            table = np.zeros((most, 5), np.int64)
+            used = _grow(binned, outcome, mine, draws, trees.leaf, table, spare)
+            nodes.append(table[:used])
+            rows.append(mine)
+        self._rows = np.stack(rows)
+        self._nodes, self._first = np.concatenate(nodes), np.cumsum([0, *(len(table) for table in nodes)])[:-1]
+
+    def _binned(self, features: Array) -> Array:
+        return np.stack([np.searchsorted(edges, column) for edges, column in zip(self._edges, features.T, strict=True)], axis=1)
+
+    def quantiles(self, features: Array) -> Array:
+        """Those of LEVELS for each row, shape (levels, rows)."""
+        quantiles = np.zeros((len(features), len(LEVELS)))
+        order = np.argsort(self._outcome, kind="stable")
+        outcomes = (self._outcome, self._known, order, np.zeros(len(order)))
+        _quantiles(self._binned(features), (self._nodes, self._first, self._rows), outcomes, LEVELS, quantiles)
+        return quantiles.T
+
+
+FEATURE, CUT, LEFT, FIRST, LAST = range(5)
+"""What the columns of a tree's table of nodes are; a leaf has no left child (0), and the rows from FIRST to LAST."""
+
+
+@entry
+def _grow(binned, outcome, rows, draws, leaf, table, spare):
+    """Grow a tree from rows, which are put in the order of its leaves; returns how many nodes of `table` it has."""
+    counts, sums, aside, places = spare
+    features = binned.shape[1]
+    table[0, LAST] = len(rows)
+    used, k = 1, 0
+    while k < used:
+        first, last = table[k, FIRST], table[k, LAST]
+        count = last - first
+        if count >= 2 * leaf and used + 2 <= len(table):
+            total = 0.0
+            for i in range(first, last):
+                total += outcome[rows[i]]
+            best, chosen, cut = 1e-9, -1, 0
+            for t in range(draws.shape[1]):
+                j = t + draws[k, t] % (features - t)
+                places[t], places[j] = places[j], places[t]
+                feature = places[t]
+                for value in range(len(counts)):
+                    counts[value] = sums[value] = 0.0
+                for i in range(first, last):
+                    value = binned[rows[i], feature]
+                    counts[value] += 1
+                    sums[value] += outcome[rows[i]]
+                below, below_sum = 0.0, 0.0
+                for value in range(BINS):
+                    below += counts[value]
+                    below_sum += sums[value]
+                    if counts[value] == 0 or below < leaf:
+                        continue
+                    if count - below < leaf:
+                        break
+                    gain = below_sum**2 / below + (total - below_sum) ** 2 / (count - below) - total**2 / count
+                    if gain > best:
+                        best, chosen, cut = gain, feature, value
+            if chosen >= 0:
+                middle, others = first, 0
+                for i in range(first, last):
+                    row = rows[i]
+                    if binned[row, chosen] <= cut:
+                        rows[middle] = row
+                        middle += 1
+                    else:
+                        aside[others] = row
+                        others += 1
+                for i in range(others):
+                    rows[middle + i] = aside[i]
+                table[k, FEATURE], table[k, CUT], table[k, LEFT] = chosen, cut, used
+                table[used, FIRST], table[used, LAST] = first, middle
+                table[used + 1, FIRST], table[used + 1, LAST] = middle, last
+                used += 2
+        k += 1
+    return used
+
+
+@entry
+def _quantiles(binned, trees, outcomes, levels, quantiles):
+    """The quantiles of each row: of the rows that share its leaves, each with its part of the leaf, by the product-limit estimator."""
+    nodes, firsts, rows = trees
+    outcome, known, order, weight = outcomes
+    for place in range(len(binned)):
+        for i in range(len(weight)):
+            weight[i] = 0.0
+        for tree in range(len(firsts)):
+            k = firsts[tree]
+            while nodes[k, LEFT] > 0:
+                right = 0 if binned[place, nodes[k, FEATURE]] <= nodes[k, CUT] else 1
+                k = firsts[tree] + nodes[k, LEFT] + right
+            first, last = nodes[k, FIRST], nodes[k, LAST]
+            for i in range(first, last):
+                weight[rows[tree, i]] += 1.0 / (last - first)
+        at_risk, remain, level, latest = float(len(firsts)), 1.0, 0, 0.0
+        for i in range(len(order)):
+            row = order[i]
+            if weight[row] == 0.0:
+                continue
+            latest = outcome[row]
+            if known[row]:
+                remain *= max(0.0, 1.0 - weight[row] / max(at_risk, 1e-12))
+            at_risk -= weight[row]
+            while level < len(levels) and remain <= 1.0 - levels[level] + 1e-9:
+                quantiles[place, level] = latest
+                level += 1
+            if level == len(levels):
+                break
+        while level < len(levels):
+            quantiles[place, level] = latest
+            level += 1

@@ -1,0 +1,139 @@
+"""Start times that learn from what became of earlier ones: the forest by hand, the intervals forward in time, and live."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import walltime as wt
+from tests.cli import call
+from walltime.errors import PolicyError
+from walltime.logs.convert import write_workload
+from walltime.report.start_times import answer
+from walltime.slurm import learn_from_history, snapshot_at, start_times
+from walltime.slurm.starts.forest import LEVELS, Forest, Trees, _quantiles
+from walltime.slurm.starts.learned import Replay, _shortest, learned
+from walltime.slurm.starts.replay import Record, as_history
+
+
+@pytest.fixture(scope="module")
+def log():
+    """A log whose waits a simulation recorded."""
+    jobs = wt.workloads.Lublin99().generate(jobs=1200, machine_procs=64, load=0.9, seed=3)
+    return as_history(wt.simulate(jobs, "easy"))
+
+
+def planted(jump=1.0, moments=240, jobs=8):
+    """Predictions every hour whose jobs start after ten minutes or five hours, as a feature says, times what a log-normal draw gives."""
+    random = np.random.default_rng(5)
+    made = np.repeat(np.arange(moments) * 3600, jobs)
+    slow = random.integers(0, 2, len(made))
+    real = np.where(slow, 18_000, 600) * np.exp(0.5 * random.standard_normal(len(made))) * np.where(made > made.max() / 2, jump, 1.0)
+    features = np.stack([slow, random.random(len(made))], axis=1)
+    return Replay(made, np.arange(len(made)), real, features, np.zeros((3, len(made))), np.zeros(len(made)), "easy")
+
+
+def test_forest__quantiles_by_the_product_limit_estimator():
+    # Of four rows the one at 2 is only known to be later: half of what remains after it starts at 3, and the rest at 4.
+    nodes = np.array([[0, 0, 0, 0, 4]])
+    outcomes = (np.array([1.0, 2.0, 3.0, 4.0]), np.array([True, False, True, True]), np.arange(4), np.zeros(4))
+    found = np.zeros((1, len(LEVELS)))
+    _quantiles(np.zeros((1, 1), np.int64), (nodes, np.zeros(1, np.int64), np.arange(4)[None]), outcomes, LEVELS, found)
+    assert found[0][[0, 49]].tolist() == [1, 1]  # up to a quarter
+    assert found[0][[50, 124]].tolist() == [3, 3]  # up to 1 - 3/4 * 1/2
+    assert found[0][[125, 198]].tolist() == [4, 4]
+
+
+def test_forest__tells_rows_apart_by_their_features():
+    features = np.stack([np.arange(400) % 2, np.arange(400) // 2 % 7], axis=1).astype(float)
+    outcome = np.where(features[:, 0] == 1, 8.0, 5.0) + np.linspace(0, 0.1, 400)
+    forest = Forest(features, outcome, np.ones(400, bool), np.ones(400), Trees(20, 5, 2))
+    low, high = forest.quantiles(np.array([[0.0, 3.0], [1.0, 3.0]])).T
+    assert 5 <= low[0] <= low[99] <= low[-1] <= 5.1
+    assert 8 <= high[0] <= high[99] <= high[-1] <= 8.1
+
+
+def test_shortest__interval_of_a_skewed_distribution_begins_now():
+    even, skewed = np.log(60 + 1000 + 10 * LEVELS), np.log(60 - 1000 * np.log(1 - LEVELS))
+    first, second = np.exp(_shortest(np.stack([even, skewed], axis=1))).T - 60
+    assert first[2] - first[0] == pytest.approx(9, abs=0.2)
+    assert second[0] == pytest.approx(0)
+    assert second[2] == pytest.approx(-1000 * np.log(0.1), rel=0.01)
+    assert second[1] == pytest.approx(1000 * np.log(2), rel=0.02)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("jump", [1.0, 6.0])
+def test_learned__holds_what_it_says_also_after_a_change(jump):
+    past = planted(jump)
+    early, median, late = learned(past)
+    judged = past.made > past.made.max() * (0.25 if jump == 1 else 0.8)  # three days after the change, where intervals are too wide yet
+    for slow in (0, 1):
+        mine = judged & (past.features[:, 0] == slow)
+        inside = ((early <= past.real) & (past.real <= late))[mine].mean()
+        assert inside >= 0.85
+        assert jump > 1 or inside <= 0.95
+    if jump == 1:
+        assert np.median(np.abs(np.log(median / past.real))[judged]) < 0.5
+
+
+def test_learned__says_nothing_where_little_is_known():
+    assert np.isnan(learned(planted(moments=9))).all()
+
+
+def at_moment(log, moment):
+    return start_times(snapshot_at(Record.of(log), moment), log, samples=10)
+
+
+@pytest.mark.slow
+def test_history__teaches_nothing_of_the_future(log):
+    record = Record.of(log)
+    queue = [int(((record.submit <= t) & (record.start > t)).sum()) for t in record.submit]
+    moment = int(record.submit[600 + int(np.argmax(queue[600:]))])
+    later = record.start > moment
+    changed = replace(
+        log,
+        runtime=np.where(record.end > moment, log.runtime + 999, log.runtime),
+        columns={**log.columns, "wait": log.columns["wait"] + np.where(later, 5000, 0)},
+    )
+    one, other = (learn_from_history(at_moment(each, moment), each, moments=40) for each in (log, changed))
+    assert one.learned_from > 100
+    assert [job.as_dict() for job in one.jobs] == [job.as_dict() for job in other.jobs]
+    assert all(moment <= job.early <= job.median <= job.late for job in one.jobs)
+    assert [job.median for job in one.jobs] == sorted(job.median for job in one.jobs)
+    assert not np.array_equal(one.simulated, [[job.early, job.median, job.late] for job in one.jobs])
+
+
+def test_history__little_known_gives_wide_intervals_and_a_sentence(log):
+    record = Record.of(log)
+    first = int(record.submit[np.flatnonzero(record.start > record.submit)[0]])
+    plain = at_moment(log, first)
+    found = learn_from_history(plain, log, moments=5)
+    assert "Little is known" in " ".join(found.caveats)
+    assert all(job.early == first for job in found.jobs)
+    assert all(job.late >= job.median for job in found.jobs)
+    without = replace(log, columns={name: values for name, values in log.columns.items() if name != "wait"})
+    assert "does not record waits" in " ".join(learn_from_history(plain, without).caveats)
+    with pytest.raises(PolicyError, match="must be 1 or more"):
+        learn_from_history(plain, log, moments=0)
+
+
+def test_answer__names_the_interval_of_the_last(log):
+    record = Record.of(log)
+    moment = int(record.submit[np.flatnonzero(record.start > record.submit)[0]])
+    said = answer(at_moment(log, moment))
+    assert "with 90 % between" in said
+    assert "Slurm says" not in said
+
+
+@pytest.mark.slow
+def test_command__learns_from_the_history(capsys, tmp_path, log):
+    write_workload(tmp_path / "log.swf", log)
+    record = Record.of(log)
+    moment = int(record.submit[900 + np.flatnonzero((record.start > record.submit)[900:])[0]])
+    snapshot_at(record, moment).write(tmp_path / "s.json")
+    base = ("slurm", "start-times", tmp_path / "s.json", "--history", tmp_path / "log.swf", "--samples", 5)
+    found = json.loads(call(capsys, *base, "--replayed", 30, "--json")[1])
+    assert found["learned_from"] > 100
+    assert json.loads(call(capsys, *base, "--replayed", 0, "--json")[1])["learned_from"] is None
