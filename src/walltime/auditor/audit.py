@@ -159,7 +159,8 @@ class _Audit:
         if self.policy is None:
             self.skipped.update(dict.fromkeys(OF_POLICIES, "no policy was given"))
             return
-        from walltime.auditor.decisions import Recorded, decisions_along
+        from walltime.auditor.decisions import Decisions, Recorded
+        from walltime.auditor.lowering import lowered
 
         self.checked += self.policy.promises
         rows = self.rows
@@ -173,11 +174,12 @@ class _Audit:
             kind=rows.column("kind"),
             reserved_start=rows.column("reserved_start"),
         )
-        along = decisions_along(self.w, recorded, self.policy, self.dialect, self.prediction)
-        if along is None:
+        rules = lowered(self.policy, self.dialect, self.prediction, self.w.machine_procs, recorded.reserved_start is not None)
+        if rules is None:
             why = f"{self.policy.label} decides in ways of its own, which only its author knows"
             self.skipped.update(dict.fromkeys(OF_POLICIES, why))
             return
+        along = Decisions(self.w, recorded, self.policy, self.dialect, self.prediction, rules)
         for rule, column in (("kind_wrong", "kind"), ("reserved_start_differs", "reserved_start")):
             if rule in self.policy.promises and column not in self.file:
                 self.skipped[rule] = f"the schedule has no column {column}"

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from walltime.auditor.lowering import lowered, orders_of
+from walltime.auditor.lowering import orders_of
 from walltime.auditor.passes import state as s
 from walltime.auditor.passes.events import RUNS
 from walltime.auditor.report import Violation
@@ -23,7 +23,7 @@ from walltime.policy import FCFS, Dialect, Kind, MultiQueue, Order, Policy, Wfp
 from walltime.predictors import History, LogHistory, Prediction
 from walltime.workload import Workload
 
-__all__ = ["STEPS", "Recorded", "decisions_along"]
+__all__ = ["STEPS", "Decisions", "Recorded"]
 
 Array = np.ndarray
 COMPILED = {"heads": (40, 6.0), "plans": (55, 9.0), "combinations": (45, 7.0)}
@@ -271,11 +271,3 @@ def _loaded(name: str) -> Callable[..., int]:
     if not getattr(function, "signatures", True) and not is_kept(function, cache_folder()):
         tell(Compilation(f"audit-{name}", "audits", *COMPILED[name]))
     return function
-
-
-def decisions_along(
-    workload: Workload, recorded: Recorded, policy: Policy, dialect: Dialect, prediction: Prediction | None = None
-) -> Decisions | None:
-    """A run along a schedule; None for a policy whose passes are not known here."""
-    rules = lowered(policy, dialect, prediction, workload.machine_procs, recorded.reserved_start is not None)
-    return None if rules is None else Decisions(workload, recorded, policy, dialect, prediction, rules)

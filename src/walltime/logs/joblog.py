@@ -343,7 +343,8 @@ def _machine_procs(log: JobLog, procs: int | None) -> int:
     if procs is None:
         size = log.header.machine_procs
         if size is None:
-            busy = _most_busy(log)
+            use = highest_use(log)
+            busy = 0 if use is None else use.most
             hint = f"; at most {busy:,} processors were busy at once in this log" if busy else ""
             raise WorkloadError(
                 f"{printable(log.path)}: the header does not give the size of the machine (MaxProcs, MaxNodes); pass it with procs=N{hint}"
@@ -356,12 +357,6 @@ def _machine_procs(log: JobLog, procs: int | None) -> int:
     if size < 1:
         raise WorkloadError(f"the machine must have at least 1 processor, not {size}; pass another with procs=N")
     return size
-
-
-def _most_busy(log: JobLog) -> int:
-    """The largest number of processors that were busy at once in the real schedule; 0 if the log does not say."""
-    use = highest_use(log)
-    return 0 if use is None else use.most
 
 
 class HighestUse(NamedTuple):

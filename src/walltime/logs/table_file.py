@@ -106,10 +106,6 @@ def _escaped(text: str) -> str:
     return f"'{plain}" if text.startswith(_FORMULA) else plain
 
 
-def _titles(line: str) -> list[str]:
-    return [title.strip('"') for title in line.strip().split(",")]
-
-
 def _read(file: LogFile, options: ReadOptions) -> WalltimeLog:
     content = file.content()
     facts: dict[str, Any] = {}
@@ -173,7 +169,8 @@ def is_own_parquet(file: LogFile) -> bool:
 def _csv(file: LogFile, content: bytes) -> pl.DataFrame:
     titles, *rows = content[:_LOOKED_AT].decode(errors="replace").splitlines()[:1000]
     fields = [[match[0] for match in _CELL.finditer(row)] for row in rows]
-    quoted = {name: pl.String for k, name in enumerate(_titles(titles)) if any(len(row) > k and row[k][:1] == '"' for row in fields)}
+    names = [title.strip('"') for title in titles.strip().split(",")]
+    quoted = {name: pl.String for k, name in enumerate(names) if any(len(row) > k and row[k][:1] == '"' for row in fields)}
     try:
         table = pl.read_csv(io.BytesIO(content), infer_schema_length=None, schema_overrides=quoted)
     except (pl.exceptions.PolarsError, OSError, ValueError) as error:

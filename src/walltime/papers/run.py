@@ -115,15 +115,12 @@ def _say_where(chart: Chart, result: Result) -> None:
 
 def flat(table: Table) -> tuple[list[str], list[list[object]]]:
     """A table with separate columns for our number, the printed one, the deviation in percent and the verdict."""
-    beside = [any(_is_compared(row[k]) for row in table.rows) for k in range(len(table.columns))]
+    printed = [[isinstance(entry, Value) and entry.printed is not None for entry in row] for row in table.rows]
+    beside = [any(row[k] for row in printed) for k in range(len(table.columns))]
     columns: list[str] = []
     for name, more in zip(table.columns, beside, strict=True):
         columns += [name, f"{name} (printed)", f"{name} (deviation, %)", f"{name} (verdict)"] if more else [name]
     return columns, [[cell for entry, more in zip(row, beside, strict=True) for cell in _cells(entry, more)] for row in table.rows]
-
-
-def _is_compared(entry: Entry) -> bool:
-    return isinstance(entry, Value) and entry.printed is not None
 
 
 def _cells(entry: Entry, more: bool) -> list[object]:

@@ -104,7 +104,7 @@ def find_subjects(
     """
     if traces:
         files = [find_log(trace) for trace in traces]
-        return [Subject(_stem(file), OTHER, file, "not a log of the paper", {}) for file in files]
+        return [Subject(file.name.removesuffix(".gz").removesuffix(".swf"), OTHER, file, "not a log of the paper", {}) for file in files]
     wanted = {name.upper() for name in only}
     unknown = [name for name in only if name.upper() not in {log.upper() for log in given.logs}]
     if unknown:
@@ -157,7 +157,3 @@ def _users(jobs: int, users: int) -> np.ndarray:
     shares = np.cumsum(weights / weights.sum())
     draws = np.random.Generator(np.random.Philox(7)).random(jobs)
     return 1 + np.searchsorted(shares, draws).astype(np.int64)
-
-
-def _stem(file: Path) -> str:
-    return file.name.removesuffix(".gz").removesuffix(".swf")

@@ -61,17 +61,14 @@ def table_2(study: Study) -> list[Part]:
             value = printed.value(subject.name, quantity=name) if subject.kind == PAPER else None
             row.append(None if count is None else Value(count, value, NEAR))
         rows.append(row)
-    zero = [_only_printed(printed.value(s.name, quantity="zero_jobs") if s.kind == PAPER else None) for s in subjects]
+    zero_jobs = [printed.value(s.name, quantity="zero_jobs") if s.kind == PAPER else None for s in subjects]
+    zero = ["" if value is None else f"printed: {value:,.0f}" for value in zero_jobs]
     table = Table("table2", printed.title, ["", *(s.name for s in subjects)], [*rows, ["zero jobs", *zero]], printed.note)
     notes = [
         "Killed: status 0; 100 % peak: bins 99 and 100 of floor(100 r / e); 0 % peak: bin 0; definitions inferred from KTH.",
         "A reconstruction has no status, and neither jobs of no length nor runtimes over the estimate.",
     ]
     return [table, Notes(notes)]
-
-
-def _only_printed(value: float | None) -> str:
-    return "" if value is None else f"printed: {value:,.0f}"
 
 
 @item("F8")

@@ -191,6 +191,7 @@ def figure_4(study: Study) -> list[Part]:
     slow = differences(curves["J"], "slowdown")
     away = largest(f)
     high = [d for load, d, _ in j if load >= 0.7]
+    told = ", ".join(f"{load:g}: {100 * d:+.1f} %" for load, d, _ in slow) or "no load with a steady state"
     claims = Claims(
         ("F: both schedulers are practically the same", away < 0.1, f"responses differ by at most {100 * away:.0f} %"),
         (
@@ -198,14 +199,10 @@ def figure_4(study: Study) -> list[Part]:
             bool(high) and max(high) > 0,
             f"conservative {100 * max(high, default=0):+.1f} % at most",
         ),
-        ("J: EASY has a slightly higher slowdown", sum(d < 0 for _, d, _ in slow) > len(slow) / 2, _told(slow)),
+        ("J: EASY has a slightly higher slowdown", sum(d < 0 for _, d, _ in slow) > len(slow) / 2, told),
     )
     caption = "Perfect estimates, with 90 % confidence intervals."
     return [*_beside("fig4", curves, caption), claims, Notes([BATCH_NOTE, MODEL_NOTE])]
-
-
-def _told(pairs: Sequence[tuple[float, float, float]]) -> str:
-    return ", ".join(f"{load:g}: {100 * away:+.1f} %" for load, away, _ in pairs) or "no load with a steady state"
 
 
 @item("F7", where="workload models")

@@ -33,11 +33,7 @@ class SizeRange:
     runtime: HyperErlang
 
 
-def _shipped() -> tuple[SizeRange, ...]:
-    return tuple(SizeRange(low, high, sizes, counts, HyperErlang(*gap), HyperErlang(*run)) for low, high, sizes, counts, gap, run in JANN97)
-
-
-CTC_SP2 = _shipped()
+CTC_SP2 = tuple(SizeRange(low, high, sizes, counts, HyperErlang(*gap), HyperErlang(*run)) for low, high, sizes, counts, gap, run in JANN97)
 """Refitted; the tables in the paper were not available. See `walltime.workload.models.ctc_sp2` for the log and the dates."""
 
 
