@@ -32,7 +32,28 @@ def choose(
 
     All that would be adjusted are noted in the report as wanted, the others with their reason as left.
     """
-    wanted = list(_wanted(waiting, entries, predict, overdue, settings, now, report))
+    wanted: list[Choice] = []
+    tasks = Counter(array_of(key) for key, job in waiting.items() if job.time_min)
+    factors: dict[str, int] = {}
+    for key, job in waiting.items():
+        if key in report.left or job.time_min or job.limit is None:
+            continue
+        entry = entries.get(key)
+        seconds = None if entry is not None else predict(job, now)
+        if job.user not in factors:
+            factors[job.user] = overdue.factor(job.user, settings)
+        longer = None if seconds is None else seconds * factors[job.user]
+        minutes = entry.time_min if entry is not None else time_min_of(longer, job.limit, settings)
+        if minutes is None:
+            report.left[key] = "nothing to gain, or too little known"
+            continue
+        array = array_of(key)
+        if array and tasks[array] >= settings.tasks:
+            report.left[key] = "enough tasks of its array have one"
+            continue
+        tasks[array] += 1
+        report.wanted[key] = minutes
+        wanted.append((job, minutes, seconds))
     room = int(settings.share * len(waiting)) - report.adjusted
     of_user = Counter(job.user for job in waiting.values() if job.time_min and job.key not in report.left)
     users = {job.user for job in waiting.values()}
@@ -55,35 +76,3 @@ def in_turn(choices: list[Choice]) -> Iterator[Choice]:
             yield queues[user].popleft()
             if not queues[user]:
                 del queues[user]
-
-
-def _wanted(
-    waiting: Mapping[str, QueueJob],
-    entries: Mapping[str, Entry],
-    predict: Predict,
-    overdue: Overruns,
-    settings: Settings,
-    now: float,
-    report: Report,
-) -> Iterator[Choice]:
-    tasks = Counter(array_of(key) for key, job in waiting.items() if job.time_min)
-    factors: dict[str, int] = {}
-    for key, job in waiting.items():
-        if key in report.left or job.time_min or job.limit is None:
-            continue
-        entry = entries.get(key)
-        seconds = None if entry is not None else predict(job, now)
-        if job.user not in factors:
-            factors[job.user] = overdue.factor(job.user, settings)
-        longer = None if seconds is None else seconds * factors[job.user]
-        minutes = entry.time_min if entry is not None else time_min_of(longer, job.limit, settings)
-        if minutes is None:
-            report.left[key] = "nothing to gain, or too little known"
-            continue
-        array = array_of(key)
-        if array and tasks[array] >= settings.tasks:
-            report.left[key] = "enough tasks of its array have one"
-            continue
-        tasks[array] += 1
-        report.wanted[key] = minutes
-        yield job, minutes, seconds
