@@ -102,6 +102,9 @@ def test_history__teaches_nothing_of_the_future(log):
     assert [job.as_dict() for job in one.jobs] == [job.as_dict() for job in other.jobs]
     assert all(moment <= job.early <= job.median <= job.late for job in one.jobs)
     assert [job.median for job in one.jobs] == sorted(job.median for job in one.jobs)
+    far = [job.late - moment > max(3 * (job.median - moment), job.median - moment + 3600) for job in one.jobs]
+    assert any(far)
+    assert f"For {sum(far)} of {len(far)} jobs the likely time is little more than a guess" in " ".join(one.caveats)
     assert not np.array_equal(one.simulated, [[job.early, job.median, job.late] for job in one.jobs])
 
 

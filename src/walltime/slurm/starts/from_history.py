@@ -25,6 +25,8 @@ Array = np.ndarray
 
 MOMENTS = 150
 """At so many moments of the history predictions are replayed."""
+GUESS = 3
+"""A likely time is called a guess if the interval reaches more than so many times as far, and an hour beyond it."""
 OPEN = 2**31
 """What stands for the wait of a job that waits, and for the runtime of one that runs, s."""
 
@@ -72,6 +74,12 @@ def learn_from_history(
             "intervals reach from now to the latest that simulations or limits say."
         )
         ends = np.where(np.isnan(ends), little_known(predicted.simulated, by_limits), ends)
+    guessed = int(((ends[2] > GUESS * ends[1]) & (ends[2] - ends[1] > 3600)).sum())
+    if guessed:
+        caveats.append(
+            f"For {guessed:,} of {len(predicted.jobs):,} jobs the likely time is little more than a guess: the interval reaches more than "
+            f"{GUESS} times as far. Go by the interval."
+        )
     order = np.argsort(ends[1], kind="stable")
     times = [[unix(float(end), snapshot.time) for end in ends[:, k]] for k in order.tolist()]
     jobs = [

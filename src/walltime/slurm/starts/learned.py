@@ -34,6 +34,8 @@ MOST_JOBS = 100
 """Of a moment so many jobs teach at most."""
 SHORT = 60.0
 """Outcomes are told apart by the logarithm of so many s more."""
+NOW = np.log(SHORT) + 1e-9
+"""The logarithm of an outcome of nothing."""
 STEP = 0.02
 """By how much a start moves the logarithmic ends of the intervals of its class: 0.9 of it outwards if it was outside, else 0.1 inwards."""
 OUTSIDE = 0.1
@@ -207,7 +209,8 @@ def _adapted(past: Replay, logs: Array) -> Array:
             shifts[group] = np.clip(shifts[group] + STEP * (missed - OUTSIDE), -MOST_SHIFT, MOST_SHIFT)
         early, median, late = logs[:, first:last]
         groups = np.searchsorted(bounds, np.exp(median) - SHORT, side="right").clip(max=len(bounds) - 1)
-        moved = np.stack([np.minimum(early - shifts[groups], median), median, np.maximum(late + shifts[groups], median)])
+        begin = np.where(early > NOW, np.minimum(early - shifts[groups], median), early)  # now stays now
+        moved = np.stack([begin, median, np.maximum(late + shifts[groups], median)])
         ends[:, first:last] = np.maximum(np.exp(moved) - SHORT, 0)
         for k in range(first, last):
             if not np.isnan(ends[1, k]):
