@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from walltime.errors import LogError
+from walltime.lazy import LaterModule
 from walltime.logs.accounting import Counts, Names, nothing_left, quoted
 from walltime.logs.input import LogFile, decoded
 from walltime.logs.joblog import BadLine, BadLines, ReadOptions, faults, narrowed
 from walltime.logs.rules import Rule
 from walltime.workload import MISSING, SWF_COLUMNS, Column
+
+if TYPE_CHECKING:
+    import polars as pl
+else:
+    pl = LaterModule("polars")
 
 __all__ = [
     "DERIVED",
@@ -36,6 +44,8 @@ Array = np.ndarray
 FIELDS = len(SWF_COLUMNS)
 MOST_FIELDS = 100
 """A line with more fields is not a record."""
+MANY = 5_000
+"""Records of a block from which another reader is worth its import."""
 _PLAIN = b"0123456789+-.eE \t\r"
 _NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _NUMBER_AT_ONCE = rb"[+-]?(?:[0-9]++\.?+[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?+"
@@ -153,15 +163,38 @@ def _values(records: list[bytes]) -> tuple[Array, Texts, dict[int, str]]:
     if not records:
         return np.empty((0, FIELDS)), {}, {}
     if not b"".join(records).translate(None, _PLAIN):
+        values = _separated_by_one_blank(records)
+        if values is not None and not _any_fault(values):
+            return values, {}, {}
         try:
             values = np.loadtxt([record.decode("ascii") for record in records], dtype=np.float64, comments=None, ndmin=2)
         except ValueError:
             pass  # some line is bad, or has more fields than others: the search below finds it
         else:
             right = len(values) == len(records) and FIELDS <= values.shape[1] <= MOST_FIELDS
-            if right and not any(mask.any() for column, block in _columns(values) for mask, _ in faults(column, block)):
+            if right and not _any_fault(values):
                 return values, {}, {}
     return _values_line_by_line(records)
+
+
+def _separated_by_one_blank(records: list[bytes]) -> Array | None:
+    """The values of records whose fields are separated by single blanks, all of one number of fields; None for others."""
+    count = len(records[0].split(b" "))
+    content = b"\n".join(records) if len(records) >= MANY else b"  "
+    if not FIELDS <= count <= MOST_FIELDS or any(other in content for other in (b"  ", b"\t", b"\r")):
+        return None
+    schema = {str(place): pl.Float64 for place in range(count)}
+    try:
+        table = pl.read_csv(io.BytesIO(content), separator=" ", has_header=False, schema=schema, quote_char=None)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
+        return None
+    if len(table) != len(records) or any(series.null_count() for series in table):
+        return None
+    return table.to_numpy()
+
+
+def _any_fault(values: Array) -> bool:
+    return any(mask.any() for column, block in _columns(values) for mask, _ in faults(column, block))
 
 
 def _values_line_by_line(records: list[bytes]) -> tuple[Array, Texts, dict[int, str]]:

@@ -140,9 +140,12 @@ def read_predictions(file: str, column: str = "predicted") -> Rows:
 
 @functools.lru_cache(maxsize=8)
 def _read(path: Path, _modified: int, column: str, where: str) -> Rows:
+    from walltime.logs.input import without_panics
+
     try:
         content = path.read_bytes()
-        table = pl.read_parquet(content) if content.startswith(b"PAR1") else pl.read_csv(content, infer_schema_length=None)
+        with without_panics():
+            table = pl.read_parquet(content) if content.startswith(b"PAR1") else pl.read_csv(content, infer_schema_length=None)
     except (OSError, ValueError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         reason = next((line for line in str(error).splitlines() if line), "no reason given")
         raise PolicyError(f"{where}: cannot be read as a table of predictions ({reason[:100]})") from error

@@ -420,8 +420,9 @@ def _check(w: Workload) -> None:
         if bad.any():
             i = int(np.argmax(bad))
             raise WorkloadError(f"jobs {w.job_id[i]} and {w.job_id[i + 1]} are not in order of arrival (submit, then job id)")
-        ids = np.sort(w.job_id)  # much faster than np.unique for numbers that are nearly in order
-        if (ids[1:] == ids[:-1]).any():
+        rising = bool((w.job_id[1:] > w.job_id[:-1]).all())
+        ids = w.job_id if rising else np.sort(w.job_id)  # much faster than np.unique for numbers that are nearly in order
+        if not rising and (ids[1:] == ids[:-1]).any():
             raise WorkloadError("two jobs have the same job id")
     if w.feedback:
         _check_feedback(w)

@@ -577,3 +577,28 @@ def test_every_trace__reads_and_round_trips(name, tmp_path):
     assert read_swf(copy) == log
     jobs = log.to_workload()
     assert len(jobs) + sum(jobs.origin.dropped.values()) == jobs.origin.records == len(log)
+
+
+@pytest.mark.parametrize("damage", [None, "two blanks", "a field less", "a field more", "a text", "no number", "beyond"])
+def test_many_records__are_read_as_few_are(tmp_path, monkeypatch, damage):
+    rng = np.random.default_rng(5)
+    rows = [[k, 3 * k, -1, f"{rng.random() * 100:.2f}", 1, -1, -1, 1, 90, -1, 1, k % 7, 1, -1, -1, -1, -1, -1] for k in range(1, 301)]
+    lines = [" ".join(map(str, row)) for row in rows]
+    damaged = {
+        "two blanks": lines[77].replace(" ", "  "),
+        "a field less": lines[77].rsplit(" ", 1)[0],
+        "a field more": f"{lines[77]} 5",
+        "a text": f"{lines[77]} q_1d",
+        "no number": lines[77].replace(" 90 ", " 9-0 "),
+        "beyond": lines[77].replace(" 90 ", " 1e300 "),
+    }
+    lines[77] = damaged.get(damage, lines[77])
+    path = tmp_path / "log.swf"
+    path.write_text("; MaxProcs: 8\n" + "\n".join(lines) + "\n")
+    few = read_swf(path, skip_bad_lines=True)
+    monkeypatch.setattr("walltime.logs.swf_text.MANY", 10)
+    many = read_swf(path, skip_bad_lines=True)
+    assert many.records == few.records == (299 if damage in ("a field less", "no number", "beyond") else 300)
+    assert few.columns.keys() == many.columns.keys()
+    assert all(np.array_equal(few.columns[name], values) for name, values in many.columns.items())
+    assert few.dropped == many.dropped
