@@ -103,7 +103,7 @@ def test_rewards_less_those_of_the_group__add_up_to_the_difference_from_its_mean
 def test_advantages__are_sums_of_surprises():
     number, rewards, values = np.array([0, 1, 0, 1, 0]), np.array([1.0, 2.0, 3.0, 4.0, 5.0]), np.array([0.5, 1.0, 0.0, -1.0, 2.0])
     nothing = np.zeros(5)
-    played = ppo.Played(number, *[nothing] * 9)
+    played = ppo.Rollout(number, *[nothing] * 9)
     found = ppo.advantages(played, 2, rewards, values, 0.5)
     last, middle = 5 - 2, 3 + 2 - 0
     assert found[[4, 2, 0]].tolist() == [last, middle + 0.5 * last, 1 + 0 - 0.5 + 0.5 * (middle + 0.5 * last)]

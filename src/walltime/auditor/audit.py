@@ -159,12 +159,12 @@ class _Audit:
         if self.policy is None:
             self.skipped.update(dict.fromkeys(OF_POLICIES, "no policy was given"))
             return
-        from walltime.auditor.decisions import Decisions, Recorded
+        from walltime.auditor.decisions import Decisions, RecordedJobs
         from walltime.auditor.lowering import lowered
 
         self.checked += self.policy.promises
         rows = self.rows
-        recorded = Recorded(
+        recorded = RecordedJobs(
             job=rows.job,
             submit=rows.submit,
             start=rows.start,

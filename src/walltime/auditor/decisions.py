@@ -23,7 +23,7 @@ from walltime.policy import FCFS, Dialect, Kind, MultiQueue, Order, Policy, Wfp
 from walltime.predictors import History, LogHistory, Prediction
 from walltime.workload import Workload
 
-__all__ = ["STEPS", "Decisions", "Recorded"]
+__all__ = ["STEPS", "Decisions", "RecordedJobs"]
 
 Array = np.ndarray
 COMPILED = {"heads": (40, 6.0), "plans": (55, 9.0), "combinations": (45, 7.0)}
@@ -32,7 +32,7 @@ STEPS = 20_000
 """Events between two looks at the clock, and at Ctrl-C."""
 
 
-class Recorded(NamedTuple):
+class RecordedJobs(NamedTuple):
     """The jobs of a schedule, int64, one entry per job in any order; times in s.
 
     `job`: places in the workload. `submit`: with feedback, as it follows from the schedule. `runtime`: effective. `estimate`: what the
@@ -48,7 +48,7 @@ class Recorded(NamedTuple):
     kind: Array | None
     reserved_start: Array | None
 
-    def taken(self, order: Array) -> Recorded:
+    def taken(self, order: Array) -> RecordedJobs:
         """The jobs in this order."""
         columns = {name: column[order] for name, column in self._asdict().items() if column is not None}
         return self._replace(**columns)
@@ -58,7 +58,7 @@ class Decisions:
     """One run along a schedule. Raises WorkloadError where the log lacks a column that the predictor or an order needs."""
 
     def __init__(
-        self, workload: Workload, recorded: Recorded, policy: Policy, dialect: Dialect, prediction: Prediction | None, rules: s.Records
+        self, workload: Workload, recorded: RecordedJobs, policy: Policy, dialect: Dialect, prediction: Prediction | None, rules: s.Records
     ):
         order = np.lexsort((recorded.job, np.minimum(recorded.submit, recorded.start)))
         self.workload, self.policy, self.prediction = workload, policy, prediction

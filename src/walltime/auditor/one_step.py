@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from walltime.auditor.decisions import STEPS, Decisions, Recorded
+from walltime.auditor.decisions import STEPS, Decisions, RecordedJobs
 from walltime.auditor.lowering import lowered
 from walltime.auditor.passes import state as s
 from walltime.auditor.passes.asked import ask_along
@@ -149,7 +149,7 @@ def one_step(
         raise PolicyError(f"{policy.label} decides in ways of its own, so it cannot be asked; take one of the known policies")
     ended = start + workload.runtime if end is None else end
     estimate = np.maximum(workload.believed, 1)
-    recorded = Recorded(job, workload.submit[job], start[job], ended[job], (ended - start)[job], estimate[job], None, None)
+    recorded = RecordedJobs(job, workload.submit[job], start[job], ended[job], (ended - start)[job], estimate[job], None, None)
     along = Decisions(workload, recorded, reading.apply(policy), reading, own, lowering)
     place = along.recorded.job
     asked = _asked(workload, rules, place)

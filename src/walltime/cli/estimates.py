@@ -160,7 +160,7 @@ def _write_letters(
 
 
 @dataclass(frozen=True)
-class Seen:
+class EstimateData:
     """The data to analyse: int64 s and bool, one per job, and notes on it."""
 
     runtime: np.ndarray
@@ -170,7 +170,7 @@ class Seen:
     notes: tuple[str, ...]
 
 
-def look_at(workload: Workload, model: str, seed: int) -> Seen | None:
+def look_at(workload: Workload, model: str, seed: int) -> EstimateData | None:
     """The users' estimates, or a model's; None for the users' if the log has none.
 
     Under a model that sets the kill limit, jobs that reach their estimates end there, as in a log, and count as killed.
@@ -192,7 +192,7 @@ def look_at(workload: Workload, model: str, seed: int) -> Seen | None:
     drawn = workload.with_estimates(chosen, seed)
     if chosen.limit == "model":
         killed = workload.runtime > drawn.believed
-        return Seen(np.minimum(workload.runtime, drawn.believed), drawn.believed, killed, int(killed.sum()), tuple(notes))
+        return EstimateData(np.minimum(workload.runtime, drawn.believed), drawn.believed, killed, int(killed.sum()), tuple(notes))
     status = workload.columns.get("status")
     failed = None if status is None else status == FAILED
     if failed is None or not failed.any():
@@ -200,10 +200,10 @@ def look_at(workload: Workload, model: str, seed: int) -> Seen | None:
         notes.append("no job of the log has status 0 (failed), so nothing is known of killed jobs")
     if "recon" in workload.origin.name:
         notes.append("the log is a reconstruction: runtimes end at the estimate, and jobs with runtime 0 are missing")
-    return Seen(workload.runtime, drawn.believed, failed, 0, tuple(notes))
+    return EstimateData(workload.runtime, drawn.believed, failed, 0, tuple(notes))
 
 
-def analyse(workload: Workload, seen: Seen | None) -> dict[str, Any]:
+def analyse(workload: Workload, seen: EstimateData | None) -> dict[str, Any]:
     """The `--json` record of the estimates; all None for a log that has none."""
     from walltime.estimates import largest_estimate
     from walltime.metrics import estimates as e
@@ -242,7 +242,7 @@ def analyse(workload: Workload, seen: Seen | None) -> dict[str, Any]:
     }
 
 
-def _by_group(workload: Workload, seen: Seen | None, by: str, edges: Edges) -> list[dict[str, Any]]:
+def _by_group(workload: Workload, seen: EstimateData | None, by: str, edges: Edges) -> list[dict[str, Any]]:
     """The use of the estimates by groups of jobs, months being those of submission; nothing if there are no estimates."""
     import numpy as np
 
@@ -299,7 +299,7 @@ def _zero_jobs(log: str, total: int) -> list[str]:
     return ["", ""] if count is None else [f"{count:,.0f}", f"{100 * count / total:.1f}"]
 
 
-def _draw(path: Path, workload: Workload, seen: Seen | None, record: dict[str, Any], model: str) -> None:
+def _draw(path: Path, workload: Workload, seen: EstimateData | None, record: dict[str, Any], model: str) -> None:
     from walltime.report.estimates import estimates_figure
     from walltime.report.figures import write_figure
 

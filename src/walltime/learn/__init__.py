@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from walltime.errors import PolicyError
 from walltime.learn.batch import AT_THE_END, DECISIONS, REWARDS, SELECTIONS, Rules
-from walltime.learn.evaluation import Compared, Evaluation, Importance, evaluate
+from walltime.learn.evaluation import AgainstScheduler, Evaluation, Importance, evaluate
 from walltime.learn.features import FEATURES, FORMULAS, QUEUE, Feature
 from walltime.learn.ppo import Settings
 from walltime.learn.sources import Episode, drawn, overlapping, shaken, windows
-from walltime.learn.training import Task, Trained, kept, load, train
+from walltime.learn.training import Task, TrainedAgent, kept, load, train
 
 if TYPE_CHECKING:
     from walltime.learn.env import BackfillingEnv as BackfillingEnv
@@ -33,9 +33,9 @@ __all__ = [
     "QUEUE",
     "REWARDS",
     "SELECTIONS",
+    "AgainstScheduler",
     "BackfillingEnv",
     "BackfillingVectorEnv",
-    "Compared",
     "Episode",
     "Evaluation",
     "Feature",
@@ -43,7 +43,7 @@ __all__ = [
     "Rules",
     "Settings",
     "Task",
-    "Trained",
+    "TrainedAgent",
     "drawn",
     "evaluate",
     "kept",

@@ -13,7 +13,7 @@ from walltime.errors import PolicyError, WorkloadError
 from walltime.learn import ppo
 from walltime.learn.features import COMPACT
 from walltime.learn.sources import Episode
-from walltime.learn.training import Trained, load, simple_outcomes
+from walltime.learn.training import TrainedAgent, load, simple_outcomes
 from walltime.metrics import Interval, halves_differ, prediction_interval
 from walltime.provenance import jobs_sha256, version
 from walltime.simulation.windows import change_interval, in_percent, log_cost, percent
@@ -22,7 +22,7 @@ from walltime.workload import Workload
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["SCHEDULERS", "Compared", "Evaluation", "Halves", "Importance", "evaluate", "work"]
+__all__ = ["SCHEDULERS", "AgainstScheduler", "Evaluation", "Halves", "Importance", "evaluate", "work"]
 
 Array = np.ndarray
 _ORDERS = {"sjf": "sjf", "saf": "saf", "wfp": "wfp3", "unicef": "unicep", "f1": "f1", "f2": "f2", "f3": "f3", "f4": "f4"}
@@ -50,7 +50,7 @@ SMALL = 0.1
 
 
 @dataclass(frozen=True)
-class Compared:
+class AgainstScheduler:
     """A scheduler on the held-out windows, and the agents against it.
 
     `mean`: over windows. `longest_wait`: of any job, s. `change`: the agents' cost against it in %, less is better; the interval is over
@@ -107,7 +107,7 @@ class Evaluation:
     agents: tuple[dict[str, Any], ...]
     mean: float
     longest_wait: float
-    compared: tuple[Compared, ...]
+    compared: tuple[AgainstScheduler, ...]
     importances: tuple[Importance, ...]
     halves: Halves
     costs: dict[str, list[float]]
@@ -142,7 +142,7 @@ class Evaluation:
             *CAVEATS,
         )
 
-    def _sentence(self, one: Compared) -> str:
+    def _sentence(self, one: AgainstScheduler) -> str:
         name = self.metric.replace("_", " ")
         span = one.change.as_change("such windows", f"{self.windows} held out")
         if not one.is_clear:
@@ -163,7 +163,7 @@ class Evaluation:
 
 
 def evaluate(
-    agents: Trained | str | Path | Sequence[Trained | str | Path],
+    agents: TrainedAgent | str | Path | Sequence[TrainedAgent | str | Path],
     workload: Workload,
     *,
     importances: bool = True,
@@ -182,8 +182,8 @@ def evaluate(
 
     Raises PolicyError for agents that were trained differently, WorkloadError for a log with fewer than two windows to test with.
     """
-    several = [agents] if isinstance(agents, Trained | str | Path) else list(agents)
-    trained = [one if isinstance(one, Trained) else load(one) for one in several]
+    several = [agents] if isinstance(agents, TrainedAgent | str | Path) else list(agents)
+    trained = [one if isinstance(one, TrainedAgent) else load(one) for one in several]
     if not trained:
         raise PolicyError("there is no agent to be evaluated; name the folder of one")
     first = trained[0]
@@ -238,12 +238,12 @@ def work(agents: int, importances: bool = True) -> int:
     return len(SCHEDULERS) + agents * (1 + importances * len(_shuffled()))
 
 
-def _compared(name: str, outcome: Array, agents: Array, metric: str) -> Compared:
+def _compared(name: str, outcome: Array, agents: Array, metric: str) -> AgainstScheduler:
     """The agents (logarithms, agents x windows) against a scheduler."""
     costs, longest = outcome
     differences = agents - log_cost(costs, metric)
     over_seeds = in_percent(prediction_interval(differences.mean(axis=1))) if len(agents) > 1 else None
-    return Compared(name, float(costs.mean()), float(longest.max()), change_interval(differences.mean(axis=0)), over_seeds)
+    return AgainstScheduler(name, float(costs.mean()), float(longest.max()), change_interval(differences.mean(axis=0)), over_seeds)
 
 
 def _halves(episodes: list[Episode], rules: Any, metric: str) -> Halves:
@@ -260,7 +260,7 @@ def _shuffled() -> list[int]:
 
 
 def _importances(
-    trained: list[Trained], episodes: list[Episode], logs: Array, metric: str, seed: int, tell: Callable[[], None]
+    trained: list[TrainedAgent], episodes: list[Episode], logs: Array, metric: str, seed: int, tell: Callable[[], None]
 ) -> tuple[Importance, ...]:
     """Each feature shuffled among all that is seen at the same step of all windows, in turn; the most important one first."""
     slopes = np.mean([_slopes(one, episodes, seed) for one in trained], axis=0)
@@ -288,7 +288,7 @@ def _shuffler(column: int, draw: np.random.Generator) -> Callable[[Array, Array]
     return shuffle
 
 
-def _slopes(trained: Trained, episodes: list[Episode], seed: int) -> Array:
+def _slopes(trained: TrainedAgent, episodes: list[Episode], seed: int) -> Array:
     """The mean change of the score of a job where a feature is greater by a little, over what the agent meets."""
     met: list[Array] = []
     draw = np.random.default_rng(seed)

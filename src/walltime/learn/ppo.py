@@ -25,7 +25,7 @@ __all__ = [
     "INPUTS",
     "Agent",
     "Network",
-    "Played",
+    "Rollout",
     "Settings",
     "advantages",
     "iterate",
@@ -154,7 +154,7 @@ class Agent:
 
 
 @dataclass
-class Played:
+class Rollout:
     """The decisions of some episodes, one after the other in time; arrays with a row for each.
 
     `number`: which environment. `choices`: how many could be chosen, and `chosen`: which one of them was. `inputs`: of all choices, those
@@ -198,7 +198,7 @@ def play(
     agent: Agent,
     draw: np.random.Generator | None = None,
     change: Callable[[Array, Array], None] | None = None,
-) -> Played | None:
+) -> Rollout | None:
     """Play an episode (by number) in each environment to its end: by chance if `draw` is given, else always the highest score.
 
     `change`: called with what is seen and the first row of each decision, to change it. What was played is returned where chance decides.
@@ -227,10 +227,10 @@ def play(
         now, left = batch.now[who], batch.left[who]
         batch.step(actions)
         kept.append((who, choices, chosen, inputs, logs[first + chosen], spread, now, batch.now[who], left, batch.rewards[who]))
-    return Played(*(np.concatenate(part) for part in zip(*kept, strict=True))) if draw is not None else None
+    return Rollout(*(np.concatenate(part) for part in zip(*kept, strict=True))) if draw is not None else None
 
 
-def less_the_group(played: Played, count: int, group: int, rewards: Array) -> Array:
+def less_the_group(played: Rollout, count: int, group: int, rewards: Array) -> Array:
     """The rewards, less the mean of what all members of a group have got in the same seconds; each group has played one episode."""
     relative = rewards.copy()
     rows = [np.flatnonzero(played.number == number) for number in range(count)]
@@ -244,7 +244,7 @@ def less_the_group(played: Played, count: int, group: int, rewards: Array) -> Ar
     return relative
 
 
-def advantages(played: Played, count: int, rewards: Array, values: Array, trace: float) -> Array:
+def advantages(played: Rollout, count: int, rewards: Array, values: Array, trace: float) -> Array:
     """Generalised advantages without discount, one for each decision."""
     sums = np.zeros(len(rewards))
     for number in range(count):

@@ -23,7 +23,7 @@ from walltime.simulation.windows import log_cost
 from walltime.wording import printable
 from walltime.workload import Workload, check_workload
 
-__all__ = ["Task", "Trained", "kept", "load", "simple_costs", "simple_outcomes", "train"]
+__all__ = ["Task", "TrainedAgent", "kept", "load", "simple_costs", "simple_outcomes", "train"]
 
 Array = np.ndarray
 SIMPLE = ("saf", "saf")
@@ -76,7 +76,7 @@ _DAMAGE = (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError,
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainedAgent:
     """An agent as it was kept: the state that was best on the validation windows.
 
     `log`, `jobs_sha256`: what it was trained on. `done`: iterations, of those that `settings` ask for. `source`: how the command line read
@@ -144,7 +144,7 @@ def train(
     minutes: float | None = None,
     source: Mapping[str, Any] | None = None,
     progress: Callable[[int], None] | None = None,
-) -> Trained:
+) -> TrainedAgent:
     """Train an agent on the early windows of a log; the later ones stay unseen for `evaluate`.
 
     `out`: the folder that keeps the agent, after every iteration; the same call goes on from there, and gives the same bytes as one that
@@ -196,7 +196,7 @@ def against(costs: Array, others: Array, metric: str) -> float:
     return float(np.exp(np.mean(log_cost(costs, metric) - log_cost(others, metric))))
 
 
-def load(folder: str | Path) -> Trained:
+def load(folder: str | Path) -> TrainedAgent:
     """The agent that `train` kept in a folder; raises PolicyError if there is none, or a damaged one."""
     folder = Path(folder)
     try:
@@ -242,9 +242,9 @@ def _like(usual: Task | ppo.Settings, values: Mapping[str, Any]) -> dict[str, An
 
 def _trained(
     agent: ppo.Agent, task: Task, settings: ppo.Settings, plan: Mapping[str, Any], done: int, rows: list[dict[str, Any]]
-) -> Trained:
+) -> TrainedAgent:
     own = {name: _of_kind(plan, name, kind) for name, kind in OWN.items()}
-    return Trained(agent, task, settings, done=done, progress=tuple(rows), **own)
+    return TrainedAgent(agent, task, settings, done=done, progress=tuple(rows), **own)
 
 
 class _Best:

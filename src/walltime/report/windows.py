@@ -20,7 +20,7 @@ from walltime.report.html import write_page
 from walltime.report.page import Block, Drawing, Page, Section, note, workload_facts
 from walltime.tables import Cell, Row, Table
 from walltime.tuning import Tuning, Weekly
-from walltime.tuning.fitting import Tried
+from walltime.tuning.fitting import Candidate
 from walltime.wording import human_number, human_time, listed, shown_change
 from walltime.workload import Workload
 
@@ -130,7 +130,7 @@ def tuning_tables(tuning: Tuning | Weekly) -> list[Table]:
     ]
 
 
-def _ranked(tuning: Tuning) -> list[Tried]:
+def _ranked(tuning: Tuning) -> list[Candidate]:
     """The fitted order, and the others, the best in the test first."""
     return [tuning.fitted, *sorted(tuning.others, key=lambda one: one.test.mean)]
 

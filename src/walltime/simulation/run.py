@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Ends",
-    "Predicted",
+    "JobPredictions",
     "Run",
     "Times",
     "check_dynamics",
@@ -225,7 +225,7 @@ def number_problem(workload: Workload, scheduler: Scheduler, dialect: Dialect, t
         known=known_to(scheduler.policy, workload, requested),
         after=after,
         think=think,
-        prediction=None if scheduler.prediction is None else Predicted(scheduler.prediction, workload, *times),
+        prediction=None if scheduler.prediction is None else JobPredictions(scheduler.prediction, workload, *times),
         coincident=dialect.coincident,
         expiry=dialect.expiry,
     )
@@ -264,7 +264,7 @@ def check_dynamics(policy: Policy) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Predicted:
+class JobPredictions:
     """Predicted runtimes of a workload's jobs, in the form that each engine takes.
 
     `requested, runtime, believed`: int64 s, one entry per job. A prediction is at most the user's request, and the estimate that would be

@@ -18,10 +18,10 @@ from walltime.simulation.run import simulate
 from walltime.simulation.specification import Scheduler
 from walltime.simulation.windows import DAY, Window, change_interval, check_cost, percent, windows
 from walltime.tuning.search import check_optimiser, make_order, search
-from walltime.tuning.trials import Kept, Trials, with_order
+from walltime.tuning.trials import CostFolder, Trials, with_order
 from walltime.workload import Workload, check_workload
 
-__all__ = ["SIMPLE", "Tried", "Tuning", "split", "tune"]
+__all__ = ["SIMPLE", "Candidate", "Tuning", "split", "tune"]
 
 Array = np.ndarray
 FEATURES = {"linear": ("wait", "believed", "procs", "area", "log-wait", "log-area"), "power": ("wait", "believed", "procs")}
@@ -31,7 +31,7 @@ SIMPLE = tuple(ORDERS)
 
 
 @dataclass(frozen=True)
-class Tried:
+class Candidate:
     """A scheduler, and its cost against the baseline in percent, less is better: on the training windows, and on the later ones.
 
     What was chosen in training looks better there than it is, so there is no interval.
@@ -66,8 +66,8 @@ class Tuning:
     sha256: str
     metric: str
     baseline: str
-    fitted: Tried
-    others: tuple[Tried, ...]
+    fitted: Candidate
+    others: tuple[Candidate, ...]
     best_simple: str
     against_simple: Interval
     months: tuple[tuple[int, float, float], ...]
@@ -178,7 +178,7 @@ def tune(
     settings: dict[str, Any] = {"score": score, "features": list(chosen), "where": where, "days": days, "warm": warm, "share": share}
     settings |= {"most": most, "copies": copies, "shake": shake, "budget": budget, "optimiser": optimiser, "seed": seed, "overrun": overrun}
     kept = [
-        Kept(
+        CostFolder(
             None if store is None else Path(store) / part,
             {
                 "windows": [one.checksum for one in some],
@@ -212,7 +212,7 @@ def tune(
     in_training = kept[0].costs(everyone, training.costs)
     in_test = kept[1].costs(everyone, test.costs)
     rows = [
-        Tried(one.label, percent(float((a - in_training[0]).mean())), change_interval(b - in_test[0]))
+        Candidate(one.label, percent(float((a - in_training[0]).mean())), change_interval(b - in_test[0]))
         for one, a, b in zip(everyone, in_training, in_test, strict=True)
     ]
     best = 2 + int(np.argmin(in_training[2:].mean(axis=1)))

@@ -16,7 +16,7 @@ from walltime.simulation.specification import Scheduler
 from walltime.simulation.threads import in_threads
 from walltime.simulation.windows import Window, log_cost
 
-__all__ = ["Kept", "Trials", "with_order"]
+__all__ = ["CostFolder", "Trials", "with_order"]
 
 Array = np.ndarray
 PLACES = ("order", "backfill-order")
@@ -61,7 +61,7 @@ def with_order(base: Scheduler, order: Order, where: str) -> Scheduler:
     return replace(base, policy=replace(base.policy, **changes))
 
 
-class Kept:
+class CostFolder:
     """Costs by label in a folder: `plan.json` says what they are of, `costs.jsonl` has a line for each; without a folder in memory.
 
     Raises OutputError if the folder has the costs of something else, or cannot be written.

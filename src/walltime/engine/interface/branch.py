@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from walltime.engine.interface.compiled import PIECE, CompiledEngine, Lowered
+from walltime.engine.interface.compiled import PIECE, CompiledEngine, LoweredOrder
 from walltime.engine.interface.load import loop_name
 from walltime.engine.kernel.memory import BY_USER, HOLE, JOB, NEVER, Memory, new_memory, records
 from walltime.engine.kernel.plan import CHUNK, LINE, SLOTS, Plan, aligned
@@ -39,7 +39,7 @@ class Log(NamedTuple):
     believed: Array
     procs: Array
     rules: Any
-    orders: tuple[Lowered, Lowered]
+    orders: tuple[LoweredOrder, LoweredOrder]
     bounds: tuple[int, ...]
     recent: int
     layouts: dict[int, Layout]

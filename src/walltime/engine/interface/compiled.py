@@ -24,14 +24,14 @@ from walltime.policy import FCFS, Order, ScoredOrder, Wfp
 from walltime.policy.log_view import Calendar, LogView
 from walltime.policy.orders import ShortestFirst
 
-__all__ = ["PIECE", "CompiledEngine", "Lowered", "clock_of", "compiled_prediction", "lower_order", "lower_prediction"]
+__all__ = ["PIECE", "CompiledEngine", "LoweredOrder", "clock_of", "compiled_prediction", "lower_order", "lower_prediction"]
 Array = np.ndarray
 DAY = 86_400
 END_OF_CALENDAR = 253_370_764_800
 """Start of the year 9999, s since 1970; dates cannot be much later."""
 
 
-class Lowered(NamedTuple):
+class LoweredOrder(NamedTuple):
     """An order for the kernel.
 
     One of BY_... and its parameter; whether scores of waiting jobs change, and whether they only grow; the wait (s) after which a job
@@ -55,7 +55,7 @@ class Lowered(NamedTuple):
         return moved
 
 
-def lower_order(order: Order, known: LogView, submit: Array, longest: int) -> Lowered:
+def lower_order(order: Order, known: LogView, submit: Array, longest: int) -> LoweredOrder:
     """Lower an order for jobs submitted at these times (int64 s), with all events within `longest` seconds of the last submission.
 
     Raises PolicyError for an order that only the reference engine supports, that cannot be compiled, or that needs a calendar if
@@ -64,11 +64,11 @@ def lower_order(order: Order, known: LogView, submit: Array, longest: int) -> Lo
     given = getattr(order, "starvation", None)
     starvation = NEVER if given is None else min(given, NEVER)
     if order == FCFS:
-        return Lowered(BY_ARRIVAL)
+        return LoweredOrder(BY_ARRIVAL)
     if isinstance(order, ShortestFirst):
-        return Lowered(BY_LENGTH, starvation=starvation)
+        return LoweredOrder(BY_LENGTH, starvation=starvation)
     if isinstance(order, Wfp):
-        return Lowered(BY_WFP, order.exponent, True, True, starvation)
+        return LoweredOrder(BY_WFP, order.exponent, True, True, starvation)
     if not isinstance(order, ScoredOrder):
         raise PolicyError(f"the compiled engine does not know the order {order!r}")
     if order.reads_calendar and known.calendar is None:
@@ -89,7 +89,7 @@ def lower_order(order: Order, known: LogView, submit: Array, longest: int) -> Lo
     at = 0 if history is None else history.ctypes.data
     facts = np.array([compiled.address, table.ctypes.data, len(clock) // 2, first, numbers.ctypes.data, at, *clock], np.int64)
     assert len(facts) - len(clock) == FIRST_OFFSET, "as the compiled function reads it"
-    return Lowered(
+    return LoweredOrder(
         BY_USER, facts.ctypes.data, order.reads_time, order.growing, starvation, (compiled, table, numbers, facts, arrays), history
     )
 
