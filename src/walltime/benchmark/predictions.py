@@ -16,7 +16,7 @@ import numpy as np
 
 from walltime import metrics
 from walltime.errors import PolicyError, WorkloadError
-from walltime.metrics.jobs import accuracy
+from walltime.metrics.jobs import accuracy, bounded_slowdown
 from walltime.metrics.recorded import rank_correlation
 from walltime.predictors import parse_predictor
 from walltime.schedule import Schedule
@@ -142,6 +142,7 @@ def judge_predictions(
     buffers: Sequence[float] = BUFFERS,
     copies: int = COPIES,
     only: bool = False,
+    test_share: float = 1.0,
     workers: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Judgement:
@@ -149,16 +150,19 @@ def judge_predictions(
 
     `predictors`: further ones, as on the command line, such as `file:preds.csv`, `column:NAME`, `mine.py:Class`. Each job is predicted
     once, at its submission, from the jobs that have ended by then under EASY with requests; all schedulers get the same predictions.
-    `progress` is called with the number of predictors done. Raises PolicyError for an unknown predictor or a buffer below 1. A predictor of
-    the suite for which a log has no columns is `skipped`.
+    `test_share`: all jobs run, but only those submitted in this share of the log, the last part, are measured; so a model that has learned
+    from the earlier ones is judged fairly. `progress` is called with the number of predictors done. Raises PolicyError for an unknown
+    predictor or a buffer below 1. A predictor of the suite for which a log has no columns is `skipped`.
     """
     if any(not 1 <= buffer < 100 for buffer in buffers) or not buffers:
         raise PolicyError("a buffer is a factor from 1 to 100 on predictions; give some, such as 1 and 1.5")
+    if not 0 < test_share <= 1:
+        raise PolicyError(f"the share of the log that is held out must be over 0 and at most 1, not {test_share!r}")
     texts = list(dict.fromkeys([*([] if only else PREDICTORS), *predictors]))
     for text in texts:
         parse_predictor(text)
     tasks = [(name, text) for name in logs for text in texts]
-    bases = {name: _Base(workload, copies) for name, workload in logs.items()}
+    bases = {name: _Base(workload, copies, test_share) for name, workload in logs.items()}
 
     def make_worker() -> Callable[[int, Callable[[int], None]], list[Judged] | str]:
         def run(number: int, check: Callable[[int], None]) -> list[Judged] | str:
@@ -177,7 +181,9 @@ def judge_predictions(
     done = in_threads(make_worker, len(tasks), workers, progress)
     rows = [row for one in done if not isinstance(one, str) for row in one]
     waits = {
-        (name, scheduler): float(base.requests[0][k].wait.mean()) for name, base in bases.items() for k, scheduler in enumerate(SCHEDULERS)
+        (name, scheduler): float(base.requests[0][k].wait[base.measured[0]].mean())
+        for name, base in bases.items()
+        for k, scheduler in enumerate(SCHEDULERS)
     }
     checksums = {name: workload.origin.sha256 or "" for name, workload in logs.items()}
     return Judgement(tuple(rows), tuple(one for one in done if isinstance(one, str)), checksums, waits)
@@ -186,10 +192,12 @@ def judge_predictions(
 class _Base:
     """A log and its shaken copies under the schedulers with the users' requests."""
 
-    def __init__(self, workload: Workload, copies: int):
+    def __init__(self, workload: Workload, copies: int, test_share: float):
         if not len(workload):
             raise WorkloadError(f"{workload.origin.name} has no jobs to predict")
         self._logs = [workload, *(shake(workload, SECONDS, seed) for seed in range(copies))]
+        since = int(workload.submit[min(int((1 - test_share) * len(workload)), len(workload) - 1)])
+        self.measured = [np.flatnonzero(log.submit >= since) if test_share < 1 else np.arange(len(log)) for log in self._logs]
         self.requests: list[list[Schedule]] = []
 
     def prepare(self) -> None:
@@ -211,9 +219,11 @@ class _Base:
         given = [
             np.minimum(np.ceil(values * buffer).astype(np.int64), log.requested) for values, log in zip(predicted, self._logs, strict=True)
         ]
-        over = ran > given[0]
-        lost = float((given[0] * w.procs)[over].sum())
-        work = float((ran * w.procs).sum())
+        chosen = self.measured[0]
+        ran, limit, procs = ran[chosen], given[0][chosen], w.procs[chosen]
+        over = ran > limit
+        lost = float((limit * procs)[over].sum())
+        work = float((ran * procs).sum())
         changes = []
         for k, scheduler in enumerate(SCHEDULERS):
             check(0)
@@ -222,8 +232,8 @@ class _Base:
             log=name,
             predictor=text,
             buffer=buffer,
-            jobs=len(w),
-            accuracy=_accuracy(ran, given[0], w.procs),
+            jobs=len(chosen),
+            accuracy=_accuracy(ran, limit, procs),
             under_percent=100 * float(over.mean()),
             killed=int(over.sum()),
             lost_hours=lost / 3600,
@@ -237,14 +247,16 @@ class _Base:
         for k, (log, old, values) in enumerate(zip(self._logs, before, given, strict=True)):
             own = replace(log, columns={**log.columns, COLUMN: values})
             new = simulate(own, scheduler, prediction=f"column:{COLUMN}")
-            mean = float(old.wait.mean())
+            chosen = self.measured[k]
+            mean = float(old.wait[chosen].mean())
             percent = 100 / mean if mean else math.nan
-            difference = new.wait - old.wait
+            difference = (new.wait - old.wait)[chosen]
             changes.append(float(difference.mean()) * percent)
-            one, other = old.summary().mean_bounded_slowdown, new.summary().mean_bounded_slowdown
+            one, other = (float(bounded_slowdown(made.wait[chosen], made.runtime[chosen]).mean()) for made in (old, new))
             slowdowns.append(100 * (other - one) / one)
             if k == 0:
-                low, high = (end * percent for end in LogWeeks.of(log.submit, old, new).ends(difference, np.arange(len(log))))
+                weeks = LogWeeks.of(log.submit[chosen], old, new)
+                low, high = (end * percent for end in weeks.ends(difference, np.arange(len(chosen))))
         around = metrics.prediction_interval(np.array(changes)) if len(changes) > 1 else None
         ends = (math.nan, math.nan) if around is None else (around.low, around.high)
         return Gain(scheduler, changes[0], low, high, *ends, slowdowns[0])

@@ -93,6 +93,7 @@ def predictions(
         list[float] | None, typer.Option("--buffer", help="Factor on predictions; repeat it. Default: 1, 1.5 and 3.", metavar="FACTOR")
     ] = None,
     copies: Annotated[int, o.option("--copies", "Shaken by 30 s, they show how much is chance; 0 for none.", None, min=0)] = 4,
+    test_share: Annotated[float, o.option("--test-share", "Only its jobs are measured; default: all.", None, min=0, max=1)] = 1.0,
     reading: Reading,
     workers: o.WorkersOption = None,
     report: o.ReportOption = None,
@@ -113,7 +114,14 @@ def predictions(
     total = len(logs) * len(dict.fromkeys([*([] if only else PREDICTORS), *texts]))
     with progress_bar(total, "predictors") as progress:
         found = judge_predictions(
-            logs, texts, buffers=tuple(buffer or BUFFERS), copies=copies, only=only, workers=workers, progress=progress
+            logs,
+            texts,
+            buffers=tuple(buffer or BUFFERS),
+            copies=copies,
+            only=only,
+            test_share=test_share,
+            workers=workers,
+            progress=progress,
         )
     if report is not None:
         from walltime.report.html import write_page

@@ -64,6 +64,19 @@ def test_judgement__with_copies_has_a_range_and_skips_what_a_log_does_not_allow(
         judge_predictions({"log": unknown}, ["tsafrir07"], copies=0, only=True)
 
 
+def test_judgement__measures_the_last_part_only():
+    jobs = made()
+    since = jobs.submit[150]
+    later = jobs.submit >= since
+    found = judge_predictions({"log": jobs}, ["column:soft"], copies=0, buffers=[1.0], only=True, test_share=0.5)
+    before, after = (wt.simulate(jobs, "easy", prediction=one).wait[later].mean() for one in (None, "column:soft"))
+    assert found.rows[0].jobs == later.sum()
+    assert found.rows[0].gains[0].mean_wait == pytest.approx(100 * (after - before) / before)
+    assert found.waits["log", "easy"] == pytest.approx(before)
+    with pytest.raises(wt.PolicyError, match="held out must be over 0"):
+        judge_predictions({"log": jobs}, copies=0, test_share=0.0)
+
+
 @pytest.mark.slow
 def test_command__prints_writes_and_takes_files(tmp_path, capsys):
     jobs = made(3, 200)
