@@ -143,8 +143,9 @@ def start_times_page(times: StartTimes, history: Workload, settings: Mapping[str
 
 
 MEANING = (
-    "A start time is predicted, not promised: jobs are taken to run as long as jobs like them did, and others to come as in the past "
-    "weeks. Nobody knows of nodes that will fail, jobs that will be cancelled, or priorities that will be changed."
+    "A start time is predicted, not promised: jobs are taken to run as long as jobs like them did, others to come as in the past weeks, "
+    "and where the history says when jobs started, to wait as jobs did of which as much was known. Nobody knows of nodes that will fail, "
+    "jobs that will be cancelled, or priorities that will be changed."
 )
 
 
