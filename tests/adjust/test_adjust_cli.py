@@ -34,7 +34,7 @@ def log(tmp_path):
         (["--history", "LOG", "--timeout", "0"], "timeout must be a number from 1 to 60"),
         (["--history", "LOG", "--metrics", "x.txt"], ".prom"),
         (["--history", "LOG", "--predictor", "tsafrir07"], "tang13"),
-        (["--history", "LOG", "--predictor", "tang13:key=x"], "unknown key"),
+        (["--history", "LOG", "--predictor", "tang13:key=x"], "must be one of all, user, project"),
         (["--history", "LOG", "--predictor", "nonsense"], "nonsense"),
     ],
 )

@@ -94,9 +94,7 @@ def period(workload: Workload, begin: int, end: int) -> Period:
     record = _Record(jobs)
     numbers = record.numbers(begin, end)
     if not numbers.submitted and not numbers.started and not numbers.ended:
-        raise WorkloadError(
-            f"{name} has no job from {begin:,} s to {end:,} s; take another --window (walltime info says from when to when)"
-        )
+        raise WorkloadError(f"{name} has no job from {begin:,} s to {end:,} s; take another window (walltime info says from when to when)")
     length, first = end - begin, int(jobs.submit[0])
     starts = range(begin - length, first - 1, -length) if length > 0 else range(0)
     before = [record.numbers(one, one + length) for one in starts][::-1]

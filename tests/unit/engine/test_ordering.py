@@ -10,7 +10,7 @@ import pytest
 
 import walltime as wt
 from walltime.engine.interface.compiled import clock_of
-from walltime.engine.kernel.callbacks import local_time
+from walltime.engine.kernel.callbacks import FIRST_OFFSET, local_time
 from walltime.policy import Calendar
 
 ZONES = ("Europe/Stockholm", "Australia/Lord_Howe", "America/St_Johns", "Africa/Casablanca", "Pacific/Apia", "Asia/Kathmandu")
@@ -19,7 +19,7 @@ MONDAY = datetime(2023, 3, 27)
 
 def assert_clock_is_right(calendar: Calendar, first: int, last: int, times: np.ndarray) -> None:
     clock = clock_of(calendar, first, last)
-    facts = np.array([0, 0, len(clock) // 2, 0, 0, *clock], np.int64)
+    facts = np.array([0, 0, len(clock) // 2, *[0] * (FIRST_OFFSET - 3), *clock], np.int64)
     for time in times.tolist():
         local = calendar.local(time).replace(tzinfo=None)
         seconds = local_time(facts.ctypes.data, time)

@@ -134,7 +134,7 @@ def test_own_policy__comes_from_a_file_with_its_options(own):
     assert wt.policy.parse_policy(f"{own}:ready") == narrow
     assert wt.simulation.parse_scheduler(f"easy:order={own}:widest,predictor=last").policy.order.name == "widest"
     for text, message in (
-        (f"{own}:something", "is no policy; make it a subclass of walltime.PlainPolicy"),
+        (f"{own}:something", "is no policy; make it a class with choose(self, now, waiting, running, free)"),
         (f"{own}:nothing", "has no policy named 'nothing'"),
         (f"{own}:ready:most=3", "is no option"),
         (f"{own}:Narrow:least=3", "its options are order, most"),
