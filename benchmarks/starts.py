@@ -1,4 +1,4 @@
-"""Predicted start times: simulations forward from a snapshot with a deep queue, under EASY and under Slurm's own scheduling."""
+"""Predicted start times: simulations forward from a snapshot with a deep queue, under EASY, conservative and Slurm's own scheduling."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WEIGHTS = {"PriorityType": "priority/multifactor", "PriorityWeightAge": "1000", 
 
 
 def starts(options: Options) -> Result:
-    """Seconds of a prediction for all jobs of a deep queue, and how much longer Slurm's scheduling takes than EASY."""
+    """Seconds of a prediction for all jobs of a deep queue, and how much longer other scheduling takes than EASY."""
     waiting, samples = options.size(1000, 50), options.size(200, 3)
     taken, history = deep_queue(waiting)
     result: Result = {"waiting": waiting, "samples": samples, "machines": {}}
@@ -30,10 +30,11 @@ def starts(options: Options) -> Result:
     for name, (nodes, procs) in MACHINES.items():
         works = {
             "EASY": _work(_on(taken, nodes, procs, "easy"), history, samples),
+            "conservative": _work(_on(taken, nodes, procs, "conservative"), history, samples),
             "Slurm": _work(_on(taken, nodes, procs, "slurm"), history, samples),
             "Slurm, multifactor": _work(_on(taken, nodes, procs, "slurm", WEIGHTS), history, samples),
         }
-        for snapshot in (_on(taken, nodes, procs, policy) for policy in ("easy", "slurm")):
+        for snapshot in (_on(taken, nodes, procs, policy) for policy in ("easy", "conservative", "slurm")):
             start_times(snapshot, history, samples=1)  # compiles
         seconds = take_turns(works, options)
         ratios = {label: one["median"] / seconds["EASY"]["median"] for label, one in seconds.items()}

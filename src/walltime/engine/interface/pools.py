@@ -81,8 +81,10 @@ class PoolsEngine(CompiledEngine):
         for k, outage in enumerate(hardware.outages):
             for name, value in zip(("pool", "procs", "second", "begin", "end", "known"), outage, strict=True):
                 outages[k][name] = value
-        windows_of = demands.windows or [()] * len(problem)
-        limits_of = [[*own, *(len(hardware.limits) + k for k in windows)] for own, windows in zip(demands.limits, windows_of, strict=True)]
+        limits_of = demands.limits
+        if demands.windows:
+            both = zip(demands.limits, demands.windows, strict=True)
+            limits_of = [[*own, *(len(hardware.limits) + k for k in windows)] for own, windows in both]
         self._memory: ClusterMemory = new_cluster_memory(
             rules,
             jobs,
