@@ -91,7 +91,7 @@ USER_ORDERS = (area_rate, last_come, narrow_in_waves, sometimes_nan, by_queue, a
 ORDERS_THAT_READ = (*USER_ORDERS[4:], by_number)
 """Orders that read columns of the log or the clock."""
 LATER_ORDERS = (
-    *FORMULAS,
+    *map(wt.policy.parse_order, FORMULAS),
     *map(wt.policy.parse_order, ("f1:submit-weight=3", "f3:submit-weight=40,starvation=20")),
     *map(wt.policy.parse_order, ("sjf:starvation=5", "wfp:starvation=20", "lcfs:starvation=12", "lxf:starvation=0", "unicef:starvation=9")),
 )
@@ -150,7 +150,9 @@ def _later(kind: str, order: Order, backfill_order: Order | None) -> st.SearchSt
             return st.builds(wt.Hybrid, **orders, depth=depths, fit=st.just("greedy"), metric=metrics)
         case "selective":
             return st.builds(wt.policy.Selective, **orders, threshold=st.sampled_from((0.0, 1.0, 1.5, 2.0, 4.0, "adaptive")))
-    return st.builds(wt.policy.MultiQueue, **orders, bounds=st.sampled_from(("100/1000/10000", "3", "2/5/9", "1/2/3/4/5/6/7/8")))
+    return st.builds(
+        wt.policy.MultiQueue, **orders, bounds=st.sampled_from(((100, 1000, 10_000), (3,), (2, 5, 9), (1, 2, 3, 4, 5, 6, 7, 8)))
+    )
 
 
 GAPS = (0, 0, 0, 0, 1, 1, 2, 3, 5, 8, 13, 30)

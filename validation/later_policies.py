@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.common import find_log  # noqa: E402
 from walltime import Schedule, Workload, metrics, read, simulate  # noqa: E402
-from walltime.policy import EVERY  # noqa: E402
+from walltime.policy import every_policy  # noqa: E402
 from walltime.schedule.groups import group_jobs  # noqa: E402
 from walltime.simulation.first_look import COPIES, first_look  # noqa: E402
 from walltime.simulation.spread import MEASURES, shaking_spread  # noqa: E402
@@ -51,12 +51,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def look_at(workload: Workload) -> dict[str, Any]:
     """The numbers of one log."""
     begin = time.perf_counter()
-    schedules = [simulate(workload, label) for label in EVERY]
+    schedules = [simulate(workload, label) for label in every_policy()]
     spread = shaking_spread(schedules, copies=COPIES)
-    looks = first_look(schedules, EVERY, EVERY.index(BASELINE), spread)
+    looks = first_look(schedules, every_policy(), every_policy().index(BASELINE), spread)
     print(f"{workload.origin.name}: {len(workload):,} jobs, {time.perf_counter() - begin:.0f} s", flush=True)
     classes = group_jobs(workload, "class", schedules[0].submit, schedules[0].end)
-    own = dict(zip(EVERY, schedules, strict=True))
+    own = dict(zip(every_policy(), schedules, strict=True))
     return {
         "jobs": len(workload),
         "procs": workload.machine_procs,

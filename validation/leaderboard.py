@@ -22,10 +22,10 @@ from benchmarks.common import ROOT
 from validation.run import rounded
 from walltime.benchmark import SUITES, leaderboard, read_result, read_suite, run_suite
 from walltime.benchmark.result import file_name
-from walltime.policy import ORDERS
+from walltime.tuning.fitting import SIMPLE
 
 OUT = ROOT / "docs" / "generators" / "leaderboard.json"
-OTHERS = [name for name in ORDERS if name != "fcfs"]
+OTHERS = [name for name in SIMPLE if name != "fcfs"]
 POLICIES = (
     *("fcfs", "easy", "easy++", "conservative", "hybrid:depth=0", "hybrid:depth=4"),
     *("relaxed", "selective", "los", "multiqueue", "slack"),

@@ -24,8 +24,9 @@ import numpy as np
 import walltime as wt
 from validation.perturb import Columns, perturb
 from walltime.auditor.passes.state import Array
+from walltime.policy import every_policy
 
-POLICIES = (
+OPTIONS = (
     "fcfs",
     "fcfs:order=sjf",
     "fcfs:order=wfp",
@@ -75,6 +76,9 @@ POLICIES = (
     "slack",
     "slack:factor=0.2,recent=3",
 )
+"""Policies with options that matter to the auditor."""
+POLICIES = (*OPTIONS, *(one for one in every_policy() if one.partition(":")[0] not in {text.partition(":")[0] for text in OPTIONS}))
+"""Every policy that runs on a number of processors."""
 EVERY = "every schedule, no policy given"
 """The row of those that are judged without their policy."""
 PREDICTORS = ("last", "tsafrir07", "tsafrir07:k=1", "user", "exact")

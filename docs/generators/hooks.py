@@ -37,16 +37,18 @@ from walltime.auditor.machine_promises import PROMISES as MACHINE_PROMISES
 from walltime.auditor.report import ALWAYS
 from walltime.campaign import DIMENSIONS, Line, compare_cells, replication_cells
 from walltime.cli.schema import FILES, toml_file
+from walltime.declared import meaning_of
 from walltime.errors import WalltimeError
 from walltime.estimates import Tsafrir05
 from walltime.logs import all_rules
 from walltime.logs.catalogue import CATALOGUE, shipped
 from walltime.logs.cleaning import PUBLISHED
 from walltime.policy import POLICIES, parse_policy
-from walltime.policy.slurm import PARAMETERS
+from walltime.policy.slurm import PARAMETERS, Slurm
 from walltime.predictors.registry import PREDICTORS
 from walltime.schedule.groups import GROUPINGS
 from walltime.simulation import replicate, simulate
+from walltime.specification import options_of
 from walltime.toml_file import key_tables
 from walltime.workload import BATCH_COLUMNS, SCHEDULE_COLUMNS, SWF_COLUMNS, Column
 from walltime.workload.models import MODELS, _changeable
@@ -162,8 +164,7 @@ SHOWN = ("los:ties=slowdown", "hybrid:depth=0", "hybrid:depth=3", "hybrid:depth=
 def promises() -> str:
     """What each policy promises."""
     parts = []
-    names = [name for kind in POLICIES for name in kind.names if name not in ("slurm", "hybrid")]
-    for policy in dict.fromkeys(map(parse_policy, [*names, *SHOWN])):
+    for policy in dict.fromkeys(map(parse_policy, [*POLICIES.forms, *SHOWN])):
         if policy.promises:
             rows = [(f"`{rule}`", what) for rule, what in policy.promises.items()]
             parts.append(f"### `{policy.label}`\n\n{table(('rule', 'what it means here'), rows)}")
@@ -172,14 +173,14 @@ def promises() -> str:
 
 def slurm() -> str:
     """The parameters of Slurm's scheduling that are modelled."""
-    rows = []
+    rows, options = [], options_of(Slurm)
     for name, parameter in PARAMETERS.items():
         setting = "" if parameter.setting == "SchedulerParameters" else f" ({parameter.setting})" if parameter.setting else " (no setting)"
         default = {True: "yes", False: "no"}[parameter.default] if isinstance(parameter.default, bool) else parameter.default
-        if parameter.kind == "time":
+        if parameter.unit == "time":
             default = f"{default // 86_400} days" if default % 86_400 == 0 else f"{default // 60} min"
-        unit = f" {parameter.kind}" if parameter.kind in ("s", "min") else ""
-        rows.append((f"`{name}`{setting}", f"{default}{unit}", parameter.meaning))
+        unit = f" {parameter.unit}" if parameter.unit in ("s", "min") else ""
+        rows.append((f"`{name}`{setting}", f"{default}{unit}", meaning_of(Slurm, options[name])))
     return table(("parameter", "default", "meaning"), rows)
 
 

@@ -7,10 +7,11 @@ import re
 
 from walltime.declared import meaning_of
 from walltime.estimates import ESTIMATES
+from walltime.policy import ORDERS, POLICIES
 from walltime.predictors.prediction import BELIEFS, CORRECTIONS, PREDICTORS
 from walltime.specification import Form, asked, presets_of, spell
 
-LISTED = {family.title: family for family in (ESTIMATES, PREDICTORS, BELIEFS, CORRECTIONS)}
+LISTED = {family.title: family for family in (POLICIES, ORDERS, ESTIMATES, PREDICTORS, BELIEFS, CORRECTIONS)}
 
 
 def specifications(title: str) -> str:
@@ -26,7 +27,7 @@ def section(name: str, form: Form) -> str:
     if form.keys:
         lines += ["", "| option | value | default | meaning |", "| --- | --- | --- | --- |"]
     for key, one in form.keys.items():
-        usual = "needed" if one.needed else f"`{spell(one.default, one)}`"
+        usual = "needed" if one.needed else f"`{spell(getattr(one.key, 'default', one.default), one) or 'none'}`"
         place = " (may come first, without its name)" if key in places else ""
         lines.append(f"| `{key}` | {asked(one)} | {usual} | {meaning_of(form.loaded, one)}{place} |")
     for preset, values in presets_of(form.loaded, form.keys).items():

@@ -14,14 +14,27 @@ import importlib
 import math
 import numbers
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Generic, TypeVar, get_args, get_origin
 
-from walltime.declared import DeclaredKey, Key, alternatives, described, is_within, keys_of, nearest, unwrapped
+from walltime.declared import KINDS, DeclaredKey, Key, alternatives, described, is_within, keys_of, nearest, unwrapped
 from walltime.errors import PolicyError, WalltimeError
 from walltime.wording import shown
 
-__all__ = ["FAMILIES", "Family", "Form", "Specified", "asked", "complete", "homes", "literal", "options_of", "presets_of", "spell"]
+__all__ = [
+    "FAMILIES",
+    "Family",
+    "Form",
+    "Specified",
+    "asked",
+    "complete",
+    "homes",
+    "literal",
+    "name_of",
+    "options_of",
+    "presets_of",
+    "spell",
+]
 
 T = TypeVar("T", bound="Specified")
 FAMILIES: dict[type, Family[Any]] = {}
@@ -96,7 +109,7 @@ class Form:
 
     `kind`: the class, or `module:Class` to import it on first use, or a thing that is complete. `options`: if not None, only these can be
     set. `make`: what is called in place of the class. `meaning`: by default the first sentence of the class. `free`: options of any name
-    are taken: whole numbers, numbers, yes and no, or texts.
+    are taken: whole numbers, numbers, yes and no, or texts. `declared`: the options, if they are not the fields of the class.
     """
 
     kind: Any
@@ -105,6 +118,7 @@ class Form:
     make: Callable[..., Any] | None = None
     meaning: str = ""
     free: bool = False
+    declared: Mapping[str, DeclaredKey] | None = None
 
     @property
     def loaded(self) -> Any:
@@ -117,6 +131,8 @@ class Form:
     @property
     def keys(self) -> dict[str, DeclaredKey]:
         """The options that may be set, by name."""
+        if self.declared is not None:
+            return dict(self.declared)
         if not isinstance(self.loaded, type):
             return {}
         able = {key: one for key, one in options_of(self.loaded).items() if one.field not in self.implied}
@@ -168,7 +184,7 @@ class Family(Generic[T]):
         free: dict[str, Any] = {}
         inner = ""  # the option whose value is a specification, and may go on
         where = f"the {self.title} {shown(text)}"
-        for number, part in enumerate(map(str.strip, rest.split(",")) if rest.strip() else ()):
+        for number, part in enumerate(filter(None, map(str.strip, rest.split(",")))):
             key, equals, value = (piece.strip() for piece in part.partition("="))
             name = by_letters.get(_letters(key)) if equals else None
             if inner and equals and _takes((further | keys)[inner], said[inner], key, name is not None):
@@ -232,7 +248,16 @@ class Family(Generic[T]):
 
 def options_of(kind: type) -> Mapping[str, DeclaredKey]:
     """The options of a class, by their names in specifications."""
-    return {name.replace("_", getattr(kind, "separator", "-")): one for name, one in keys_of(kind).items()}
+    try:
+        declared = keys_of(kind)
+    except NameError:  # a class of a user's own, with types that are not there at run time
+        declared = {one.name: DeclaredKey(one.name, Any, Key(), one.default) for one in fields(kind) if one.init}
+    return {name.replace("_", getattr(kind, "separator", "-")): one for name, one in declared.items()}
+
+
+def name_of(thing: Specified) -> str:
+    """The name of a thing in specifications, without options."""
+    return _name_of(thing)[0]
 
 
 def homes(family: Family[Any]) -> dict[str, tuple[str, ...]]:
@@ -344,7 +369,7 @@ def _called(kind: Any, key: Key) -> str:
         return f"{'an' if title[0] in 'aeiou' else 'a'} {title} such as {next(iter(FAMILIES[kind].forms))}"
     if kind is bool:
         return "yes or no"
-    return "numbers such as 8/64" if get_origin(kind) is tuple else described(kind, key)
+    return "numbers such as 8/64" if get_origin(kind) is tuple else described(kind if kind in KINDS else Any, key)
 
 
 def _read(option: DeclaredKey, key: str, text: str, where: str) -> Any:
@@ -388,6 +413,8 @@ def _typed(kind: Any, key: Key, text: str, between: str = "/") -> Any:
         return None if None in values else values
     if kind is str:
         return next((word for word in key.known if word.lower() == text.lower()), None if key.known else text)
+    if kind not in (int, float):
+        return literal(text)
     try:
         return kind(text)
     except ValueError:

@@ -53,7 +53,7 @@ def test_hybrid_without_reservations__is_selective_with_a_threshold_that_nobody_
 def test_hybrid_of_depth_1__is_one_queue_for_all(workload, order):
     # Where jobs are late the two differ: one reserves at the expected end, the other a second later.
     columns = ("start",) if (workload.runtime <= workload.believed).all() else ()
-    assert_same(workload, MultiQueue(order=order, bounds="1000000000"), wt.Hybrid(order=order, depth=1), columns=columns)
+    assert_same(workload, MultiQueue(order=order, bounds=(1_000_000_000,)), wt.Hybrid(order=order, depth=1), columns=columns)
 
 
 @pytest.mark.parametrize(("metric", "order"), [("procs", "lqf"), ("seconds", "ljf"), ("procseconds", "laf")])
@@ -86,8 +86,8 @@ def test_slack_of_nothing__is_conservative_where_estimates_are_exact(workload):
                 Lookahead(),
                 Lookahead(ties="slowdown"),
                 Lookahead(objective="procseconds"),
-                MultiQueue(bounds="3/8"),
-                MultiQueue(bounds="5"),
+                MultiQueue(bounds=(3, 8)),
+                MultiQueue(bounds=(5,)),
                 Slack(),
             ),
             *(wt.Hybrid(depth=depth, fit="greedy", metric="seconds") for depth in (0, 1)),

@@ -24,7 +24,7 @@ def values_of(kind, key, draw):
     inner, own = unwrapped(kind)
     key = own if own.known else key
     if inner in FAMILIES:
-        return FAMILIES[inner].parse(draw(st.sampled_from([name for name, form in FAMILIES[inner].forms.items() if not needed(form)])))
+        return FAMILIES[inner].parse(draw(st.sampled_from([name for name in FAMILIES[inner].forms if not fault_of(FAMILIES[inner], name)])))
     if key.known:
         return draw(st.sampled_from(key.known))
     if inner is bool:
@@ -40,6 +40,11 @@ def values_of(kind, key, draw):
         count = draw(st.integers(1, 3)) if args[-1] is ... else len(args)
         return tuple(values_of(args[0], key, draw) for _ in range(count))
     return draw(st.text(string.ascii_lowercase, min_size=1, max_size=5))
+
+
+def said(thing):
+    """A thing without what goes without saying, such as an order of backfilling that is that of the queue."""
+    return type(thing), {one.field: getattr(thing, one.field) for one in thing.differing().values()}
 
 
 def needed(form):
@@ -60,7 +65,7 @@ def test_specifications__are_read_as_they_are_written(title, name, data):
         thing = family.build(name, form, values)
     except PolicyError:  # options that exclude each other
         return
-    assert family.parse(str(thing)) == thing
+    assert said(family.parse(str(thing))) == said(thing)
     assert str(family.parse(str(thing))) == str(thing)
     assert family.parse(thing) is thing
 

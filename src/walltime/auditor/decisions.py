@@ -76,7 +76,7 @@ class Decisions:
         """Put the jobs into memory."""
         w, recorded, count = self.workload, self.recorded, len(self.recorded.job)
         by_start = np.argsort(recorded.start, kind="stable")
-        bounds = np.array(self.policy.limits if isinstance(self.policy, MultiQueue) else (), np.int64)
+        bounds = np.array(self.policy.bounds if isinstance(self.policy, MultiQueue) else (), np.int64)
         increments = np.array(self.prediction.correction.increments if self.prediction else (), np.int64)
         self.memory = s.new_memory(rules, count, by_start, bounds, increments)
         jobs = self.memory.jobs

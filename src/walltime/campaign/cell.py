@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from walltime.campaign.dimensions import DIMENSIONS, WORKLOAD
-from walltime.errors import PolicyError
 from walltime.estimates import parse_estimates
-from walltime.policy import files_in, takes
+from walltime.policy import files_in
 from walltime.provenance import version
-from walltime.simulation.specification import PREDICTION_WORDS, Scheduler, parse_scheduler, split_scheduler
+from walltime.simulation.specification import PREDICTION_WORDS, Scheduler, backfill_order_of_none, parse_scheduler
 from walltime.syntax import syntax_hash
 
 __all__ = ["NO_RESULTS", "RESULTS", "SPELLED", "Cell", "engine_version", "files_of_results", "scheduler_of"]
@@ -105,8 +104,8 @@ def scheduler_of(settings: Mapping[str, Any]) -> Scheduler:
     """The scheduler of a cell with these settings; raises PolicyError for an option that does not apply."""
     words = {word.replace("_", "-"): settings.get(word) for word in ("order", "backfill_order")}
     text = settings.get("policy") or "easy"
-    if words["backfill-order"] and not takes(split_scheduler(text)[0], "backfill-order"):
-        raise PolicyError(f"{text} has no backfill order of its own; leave it out, or take easy or hybrid:depth=N")
+    if words["backfill-order"] and (fault := backfill_order_of_none([text])):
+        raise fault
     if settings.get("predictor"):
         words |= {word: settings.get(word) for word in PREDICTION_WORDS}
     return parse_scheduler(text, words)

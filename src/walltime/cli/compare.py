@@ -66,7 +66,7 @@ def compare(
     output: Output,
 ) -> None:
     """Replay a log under several policies and compare the results."""
-    from walltime.policy import EVERY
+    from walltime.policy import every_policy
     from walltime.report.caveats import caveats_of
     from walltime.report.tables import breakdown_table, changes_table, months_table, sides_table
     from walltime.schedule.comparison import compare as side_by_side
@@ -79,7 +79,7 @@ def compare(
     if every:
         page = {"--report": report, "--figure": figure, "--by": by, "--monthly": monthly, "--gains": gains}
         _refuse_beside_all(page | {"--cluster": machine, "several runs": many})
-        policy = [*EVERY, *(own for own in policy or () if own != ALL)]
+        policy = [*every_policy(), *(own for own in policy or () if own != ALL)]
     chosen = run.schedulers(policy or site or list(DEFAULT))
     groupings = {text: parse_grouping(text) for text in by or ()}
     if month_of != o.By.end and not monthly:

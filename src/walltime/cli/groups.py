@@ -164,15 +164,14 @@ class Deciding:
 
         Raises PolicyError for an invalid specification, and for an option that none of them can use.
         """
-        from walltime.policy import takes
-        from walltime.simulation.specification import parse_scheduler, split_scheduler
+        from walltime.simulation.specification import backfill_order_of_none, parse_scheduler
 
         defaults = {"order": self.order, "backfill-order": self.backfill_order, "predictor": self.predictor}
         chosen = {"believe": self.believe, "correction": self.correction, "history": self.learn_from.value}
         defaults |= {name: value for name, value in chosen.items() if value != USUAL[name]}
         schedulers = [parse_scheduler(text, defaults) for text in texts]
-        if self.backfill_order is not None and not any(takes(split_scheduler(text)[0], "backfill-order") for text in texts):
-            raise PolicyError(f"none of {', '.join(texts)} has a backfill order of its own; leave it out, or take easy or hybrid:depth=N")
+        if self.backfill_order is not None and (fault := backfill_order_of_none(texts)):
+            raise fault
         if len(defaults) > 3 and not any(scheduler.prediction for scheduler in schedulers):
             raise PolicyError("--believe, --correction and --learn-from need predictions; name a --predictor too")
         return schedulers

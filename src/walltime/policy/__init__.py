@@ -1,85 +1,73 @@
 """Policies: which jobs get reservations, and in which order the queue is considered. One module per policy; the table is in registry.py."""
 
-from walltime.policy.base import Backfilling, Kind, Passes, Policy, Reservations
-from walltime.policy.conservative import Conservative
-from walltime.policy.dialect import DIALECTS, PAPERS, READINGS, Dialect
-from walltime.policy.easy import Easy
-from walltime.policy.fcfs import NoBackfilling
-from walltime.policy.files import NotRunError, files_in, only, placed
-from walltime.policy.formulas import Fitted, Formula, WeightedOrder, score_order
-from walltime.policy.hybrid import Hybrid
-from walltime.policy.log_view import Calendar, LogView, Moment
-from walltime.policy.lookahead import Lookahead
-from walltime.policy.multiqueue import MultiQueue
-from walltime.policy.oar import Oar
-from walltime.policy.orders import FCFS, SJF, WFP, Order, ScoredOrder, UserOrder, Wfp, order
-from walltime.policy.plain import Choice, PlainPolicy, RunningJob, WaitingJob
-from walltime.policy.registry import EVERY, ORDERS, POLICIES, POLICY_NAMES, build, parse_order, parse_policy, split, takes
-from walltime.policy.relaxed import Relaxed
-from walltime.policy.selective import Selective
-from walltime.policy.slack import Slack
-from walltime.policy.slurm import Slurm
+from typing import TYPE_CHECKING
 
+from walltime.lazy import lazy
+from walltime.policy import registry
+from walltime.specification import homes
 
-def __getattr__(name: str) -> type[Policy]:
-    """The class of a policy of the table by its name."""
-    for kind in POLICIES:
-        if kind.__name__ == name:
-            return kind
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if TYPE_CHECKING:
+    from walltime.policy.base import Backfilling as Backfilling
+    from walltime.policy.base import Kind as Kind
+    from walltime.policy.base import Passes as Passes
+    from walltime.policy.base import Policy as Policy
+    from walltime.policy.base import Reservations as Reservations
+    from walltime.policy.conservative import Conservative as Conservative
+    from walltime.policy.dialect import DIALECTS as DIALECTS
+    from walltime.policy.dialect import PAPERS as PAPERS
+    from walltime.policy.dialect import READINGS as READINGS
+    from walltime.policy.dialect import Dialect as Dialect
+    from walltime.policy.easy import Easy as Easy
+    from walltime.policy.fcfs import NoBackfilling as NoBackfilling
+    from walltime.policy.files import NotRunError as NotRunError
+    from walltime.policy.files import files_in as files_in
+    from walltime.policy.files import only as only
+    from walltime.policy.files import placed as placed
+    from walltime.policy.formulas import Fitted as Fitted
+    from walltime.policy.formulas import Formula as Formula
+    from walltime.policy.formulas import WeightedOrder as WeightedOrder
+    from walltime.policy.formulas import score_order as score_order
+    from walltime.policy.hybrid import Hybrid as Hybrid
+    from walltime.policy.log_view import Calendar as Calendar
+    from walltime.policy.log_view import LogView as LogView
+    from walltime.policy.log_view import Moment as Moment
+    from walltime.policy.lookahead import Lookahead as Lookahead
+    from walltime.policy.multiqueue import MultiQueue as MultiQueue
+    from walltime.policy.oar import Oar as Oar
+    from walltime.policy.orders import FCFS as FCFS
+    from walltime.policy.orders import SJF as SJF
+    from walltime.policy.orders import WFP as WFP
+    from walltime.policy.orders import Order as Order
+    from walltime.policy.orders import ScoredOrder as ScoredOrder
+    from walltime.policy.orders import UserOrder as UserOrder
+    from walltime.policy.orders import Wfp as Wfp
+    from walltime.policy.orders import order as order
+    from walltime.policy.plain import Choice as Choice
+    from walltime.policy.plain import PlainPolicy as PlainPolicy
+    from walltime.policy.plain import RunningJob as RunningJob
+    from walltime.policy.plain import WaitingJob as WaitingJob
+    from walltime.policy.registry import ORDERS as ORDERS
+    from walltime.policy.registry import POLICIES as POLICIES
+    from walltime.policy.registry import every_policy as every_policy
+    from walltime.policy.registry import parse_order as parse_order
+    from walltime.policy.registry import parse_policy as parse_policy
+    from walltime.policy.registry import takes as takes
+    from walltime.policy.relaxed import Relaxed as Relaxed
+    from walltime.policy.selective import Selective as Selective
+    from walltime.policy.slack import Slack as Slack
+    from walltime.policy.slurm import Slurm as Slurm
 
-
-__all__ = [
-    "DIALECTS",
-    "EVERY",
-    "FCFS",
-    "ORDERS",
-    "PAPERS",
-    "POLICIES",
-    "POLICY_NAMES",
-    "READINGS",
-    "SJF",
-    "WFP",
-    "Backfilling",
-    "Calendar",
-    "Choice",
-    "Conservative",
-    "Dialect",
-    "Easy",
-    "Fitted",
-    "Formula",
-    "Hybrid",
-    "Kind",
-    "LogView",
-    "Lookahead",
-    "Moment",
-    "MultiQueue",
-    "NoBackfilling",
-    "NotRunError",
-    "Oar",
-    "Order",
-    "Passes",
-    "PlainPolicy",
-    "Policy",
-    "Relaxed",
-    "Reservations",
-    "RunningJob",
-    "ScoredOrder",
-    "Selective",
-    "Slack",
-    "Slurm",
-    "UserOrder",
-    "WaitingJob",
-    "WeightedOrder",
-    "Wfp",
-    "build",
-    "files_in",
-    "only",
-    "order",
-    "parse_order",
-    "parse_policy",
-    "placed",
-    "score_order",
-    "split",
-    "takes",
-]
+__getattr__, __dir__, __all__ = lazy(
+    __name__,
+    homes(registry.POLICIES)
+    | {
+        "policy.base": ("Backfilling", "Kind", "Passes", "Policy", "Reservations"),
+        "policy.dialect": ("DIALECTS", "PAPERS", "READINGS", "Dialect"),
+        "policy.files": ("NotRunError", "files_in", "only", "placed"),
+        "policy.formulas": ("Fitted", "Formula", "WeightedOrder", "score_order"),
+        "policy.log_view": ("Calendar", "LogView", "Moment"),
+        "policy.orders": ("FCFS", "SJF", "WFP", "Order", "ScoredOrder", "UserOrder", "Wfp", "order"),
+        "policy.plain": ("Choice", "PlainPolicy", "RunningJob", "WaitingJob"),
+        "policy.registry": ("ORDERS", "POLICIES", "every_policy", "parse_order", "parse_policy", "takes"),
+    },
+)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
+from walltime.declared import DeclaredKey, Key
 from walltime.errors import PolicyError
 from walltime.policy.orders import FCFS, Order
+from walltime.specification import Specified, name_of, spell
 
 HEAD_STARTS = "the head of the queue starts in the first pass in which procs <= free; then the next is the head"
 FIRST_OF_HEAD = "that of a job is its first shadow time as the head; a job that never waits at the head has none"
@@ -67,33 +69,23 @@ HEAD = Reservations("head", "only the head of the queue has one")
 
 
 @dataclass(frozen=True)
-class Policy:
+class Policy(Specified):
     """Which jobs get reservations, and in which order the queue is considered: a declaration, without state.
 
     A subclass is a frozen dataclass. Its fields are its options, spelled `NAME:option=value,...` on the command line and in plans.
     """
 
-    names: ClassVar[dict[str, dict[str, Any]]] = {}
-    """Its names in specifications, each with the options that it implies."""
-    bare: ClassVar[str | None] = None
-    """The option whose name may be left out, as in `hybrid:3`."""
+    variants: ClassVar[tuple[str, ...]] = ("",)
+    """Usual options, such as `order=sjf`, with which it is tried in a first look at a log and in trials; empty for the defaults, `order=*`
+    for all orders."""
 
     order: Order = FCFS
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.order, Order):
-            raise PolicyError(f"order must be a queue order such as walltime.SJF, not {self.order!r}")
+    """the queue order"""
 
     @property
     def name(self) -> str:
         """The policy's name in specifications, without options."""
-        return next((name for name, implied in self.names.items() if self._is(implied)), type(self).__name__)
-
-    @property
-    def label(self) -> str:
-        """The policy's specification: its name, with the options that differ from the default."""
-        options = [f"{name.replace('_', '-')}={_spelled(value)}" for name, value in self._own_options()]
-        return self.name + (":" + ",".join(options) if options else "")
+        return name_of(self)
 
     @property
     def title(self) -> str:
@@ -102,7 +94,7 @@ class Policy:
 
     def remarks(self, *hidden: str) -> str:
         """The options that differ from the default, in brackets, except those in `hidden`."""
-        options = [(name, _spelled(value)) for name, value in self._own_options() if name not in hidden]
+        options = [(one.field, spell(getattr(self, one.field), one)) for one in self.differing().values() if one.field not in hidden]
         said = [value if name == "order" else f"{name.removesuffix('_order')} {value}" for name, value in options]
         return f" [{', '.join(said)}]" if said else ""
 
@@ -120,6 +112,11 @@ class Policy:
         return Reservations("unknown")
 
     @property
+    def on_numbers(self) -> bool:
+        """Whether it runs on a machine that is a number of processors."""
+        return True
+
+    @property
     def backfills(self) -> bool:
         """Whether a job may overtake another waiting job."""
         return self.passes is None or self.passes.backfills
@@ -134,36 +131,19 @@ class Policy:
         """The columns of the log that this policy and its orders read."""
         return {name for order in (self.order, getattr(self, "backfill_order", None) or self.order) for name in order.reads}
 
-    def _own_options(self) -> list[tuple[str, Any]]:
-        """The options that are neither the default nor implied by the name."""
-        implied = self.names.get(self.name, {})
-        options = [(field.name, getattr(self, field.name), field.default) for field in fields(self) if field.name not in implied]
-        return [(name, value) for name, value, default in options if value != default and not self._says_nothing(name, value)]
-
-    def _says_nothing(self, name: str, value: Any) -> bool:
-        return name == "backfill_order" and value == self.order
-
-    def _is(self, implied: dict[str, Any]) -> bool:
-        return all(getattr(self, name) == value for name, value in implied.items())
-
 
 @dataclass(frozen=True)
 class Heading(Policy):
     """A policy for which the head of the queue is special.
 
-    `decisions`: the head is whoever comes first in every pass (`revised`, default), or, with `committed`, the job that was chosen, until
-    it starts. `window`: only so many waiting jobs, the first to arrive, are in the queue; 0 for all. With other values than
-    the default nothing is promised, and but for a window without backfilling they run on the reference engine.
+    With other values of its options than the default nothing is promised, and but for a window without backfilling they run on the
+    reference engine.
     """
 
     decisions: Literal["revised", "committed"] = field(default="revised", kw_only=True)
-    window: int = field(default=0, kw_only=True)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        one_of("decisions", self.decisions, ("revised", "committed"))
-        if isinstance(self.window, bool) or not isinstance(self.window, int) or self.window < 0:
-            raise PolicyError(f"the window must be a whole number of jobs, or 0 for all, not {self.window!r}")
+    """the head is whoever comes first in every pass, or, with `committed`, the job that was chosen, until it starts"""
+    window: Annotated[int, Key(least=0)] = field(default=0, kw_only=True)
+    """only so many waiting jobs, the first to arrive, are in the queue; 0 for all"""
 
     @property
     def reads_as_papers(self) -> bool:
@@ -173,20 +153,14 @@ class Heading(Policy):
 
 @dataclass(frozen=True)
 class Backfilling(Policy):
-    """A policy that backfills; `backfill_order` (default: `order`) is the order in which candidates are tried."""
+    """A policy that backfills."""
 
     backfill_order: Order | None = None
+    """the order in which jobs are tried for backfilling; none is that of the queue"""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.backfill_order is not None and not isinstance(self.backfill_order, Order):
-            raise PolicyError(f"backfill_order must be a queue order such as walltime.SJF, not {self.backfill_order!r}")
-
-
-def one_of(name: str, value: str, known: tuple[str, ...]) -> None:
-    """Raise PolicyError unless an option has one of these values."""
-    if value not in known:
-        raise PolicyError(f"{name} must be {' or '.join(known)}, not {value!r}")
+    def says(self, option: DeclaredKey) -> bool:
+        """An order of backfilling that is that of the queue goes without saying."""
+        return super().says(option) and not (option.field == "backfill_order" and self.backfill_order == self.order)
 
 
 def needs_nodes(policy: Policy) -> PolicyError:
@@ -194,7 +168,3 @@ def needs_nodes(policy: Policy) -> PolicyError:
     return PolicyError(
         f"{policy.name} needs a machine of nodes: a file like cluster.toml (--cluster; in Python machine=...), see the guide on machines"
     )
-
-
-def _spelled(value: Any) -> str:
-    return value.label if isinstance(value, Order) else "none" if value is None else str(value)

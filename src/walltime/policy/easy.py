@@ -4,46 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
-from walltime.policy.base import FIRST_OF_HEAD, HEAD, HEAD_STARTS, KINDS, Backfilling, Heading, Passes, Reservations, one_of
+from walltime.declared import DeclaredKey
+from walltime.policy.base import FIRST_OF_HEAD, HEAD, HEAD_STARTS, KINDS, Backfilling, Heading, Passes, Reservations
 
 
 @dataclass(frozen=True)
 class Easy(Heading, Backfilling):
     """EASY backfilling: a job may be backfilled if it does not delay the job at the head of the queue.
 
-    `extra`: the extra nodes are `all` nodes that are free at the shadow time and not needed by the head (default), or, with
-    `literal`, those counted when the walk over the running jobs stops at the first sufficient job; among jobs with the same
-    expected end the one started last comes first. `shadow`: shadow time and extra nodes are recomputed (`afresh`) before each
-    backfilled job (default), or `kept` until a job terminates or the head changes, even if jobs have used extra nodes in the
-    meantime; the head may then be delayed; `once` finds them once for each head. With `extra="none"` no job may use extra nodes.
-    `ends`: a job that uses no extra nodes is expected to end `by` the shadow time (default) or `before` it. `decisions`, `window`: see
-    `Heading`. Values other than the default run on the reference engine.
-
-    `arrivals`: `all` bring a scheduling pass (default), or, with predictions and if jobs are backfilled in the order of the queue,
-    only those that are `fitting` into the free processors. It matters only where a silent expiry has moved the shadow time.
+    Other values of `extra`, `shadow`, `ends` and `decisions` than the default run on the reference engine.
 
     Source: mualem01, section 2.2; feitelson98, Fig. 2; `fitting`: the program predictsim of gaussier15.
     """
 
-    names: ClassVar[dict[str, dict[str, Any]]] = {"easy": {}}
-
+    variants: ClassVar[tuple[str, ...]] = (
+        *("", "order=*", "order=saf:starvation=86400"),
+        *("backfill-order=sjf", "backfill-order=saf", "backfill-order=lxf"),
+    )
     extra: Literal["all", "literal", "none"] = "all"
+    """the extra processors are all that are free at the shadow time and not needed by the head; or those counted when the walk over the
+    running jobs stops at the first that suffices, among jobs with the same expected end the one started last first; or none"""
     shadow: Literal["afresh", "kept", "once"] = "afresh"
+    """shadow time and extra processors are found before each backfilled job; or kept until a job ends or another is the head, even if jobs
+    have used extra processors in the meantime, so that the head may be delayed; or once for each head"""
     ends: Literal["by", "before"] = "by"
+    """a job that uses no extra processors is expected to end by the shadow time, or before it"""
     arrivals: Literal["all", "fitting"] = "all"
+    """which arrivals bring a pass; with predictions and if jobs are backfilled in the order of the queue it can be only those that fit into
+    the free processors, which matters only where a silent expiry has moved the shadow time"""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        one_of("extra", self.extra, ("all", "literal", "none"))
-        one_of("shadow", self.shadow, ("afresh", "kept", "once"))
-        one_of("ends", self.ends, ("by", "before"))
-        one_of("arrivals", self.arrivals, ("all", "fitting"))
-
-    def _says_nothing(self, name: str, value: Any) -> bool:
+    def says(self, option: DeclaredKey) -> bool:
+        """Which arrivals bring a pass matters only if jobs are backfilled in the order of the queue."""
         in_order = self.backfill_order in (None, self.order)
-        return (name == "arrivals" and not in_order) or super()._says_nothing(name, value)
+        return super().says(option) and not (option.field == "arrivals" and not in_order)
 
     @property
     def reservations(self) -> Reservations:

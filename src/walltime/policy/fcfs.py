@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 from walltime.policy.base import HEAD_STARTS, KINDS, NOBODY, Heading, Passes, Reservations
 from walltime.policy.orders import FCFS
@@ -14,10 +13,8 @@ from walltime.policy.orders import FCFS
 class NoBackfilling(Heading):
     """Start jobs from the head of the queue while they fit: first come, first served, or another `order` without backfilling.
 
-    `decisions`, `window`: see `Heading`. Source: feitelson98, section 1.
+    Source: feitelson98, section 1.
     """
-
-    names: ClassVar[dict[str, dict[str, Any]]] = {"fcfs": {}}
 
     @property
     def reservations(self) -> Reservations:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import Field, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated
 
+from walltime.declared import DeclaredKey, Key
 from walltime.errors import PolicyError
-from walltime.policy.orders import ScoredOrder, UserOrder, check_starvation
+from walltime.policy.orders import Name, ScoredOrder, Starvation
+from walltime.specification import options_of
 
 ScoreFunction = Callable[..., float]
 
@@ -58,12 +60,13 @@ class Formula(ScoredOrder):
     -480.0
     """
 
-    starvation: int | None = None
+    starvation: Starvation = None
+    """after so many seconds of waiting a job comes first"""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.name not in self.known():
             raise PolicyError(f"unknown formula {self.name!r}; known are {', '.join(self.known())}")
-        check_starvation(self.starvation)
 
     @classmethod
     def known(cls) -> tuple[str, ...]:
@@ -87,21 +90,19 @@ class Fitted(Formula):
 
     With r the believed runtime, n the processors and s the seconds from the first submission of the workload to the job's:
     log10(r) n + w log10(s), sqrt(r) n + w log10(s), r n + w log10(s), and r sqrt(n) + w log10(s); 0.1 for an s of 0.
-    `submit_weight`: w, by default the published 870, 25,600, 6.86e6, and 5.30e5.
 
     Source: carastan17 (Carastan-Santos and de Camargo, SC'17).
 
     >>> Fitted("f3").label, Fitted("f1", submit_weight=500.0).label
-    ('f3', 'f1:submit-weight=500.0')
+    ('f3', 'f1:submit-weight=500')
     """
 
-    submit_weight: float | None = None
+    submit_weight: Annotated[float | None, Key(least=0)] = None
+    """w; by default the published 870, 25,600, 6.86e6, and 5.30e5"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         weight = _FITTED[self.name][1] if self.submit_weight is None else self.submit_weight
-        if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight < math.inf:
-            raise PolicyError(f"the submit weight of {self.name.upper()} must be a number of at least 0, not {weight!r}")
         object.__setattr__(self, "submit_weight", float(weight))
 
     @classmethod
@@ -115,10 +116,11 @@ class Fitted(Formula):
         assert self.submit_weight is not None
         return _FITTED[self.name][0](self.submit_weight)
 
-    def _says(self, option: Field[Any]) -> bool:
-        if option.name == "submit_weight":
+    def says(self, option: DeclaredKey) -> bool:
+        """The published weight goes without saying."""
+        if option.field == "submit_weight":
             return self.submit_weight != _FITTED[self.name][1]
-        return super()._says(option)
+        return super().says(option)
 
 
 @functools.cache
@@ -169,8 +171,10 @@ _FITTED: dict[str, tuple[Callable[[float], ScoreFunction], float]] = {
     "f3": (_f3, 6.86e6),
     "f4": (_f4, 5.30e5),
 }
-FORMULAS: tuple[Formula, ...] = (*(Formula(name) for name in _PLAIN), *(Fitted(name) for name in _FITTED))
-"""The orders of this module, with their published parameters."""
+FORMULAS: Mapping[str, tuple[type[Formula], str]] = {name: (Formula, f"First {what}.") for name, (_, what) in _PLAIN.items()} | {
+    name: (Fitted, f"{name.upper()} of carastan17, fitted to simulations of small sets of jobs.") for name in _FITTED
+}
+"""The orders of this module by name: the class, and what comes first."""
 
 HOUR = 3600.0
 
@@ -205,36 +209,45 @@ def _power(wait, believed, procs, of_wait, of_believed, of_procs, of_area):
     return score
 
 
-SCORES: Mapping[str, tuple[Any, tuple[str, ...]]] = {
-    "linear": (_linear, ("wait", "believed", "procs", "area", "log-wait", "log-believed", "log-procs", "log-area")),
-    "power": (_power, ("wait", "believed", "procs", "area")),
-}
-"""The kinds of scores: the function, and the features in the order of its weights."""
-
-
 @dataclass(frozen=True)
-class WeightedOrder(UserOrder):
-    """A queue order by a score with these weights (finite numbers, one per feature of its kind); made by `score_order`.
+class WeightedOrder(ScoredOrder):
+    """A queue order by a score with a weight for each of its features, its options.
 
-    The weights are data of the compiled function, so other weights compile nothing.
+    The weights are data of the compiled function, so other weights compile nothing. Raises PolicyError if no feature has a weight.
     """
 
-    weights: tuple[float, ...] = ()
+    function: Annotated[ScoreFunction, Key(inside=True)]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not any(self.weights):
+            names = ", ".join(self.known_features())
+            raise PolicyError(f"it needs a weight that is not 0, such as {self.name}:wait=1; its features are {names}")
+
+    @classmethod
+    def known_features(cls) -> tuple[str, ...]:
+        """The names of the features, in the order of the function's weights."""
+        return tuple(options_of(cls))
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """The weights, one per feature."""
+        return tuple(float(getattr(self, one.field)) + 0.0 for one in options_of(type(self)).values())
 
     @property
     def features(self) -> dict[str, float]:
         """The features that have a weight."""
-        return {name: weight for name, weight in zip(SCORES[self.name][1], self.weights, strict=True) if weight != 0}
-
-    @property
-    def label(self) -> str:
-        """`linear:wait=1.2,area=-0.3`."""
-        return f"{self.name}:" + ",".join(f"{name}={repr(weight).removesuffix('.0')}" for name, weight in self.features.items())
+        return {name: weight for name, weight in zip(self.known_features(), self.weights, strict=True) if weight != 0}
 
     @property
     def parameters(self) -> tuple[float, ...]:
         """The weights."""
         return self.weights
+
+    @property
+    def scoring(self) -> ScoreFunction:
+        """The function."""
+        return self.function
 
     def asks(self) -> tuple[str, ...]:
         """What the features are made of."""
@@ -250,45 +263,64 @@ class WeightedOrder(UserOrder):
         return float(self.function(wait, believed, procs, *self.weights))
 
 
+@dataclass(frozen=True)
+class Linear(WeightedOrder):
+    """The sum of features, each times its weight."""
+
+    name: Name = "linear"
+    function: Annotated[ScoreFunction, Key(inside=True)] = _linear
+    wait: float = 0.0
+    """of the wait, h"""
+    believed: float = 0.0
+    """of the runtime that the scheduler plans with, h"""
+    procs: float = 0.0
+    """of the processors"""
+    area: float = 0.0
+    """of processors x believed runtime, processor hours"""
+    log_wait: float = 0.0
+    """of the natural logarithm of the wait + 1 s"""
+    log_believed: float = 0.0
+    """of that of the believed runtime, s"""
+    log_procs: float = 0.0
+    """of that of the processors"""
+    log_area: float = 0.0
+    """of that of the processor seconds"""
+
+
+@dataclass(frozen=True)
+class Power(WeightedOrder):
+    """The product of powers of features; the weights are the exponents."""
+
+    name: Name = "power"
+    function: Annotated[ScoreFunction, Key(inside=True)] = _power
+    wait: float = 0.0
+    """of the wait + 1 s"""
+    believed: float = 0.0
+    """of the runtime that the scheduler plans with"""
+    procs: float = 0.0
+    """of the processors"""
+    area: float = 0.0
+    """of processors x believed runtime"""
+
+
+SCORES: Mapping[str, type[WeightedOrder]] = {"linear": Linear, "power": Power}
+"""The kinds of scores."""
+
+
 def score_order(kind: str, weights: Mapping[str, float]) -> WeightedOrder:
     """The order by a `linear` or `power` score with these weights, by feature; features left out have none.
 
-    `linear` adds the weighted features: `wait` and `believed` (the runtime that the scheduler plans with) in hours, `procs`, `area`
-    (processor hours), and the natural logarithms `log-wait` (of the wait + 1 s), `log-believed` (s), `log-procs`, `log-area` (processor
-    seconds). `power` multiplies powers of the wait + 1 s, `believed`, `procs` and `area`; the weights are the exponents. Raises PolicyError
-    for an unknown kind or feature, a weight that is not a finite number, and if no feature has a weight.
+    See `Linear` and `Power` for the features. Raises PolicyError for an unknown kind or feature, a weight that is not a finite number, and
+    if no feature has a weight.
 
     >>> score_order("power", {"wait": 3, "believed": -3, "procs": 1}).label
     'power:wait=3,believed=-3,procs=1'
     """
     if kind not in SCORES:
         raise PolicyError(f"unknown kind of score {kind!r}; known are {', '.join(SCORES)}")
-    function, features = SCORES[kind]
+    features = SCORES[kind].known_features()
     unknown = [name for name in weights if name not in features]
     if unknown:
         raise PolicyError(f"{unknown[0]!r} is no feature of the order {kind}; its features are {', '.join(features)}")
-    values = tuple(float(weights.get(name, 0.0)) + 0.0 for name in features)
-    if not all(map(math.isfinite, values)):
-        raise PolicyError(f"the weights of the order {kind} must be finite numbers")
-    if not any(values):
-        raise PolicyError(f"the order {kind} needs a weight that is not 0, such as {kind}:wait=1; its features are {', '.join(features)}")
-    return WeightedOrder(kind, function, weights=values)
-
-
-def parse_score(text: str) -> WeightedOrder:
-    """The order with this specification, such as `linear:wait=1.2,area=-0.3`; raises PolicyError as `score_order` does.
-
-    >>> parse_score("linear:wait=1.2,area=-0.3").features
-    {'wait': 1.2, 'area': -0.3}
-    """
-    kind, _, options = text.strip().lower().partition(":")
-    weights: dict[str, float] = {}
-    for option in filter(None, (part.strip() for part in options.split(","))):
-        name, _, value = (part.strip() for part in option.partition("="))
-        if name in weights:
-            raise PolicyError(f"{name} of the order {text!r} is said twice")
-        try:
-            weights[name] = float(value)
-        except ValueError:
-            raise PolicyError(f"{name} of the order {text!r} must be a number, as in wait=1.2, not {value!r}") from None
-    return score_order(kind, weights)
+    make: Callable[..., WeightedOrder] = SCORES[kind]
+    return make(**{name.replace("-", "_"): float(weight) for name, weight in weights.items()})

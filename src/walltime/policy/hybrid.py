@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
 
+from walltime.declared import DeclaredKey, Key
 from walltime.errors import PolicyError
-from walltime.policy.base import FIRST_OF_ALL, FIRST_OF_HEAD, HEAD, HEAD_STARTS, KINDS, NOBODY, Backfilling, Passes, Reservations, one_of
+from walltime.policy.base import FIRST_OF_ALL, FIRST_OF_HEAD, HEAD, HEAD_STARTS, KINDS, NOBODY, Backfilling, Passes, Reservations
 from walltime.policy.formulas import Formula
 from walltime.policy.lookahead import combination
 
@@ -23,27 +24,25 @@ class Hybrid(Backfilling):
 
     0 makes no reservations, 1 is EASY, a depth beyond the length of the queue is conservative backfilling from scratch.
 
-    `fit`: which job is backfilled of those that may be: the `first` in the backfill order, the `best` (the one with the most of
-    `metric`), or, up to depth 1, the combination that has the most of it together, found among the first 50 of them (`greedy`). `metric`:
-    processors (`procs`), believed runtime (`seconds`), or their product (`procseconds`). So `fit=best` is the backfill order lqf, ljf or
-    laf.
-
     Source: the reservation depth and the backfill policies (FIRSTFIT, BESTFIT, GREEDY) of the Maui scheduler.
     """
 
-    names: ClassVar[dict[str, dict[str, Any]]] = {"hybrid": {}}
-    bare: ClassVar[str | None] = "depth"
-
-    depth: int = 1
+    positional: ClassVar[tuple[str, ...]] = ("depth",)
+    written: ClassVar[tuple[str, ...]] = ("depth",)
+    variants: ClassVar[tuple[str, ...]] = (
+        *("depth=0", "depth=4"),
+        *("depth=1,fit=best", "depth=1,fit=best,metric=seconds", "depth=1,fit=greedy,metric=procseconds"),
+    )
+    depth: Annotated[int, Key(least=0)] = 1
+    """how many blocked jobs have a reservation"""
     fit: Literal["first", "best", "greedy"] = "first"
+    """which job is backfilled of those that may be: the first in the backfill order; the one with the most of `metric`, which is the
+    backfill order lqf, ljf or laf; or, up to depth 1, the combination that has the most of it together, found among the first 50 of them"""
     metric: Literal["procs", "seconds", "procseconds"] = "procs"
+    """processors, believed runtime, or their product"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.depth, bool) or not isinstance(self.depth, int) or self.depth < 0:
-            raise PolicyError(f"the depth of a hybrid must be a whole number of at least 0, not {self.depth!r}")
-        one_of("fit", self.fit, ("first", "best", "greedy"))
-        one_of("metric", self.metric, tuple(BEST))
         if self.fit == "first":
             object.__setattr__(self, "metric", "procs")
         if self.fit == "best":
@@ -53,15 +52,9 @@ class Hybrid(Backfilling):
         if self.fit == "greedy" and self.depth > 1:
             raise PolicyError(f"combinations are found with at most one reservation, so fit=greedy is not for depth={self.depth}")
 
-    def _says_nothing(self, name: str, value: Any) -> bool:
-        if name == "backfill_order" and self.fit == "best":
-            return True
-        return super()._says_nothing(name, value)
-
-    def _own_options(self) -> list[tuple[str, Any]]:
-        """The options that differ from the default, and the depth in any case."""
-        options = dict(super()._own_options()) | {"depth": self.depth}
-        return [(field.name, options[field.name]) for field in fields(self) if field.name in options]
+    def says(self, option: DeclaredKey) -> bool:
+        """The best fit says the order of backfilling."""
+        return super().says(option) and not (option.field == "backfill_order" and self.fit == "best")
 
     @property
     def reservations(self) -> Reservations:

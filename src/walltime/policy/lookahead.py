@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
+from walltime.declared import Key
 from walltime.errors import PolicyError
-from walltime.policy.base import FIRST_OF_HEAD, HEAD, HEAD_STARTS, KINDS, Backfilling, Passes, Reservations, one_of
+from walltime.policy.base import FIRST_OF_HEAD, HEAD, HEAD_STARTS, KINDS, Backfilling, Passes, Reservations
+
+MOST_AHEAD = 1000
+"""The most jobs that can be considered together."""
 
 
 @dataclass(frozen=True)
@@ -15,25 +19,22 @@ class Lookahead(Backfilling):
     """EASY backfilling of the set of jobs that together use the most processors now: LOS, lookahead optimizing scheduler.
 
     Of the waiting jobs that could be backfilled alone, in the backfill order, the first `lookahead` are considered together; this
-    is repeated with those that are left until none could be. So a lookahead of 1 is EASY. Of sets that are equally good, the one that has
-    the jobs closest to the head of the queue is taken (`ties=head`), or, of these, the one with the highest sum of expected slowdowns
-    (`ties=slowdown`). `objective`: `procs`, or `procseconds`, the sum of processors x believed runtimes.
+    is repeated with those that are left until none could be. So a lookahead of 1 is EASY.
 
     Source: Shmueli and Feitelson, JPDC 2005; the other objective is that of the program pyss.
     """
 
-    names: ClassVar[dict[str, dict[str, Any]]] = {"los": {}}
-
-    lookahead: int = 50
+    variants: ClassVar[tuple[str, ...]] = ("", "ties=slowdown")
+    lookahead: Annotated[int, Key(least=1, most=MOST_AHEAD)] = 50
+    """how many jobs are considered together"""
     ties: Literal["head", "slowdown"] = "head"
+    """which of equally good sets is taken: the one that has the jobs closest to the head of the queue; or, of these, the one with the
+    highest sum of expected slowdowns"""
     objective: Literal["procs", "procseconds"] = "procs"
+    """what a set has most of: processors, or the sum of processors x believed runtimes"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.lookahead, bool) or not isinstance(self.lookahead, int) or not 1 <= self.lookahead <= MOST_AHEAD:
-            raise PolicyError(f"the lookahead of LOS must be a whole number from 1 to {MOST_AHEAD:,}, not {self.lookahead!r}")
-        one_of("ties", self.ties, ("head", "slowdown"))
-        one_of("objective", self.objective, ("procs", "procseconds"))
         if self.ties == "slowdown" and self.objective != "procs":
             raise PolicyError("ties of LOS are broken by slowdown only where its objective is procs")
 
@@ -69,7 +70,3 @@ def combination(ahead: int, objective: str, reserves: bool) -> dict[str, str]:
         "reservation_delayed" if reserves else "out_of_turn": "no other job starts ahead of the head",
         "reserved_start_differs": FIRST_OF_HEAD if reserves else "nobody has a reservation",
     }
-
-
-MOST_AHEAD = 1000
-"""The most jobs that can be considered together."""

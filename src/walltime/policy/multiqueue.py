@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated
 
+from walltime.declared import Key
 from walltime.errors import PolicyError
 from walltime.policy.base import FIRST_OF_ALL, HEAD_STARTS, KINDS, Backfilling, Passes, Reservations
 
@@ -23,32 +24,22 @@ class MultiQueue(Backfilling):
     Source: Lawson and Smirni, JSSPP 2002, whose abstract says no more; the bounds and the lack of partitions are assumptions.
     """
 
-    names: ClassVar[dict[str, dict[str, Any]]] = {"multiqueue": {}}
-
-    bounds: str = "100/1000/10000"
+    bounds: Annotated[tuple[int, ...], Key(least=1)] = (100, 1000, 10_000)
+    """bounds of the believed runtimes of the queues, s, rising"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        limits = self.limits
-        if limits != tuple(sorted(set(limits))) or limits[0] < 1 or len(limits) > MOST_BOUNDS:
+        if not self.bounds or self.bounds != tuple(sorted(set(self.bounds))) or len(self.bounds) > MOST_BOUNDS:
             raise PolicyError(f"the bounds of the queues must be rising numbers of seconds, at most {MOST_BOUNDS}, not {self.bounds!r}")
-
-    @property
-    def limits(self) -> tuple[int, ...]:
-        """The bounds, s."""
-        try:
-            return tuple(int(bound) for bound in self.bounds.split("/"))
-        except (ValueError, AttributeError):
-            raise PolicyError(f"the bounds of the queues must be seconds such as 100/1000/10000, not {self.bounds!r}") from None
 
     def queue_of(self, believed: int) -> int:
         """The number of the queue of a job, from 0."""
-        return sum(believed >= bound for bound in self.limits)
+        return sum(believed >= bound for bound in self.bounds)
 
     @property
     def reservations(self) -> Reservations:
         """One of the first job of each queue."""
-        classes = len(self.limits) + 1
+        classes = len(self.bounds) + 1
         return Reservations("some", f"only the first job of each of the {classes} queues, one for each class of lengths, has one")
 
     @property

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
+from walltime.declared import Key
 from walltime.errors import PolicyError
-from walltime.policy.base import Passes, Policy, Reservations, one_of
+from walltime.policy.base import Passes, Policy, Reservations
 from walltime.policy.orders import FCFS
 
 __all__ = ["MEASURED", "NO_LATENCIES", "STREAM", "Latencies", "Oar"]
@@ -48,30 +49,23 @@ MEASURED = Latencies(150, 170, 370, 1020, 50, 650, 350, 60_000, (60, 1050), (0, 
 class Oar(Policy):
     """OAR's conservative scheduler (kamelot): each pass plans all waiting jobs anew, by number, as early as the same nodes are free.
 
-    It gives whole nodes, the first in order that are free, and needs a machine of nodes (`--cluster`). `security_time`: so long, s, a job
-    is planned beyond its request. `slots`: how running jobs are put into the plan: as in `2016`, where one that ends before the slot that
-    the one before it has reached is taken out of the first slot only, so that later ones wrongly show its nodes free; or `mended`, as since
-    2023. `latencies`: `measured`, or `none`: passes at each arrival and end, which take no time. `seed`: of the random moments within
-    seconds.
+    It gives whole nodes, the first in order that are free, and needs a machine of nodes (`--cluster`).
     """
 
-    names: ClassVar[dict[str, dict[str, Any]]] = {"oar": {}}
-
-    security_time: int = 60
+    security_time: Annotated[int, Key(least=0)] = 60
+    """so long, s, a job is planned beyond its request"""
     slots: Literal["2016", "mended"] = "2016"
+    """how running jobs are put into the plan: as in 2016, where one that ends before the slot that the one before it has reached is taken
+    out of the first slot only, so that later ones wrongly show its nodes free; or mended, as since 2023"""
     latencies: Literal["measured", "none"] = "measured"
-    seed: int = 0
+    """how long passes take; with none there is a pass at each arrival and end, which takes no time"""
+    seed: Annotated[int, Key(least=0)] = 0
+    """of the random moments within seconds"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.order != FCFS:
             raise PolicyError("oar takes jobs by number; leave the order out")
-        one_of("slots", self.slots, ("2016", "mended"))
-        one_of("latencies", self.latencies, ("measured", "none"))
-        for name in ("security_time", "seed"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-                raise PolicyError(f"{name.replace('_', '-')} must be a whole number of 0 or more, not {value!r}")
 
     @property
     def takes(self) -> Latencies:
@@ -87,6 +81,11 @@ class Oar(Policy):
     def title(self) -> str:
         """The policy's name in text and figures."""
         return "OAR" + self.remarks()
+
+    @property
+    def on_numbers(self) -> bool:
+        """It plans single nodes."""
+        return False
 
     @property
     def passes(self) -> Passes:

@@ -7,13 +7,15 @@ import inspect
 import math
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import Field, dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
 
 import numpy as np
 
+from walltime.declared import DeclaredKey, Key
 from walltime.errors import PolicyError
 from walltime.policy.log_view import COLUMNS, NO_START
+from walltime.specification import Specified
 
 CALENDAR = ("hour", "weekday")
 """The local time at the site when the queue is ordered: 0 to 23, and 0 (Monday) to 6."""
@@ -28,30 +30,25 @@ MOST = sys.float_info.max
 """The highest score of a job that does not starve, where others may."""
 
 
+Name = Annotated[str, Key(inside=True)]
+Starvation = Annotated[int | None, Key(least=0)]
+"""After how many seconds of waiting a job comes before all that have waited for less."""
+
+
 @dataclass(frozen=True)
-class Order:
+class Order(Specified):
     """A queue order, by name; `walltime.order` makes one from a Python function.
 
-    Its other fields are its options, spelled `NAME:option=value,...`. If `starvation` (s) is one of them and given, a job that has
-    waited for longer comes before all that have not, and among such jobs the earliest arrival comes first.
+    If `starvation` (s) is one of its options and given, a job that has waited for longer comes before all that have not, and among such
+    jobs the earliest arrival comes first.
     """
 
-    name: str
+    name: Name
 
     @property
-    def label(self) -> str:
-        """The order's specification: its name, with the options that differ from the default."""
-        values = [(option.name.replace("_", "-"), getattr(self, option.name)) for option in self.options() if self._says(option)]
-        return self.name + (":" + ",".join(f"{name}={value}" for name, value in values) if values else "")
-
-    @classmethod
-    def options(cls) -> tuple[Field[Any], ...]:
-        """The fields that are options."""
-        return tuple(field for field in fields(cls) if field.name not in ("name", "function", "settings", "last", "half_life"))
-
-    def _says(self, option: Field[Any]) -> bool:
-        """Whether the option differs from its default."""
-        return bool(getattr(self, option.name) != option.default)
+    def unlisted(self) -> str:
+        """Its own name."""
+        return self.name
 
     def asks(self) -> tuple[str, ...]:
         """Those of `ARGUMENTS` on which scores may depend."""
@@ -102,7 +99,7 @@ class Order:
 class FirstCome(Order):
     """First come, first served."""
 
-    name: str = "fcfs"
+    name: Name = "fcfs"
 
     def score(self, wait: int, believed: int, procs: int, submit: int, **others: int) -> float:
         """Earlier arrivals score higher."""
@@ -116,11 +113,9 @@ class ShortestFirst(Order):
     As a backfill order this is the SJBF of EASY++ (tsafrir07).
     """
 
-    name: str = "sjf"
-    starvation: int | None = None
-
-    def __post_init__(self) -> None:
-        check_starvation(self.starvation)
+    name: Name = "sjf"
+    starvation: Starvation = None
+    """after so many seconds of waiting a job comes first"""
 
     def score(self, wait: int, believed: int, procs: int, submit: int, **others: int) -> float:
         """Shorter jobs score higher."""
@@ -133,23 +128,17 @@ class Wfp(Order):
 
     `believed` is the runtime that the scheduler plans with: the user's request, unless estimates or predictions replace it.
 
-    The exponent is a whole number of at least 1. With a `threshold` above 0, and at most 1, a job may start in place of a
-    blocked head only if its score is at least that fraction of the head's; for FCFS, EASY and hybrids up to depth 1.
-
     Source: tang13, eq. 5; the threshold is that of an example in Cobalt's README, 0.75 with an exponent of 2.
     """
 
-    name: str = "wfp"
-    exponent: int = 3
-    threshold: float = 0.0
-    starvation: int | None = None
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.exponent, int) or self.exponent < 1:
-            raise PolicyError(f"the exponent of WFP must be a whole number of at least 1, not {self.exponent!r}")
-        if not 0 <= self.threshold <= 1:
-            raise PolicyError(f"the threshold of WFP must be from 0 (none) to 1, not {self.threshold!r}")
-        check_starvation(self.starvation)
+    name: Name = "wfp"
+    exponent: Annotated[int, Key(least=1)] = 3
+    """how strongly the wait counts"""
+    threshold: Annotated[float, Key(least=0, most=1)] = 0.0
+    """a job may start in place of a blocked head only if its score is at least this fraction of the head's; for FCFS, EASY and hybrids up
+    to depth 1; 0 for none"""
+    starvation: Starvation = None
+    """after so many seconds of waiting a job comes first"""
 
     def score(self, wait: int, believed: int, procs: int, submit: int, **others: int) -> float:
         """The formula above, as repeated products, so that the compiled kernel rounds in the same way."""
@@ -234,12 +223,13 @@ class UserOrder(ScoredOrder):
     told what users, groups and queues have had; one of them is None.
     """
 
-    function: Callable[..., float]
-    settings: tuple[float, ...] | None = None
-    last: int | None = None
-    half_life: int | None = None
+    function: Annotated[Callable[..., float], Key(inside=True)]
+    settings: Annotated[tuple[float, ...] | None, Key(inside=True)] = None
+    last: Annotated[int | None, Key(inside=True)] = None
+    half_life: Annotated[int | None, Key(inside=True)] = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         asked = [name for name in self.asks() if name in HISTORY]
         if asked and (self.last is None) == (self.half_life is None):
             raise PolicyError(
@@ -265,6 +255,12 @@ class UserOrder(ScoredOrder):
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise PolicyError(f"the default of {name} of the order {self.name!r} must be a number, not {value!r}")
         return {name: float(value) for name, value in defaults.items()}
+
+    def options(self) -> dict[str, DeclaredKey]:
+        """The options that `but` takes: the parameters with a default, and over which time the order looks back."""
+        times = [DeclaredKey(name, int | None, Key(least=1), None) for name in ("last", "half_life")] if self.history_of else []
+        known = [*(DeclaredKey(name, float, Key(), default) for name, default in self._defaults.items()), *times]
+        return {one.field.replace("_", "-"): one for one in known}
 
     def but(self, **settings: Any) -> UserOrder:
         """The order with other values of its parameters that have a default, or of `last` and `half_life`."""
@@ -304,12 +300,6 @@ class UserOrder(ScoredOrder):
             if value != default
         ]
         return self.name + (":" + ",".join(changed) if changed else "")
-
-
-def check_starvation(starvation: int | None) -> None:
-    """Raise PolicyError unless it is None or a number of seconds."""
-    if starvation is not None and (isinstance(starvation, bool) or not isinstance(starvation, int) or starvation < 0):
-        raise PolicyError(f"the starvation of an order must be a whole number of seconds of at least 0, not {starvation!r}")
 
 
 FCFS = FirstCome()

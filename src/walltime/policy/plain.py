@@ -6,8 +6,9 @@ import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
+from walltime.declared import Key
 from walltime.errors import PolicyError
 from walltime.policy.base import Policy
 from walltime.policy.files import own_code
@@ -189,9 +190,9 @@ class OwnPolicy(PlainPolicy):
     Its methods are those of `PlainPolicy`; all but `choose` may be left out. `spelling`: what it is called, by default as the class.
     """
 
-    make: Callable[..., Any] = object
-    options: tuple[tuple[str, Any], ...] = ()
-    spelling: str = ""
+    make: Annotated[Callable[..., Any], Key(inside=True)] = object
+    options: Annotated[tuple[tuple[str, Any], ...], Key(inside=True)] = ()
+    spelling: Annotated[str, Key(inside=True)] = ""
 
     @property
     def name(self) -> str:

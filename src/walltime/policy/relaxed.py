@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated
 
-from walltime.errors import PolicyError
+from walltime.declared import Key
 from walltime.policy.base import FIRST_OF_HEAD, HEAD, HEAD_STARTS, KINDS, Backfilling, Passes, Reservations
 
 
@@ -21,14 +20,8 @@ class Relaxed(Backfilling):
     Source: Ward, Mahood and West, JSSPP 2002; omega 0.5 is an assumption, they try several.
     """
 
-    names: ClassVar[dict[str, dict[str, Any]]] = {"relaxed": {}}
-
-    omega: float = 0.5
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if isinstance(self.omega, bool) or not isinstance(self.omega, int | float) or not 0 <= self.omega < math.inf:
-            raise PolicyError(f"the omega of relaxed backfilling must be a number of at least 0, not {self.omega!r}")
+    omega: Annotated[float, Key(least=0)] = 0.5
+    """by how many of its expected waits the head may be delayed"""
 
     @property
     def reservations(self) -> Reservations:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from walltime.errors import PolicyError
+from walltime.declared import Key
 from walltime.policy.base import FIRST_OF_ALL, KINDS, Backfilling, Passes, Reservations
 
 
@@ -16,31 +15,15 @@ class Selective(Backfilling):
     """Backfilling with reservations for the jobs whose expansion factor exceeds a `threshold`.
 
     The expansion factor is (wait + believed) / believed, as of the pass. In every pass these jobs get reservations, in queue order; then
-    all others that delay none of these start, in the backfill order. `threshold`: a number, or `adaptive`, the mean bounded
-    slowdown (of at least 10 s) of the jobs that have ended so far, 1 before the first end. 0 is conservative backfilling from scratch.
+    all others that delay none of these start, in the backfill order. With a threshold of 0 it is conservative backfilling from scratch.
 
     Source: Srinivasan, Kettimuthu, Subramani and Sadayappan, JSSPP 2002; the threshold 2 is an assumption.
     """
 
-    names: ClassVar[dict[str, dict[str, Any]]] = {"selective": {}}
-
-    threshold: float | Literal["adaptive"] = 2.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        value = self.threshold
-        if value != "adaptive" and (isinstance(value, bool | str) or not isinstance(value, int | float) or not 0 <= value < math.inf):
-            raise PolicyError(f"the threshold of selective reservations must be a number of at least 0, or adaptive, not {value!r}")
-
-    @classmethod
-    def read_option(cls, name: str, value: str) -> Any:
-        """The value of an option's text."""
-        if value.lower() == "adaptive":
-            return "adaptive"
-        try:
-            return float(value)
-        except ValueError:
-            raise PolicyError(f"{name} must be a number or adaptive, not {value!r}") from None
+    variants: ClassVar[tuple[str, ...]] = ("", "threshold=adaptive")
+    threshold: Annotated[float | Literal["adaptive"], Key(least=0)] = 2.0
+    """the expansion factor from which on a job has a reservation; `adaptive` is the mean bounded slowdown (of at least 10 s) of the jobs
+    that have ended so far, 1 before the first end"""
 
     @property
     def reservations(self) -> Reservations:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated
 
+from walltime.declared import Key
 from walltime.errors import PolicyError
 from walltime.policy.base import KINDS, Passes, Policy, Reservations
 from walltime.policy.orders import FCFS
+
+MOST_RECENT = 1_000_000
+"""The most recent starts that can be remembered."""
 
 
 @dataclass(frozen=True)
@@ -25,19 +28,15 @@ class Slack(Policy):
     formula, factor and the number of recent jobs are assumptions here.
     """
 
-    names: ClassVar[dict[str, dict[str, Any]]] = {"slack": {}}
-
-    factor: float = 1.0
-    recent: int = 100
+    factor: Annotated[float, Key(least=0)] = 1.0
+    """the slack is this factor times the mean wait of the `recent` jobs, at least 1 s"""
+    recent: Annotated[int, Key(least=1, most=MOST_RECENT)] = 100
+    """how many of the jobs that started last count"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.order != FCFS:
             raise PolicyError("slack-like backfilling orders the waiting jobs itself, so it takes no other order than fcfs")
-        if isinstance(self.factor, bool) or not isinstance(self.factor, int | float) or not 0 <= self.factor < math.inf:
-            raise PolicyError(f"the factor of slack must be a number of at least 0, not {self.factor!r}")
-        if isinstance(self.recent, bool) or not isinstance(self.recent, int) or not 1 <= self.recent <= MOST_RECENT:
-            raise PolicyError(f"the recent jobs of slack must be a whole number from 1 to {MOST_RECENT:,}, not {self.recent!r}")
 
     @property
     def reservations(self) -> Reservations:
@@ -64,7 +63,3 @@ class Slack(Policy):
     def passes(self) -> Passes:
         """A reservation for every job, recomputed in every pass."""
         return Passes("slack", None)
-
-
-MOST_RECENT = 1_000_000
-"""The most recent starts that can be remembered."""

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from walltime.errors import PolicyError
 from walltime.estimates import EstimateModel
 from walltime.logs.cleaning import clean
 from walltime.logs.filters import parse_span
-from walltime.policy import Policy, build, split, takes
+from walltime.policy import POLICIES, Policy
 from walltime.predictors import Prediction, Predictor
 from walltime.predictors.prediction import with_prediction
+from walltime.specification import options_of
 from walltime.workload import Workload, scaling
 
 if TYPE_CHECKING:
     from walltime.schedule.schedule import Schedule
 
-__all__ = ["PREDICTION_WORDS", "Scheduler", "Variation", "parse_scheduler", "split_scheduler"]
+__all__ = ["PREDICTION_WORDS", "Scheduler", "Variation", "backfill_order_of_none", "parse_scheduler"]
 PREDICTION_WORDS = ("predictor", "believe", "correction", "history")
 ALIASES = {"easy++": "easy:backfill-order=sjf,predictor=tsafrir07"}
 """Schedulers with a name of their own; EASY++ is that of tsafrir07."""
@@ -69,30 +70,28 @@ def parse_scheduler(text: str, defaults: Mapping[str, str | None] | None = None)
     >>> parse_scheduler("hybrid:3", {"order": "sjf", "predictor": "last"}).label
     'hybrid:order=sjf,depth=3,predictor=last'
     """
-    kind, options = split_scheduler(text)
-    said = {name: options.pop(name) for name in PREDICTION_WORDS if name in options}
-    wanted = {name: value for name, value in (defaults or {}).items() if value is not None}
-    fallback = {name: value for name, value in wanted.items() if name not in PREDICTION_WORDS and takes(kind, name)}
-    policy = build(kind, fallback | options)
-    for name in PREDICTION_WORDS:
-        if name in wanted:
-            said.setdefault(name, wanted[name])
-    predictor = said.pop("predictor", "none")
-    if predictor == "none":
-        own = [name for name in said if name not in wanted]
-        if own:
-            raise PolicyError(f"{own[0]} of {text!r} says what is done with predictions; name a predictor too: predictor=tsafrir07")
+    text = ALIASES.get(text.strip().lower(), text)
+    own = {key: replace(one, default=None) if one.needed else one for key, one in options_of(Prediction).items()}
+    form, values, said = POLICIES.read(text, own)
+    wanted = {name.replace("-", "_"): value for name, value in (defaults or {}).items() if value is not None}
+    able = {one.field for one in form.keys.values()}
+    policy = POLICIES.build(text, form, {name: value for name, value in wanted.items() if name in able} | values)
+    chosen = {name: value for name, value in wanted.items() if name in PREDICTION_WORDS} | said
+    predictor = chosen.pop("predictor", None)
+    if predictor is None or predictor == "none":
+        alone = [name for name in said if name != "predictor" and name not in wanted]
+        if alone:
+            raise PolicyError(f"{alone[0]} of {text!r} says what is done with predictions; name a predictor too: predictor=tsafrir07")
         return Scheduler(policy)
-    return Scheduler(policy, Prediction(predictor, **said))
+    return Scheduler(policy, Prediction(predictor, **chosen))
 
 
-def split_scheduler(text: str) -> tuple[type[Policy] | Policy, dict[str, str]]:
-    """The policy's class, and the options of the policy and of the prediction as text; see `walltime.policy.split`.
-
-    >>> split_scheduler("EASY++")[1]
-    {'backfill-order': 'sjf', 'predictor': 'tsafrir07'}
-    """
-    return split(ALIASES.get(text.strip().lower(), text), PREDICTION_WORDS)
+def backfill_order_of_none(texts: Sequence[str]) -> PolicyError | None:
+    """The error if an order of backfilling is said beside these schedulers, of which none has one of its own."""
+    if any("backfill-order" in POLICIES.form(ALIASES.get(text.strip().lower(), text))[0].keys for text in texts):
+        return None
+    who = f"none of {', '.join(texts)} has a" if len(texts) > 1 else f"{texts[0]} has no"
+    return PolicyError(f"{who} backfill order of its own; leave it out, or take easy or hybrid:depth=N")
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,12 @@ import numpy as np
 from walltime.errors import PolicyError, WorkloadError
 from walltime.estimates import effective_times
 from walltime.metrics import Interval, halves_differ, summarize
-from walltime.policy import ORDERS, Policy, parse_order
+from walltime.policy import Policy, parse_order
 from walltime.provenance import version
 from walltime.simulation.run import simulate
 from walltime.simulation.specification import Scheduler
 from walltime.simulation.windows import DAY, LEAST, change_interval, check_cost, log_cost
+from walltime.tuning.fitting import SIMPLE
 from walltime.tuning.switching import Switching, can_switch
 from walltime.tuning.trials import with_order
 from walltime.workload import Workload, check_workload
@@ -27,7 +28,7 @@ Array = np.ndarray
 STRATEGIES = ("simulate", "epsilon", "ucb")
 EPSILON = 0.1
 """How often `epsilon` takes an order at random."""
-CANDIDATES = tuple(name for name, one in ORDERS.items() if can_switch(one))
+CANDIDATES = tuple(name for name in SIMPLE if can_switch(parse_order(name)))
 
 
 CAVEATS = (

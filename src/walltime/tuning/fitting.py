@@ -11,7 +11,7 @@ import numpy as np
 
 from walltime.errors import PolicyError, WorkloadError
 from walltime.metrics import Interval, halves_differ
-from walltime.policy import ORDERS, Policy
+from walltime.policy import FCFS, ORDERS, Policy, parse_order
 from walltime.policy.formulas import SCORES
 from walltime.provenance import version
 from walltime.simulation.run import simulate
@@ -26,7 +26,7 @@ __all__ = ["SIMPLE", "Candidate", "Tuning", "split", "tune"]
 Array = np.ndarray
 FEATURES = {"linear": ("wait", "believed", "procs", "area", "log-wait", "log-area"), "power": ("wait", "believed", "procs")}
 """The features of each kind of score that are fitted unless others are named."""
-SIMPLE = tuple(ORDERS)
+SIMPLE = tuple(name for name in ORDERS.forms if name not in SCORES)
 """The orders that a fitted one is compared with."""
 
 
@@ -168,9 +168,9 @@ def tune(
         raise PolicyError(f"unknown kind of score {score!r}; known are {', '.join(SCORES)}")
     chosen = tuple(FEATURES[score] if features is None else features)
     if not chosen or isinstance(features, str):
-        raise PolicyError(f"a score needs at least one feature, in a list: {', '.join(SCORES[score][1])}")
+        raise PolicyError(f"a score needs at least one feature, in a list: {', '.join(SCORES[score].known_features())}")
     make_order(np.ones(len(chosen)), score, chosen, np.ones(len(chosen)))
-    with_order(base, ORDERS["fcfs"], where)
+    with_order(base, FCFS, where)
     _check_numbers(days=days, copies=copies, budget=budget, most=most)
     if not 0 < share < 1:
         raise PolicyError(f"the share of the log for training must be between 0 and 1, not {share!r}")
@@ -207,7 +207,7 @@ def tune(
 
     point, _ = search(evaluate, len(chosen), budget, optimiser, seed)
     fitted = with_order(base, make_order(point, score, chosen, scales), where)
-    simple = [one for one in (with_order(base, ORDERS[name], where) for name in SIMPLE) if one.label != base.label]
+    simple = [one for one in (with_order(base, parse_order(name), where) for name in SIMPLE) if one.label != base.label]
     everyone = [base, fitted, *simple]
     in_training = kept[0].costs(everyone, training.costs)
     in_test = kept[1].costs(everyone, test.costs)

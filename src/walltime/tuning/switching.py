@@ -5,10 +5,11 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
+from walltime.declared import Key
 from walltime.engine.interface.number import NumberEngine
 from walltime.errors import PolicyError
 from walltime.policy import FCFS, SJF, Easy, NoBackfilling, Order, ScoredOrder, UserOrder, Wfp
@@ -27,8 +28,8 @@ State = tuple[tuple[int, ...], list[Array]]
 class Switch(UserOrder):
     """One of several orders: the one at place `numbers[0]` before the time `numbers[2]` (s), that at `numbers[1]` from then on."""
 
-    orders: tuple[Order, ...] = ()
-    numbers: Any = ()
+    orders: Annotated[tuple[Order, ...], Key(inside=True)] = ()
+    numbers: Annotated[Any, Key(inside=True)] = ()
 
     @property
     def parameters(self) -> Any:

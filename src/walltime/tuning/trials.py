@@ -55,7 +55,7 @@ def with_order(base: Scheduler, order: Order, where: str) -> Scheduler:
     """The scheduler with another order of the queue or of backfilling; raises PolicyError if its policy has no such order."""
     if where not in PLACES:
         raise PolicyError(f"an order can be used as {' or '.join(PLACES)}, not as {where!r}")
-    if not takes(type(base.policy), where):
+    if not takes(base.policy, where):
         raise PolicyError(f"{base.policy.label} has no {where.replace('-', ' ')} to tune; take easy, for example")
     changes: dict[str, Any] = {where.replace("-", "_"): order}
     return replace(base, policy=replace(base.policy, **changes))

@@ -105,7 +105,7 @@ BAD: dict[str, tuple[str, list[str]]] = {
     "unknown model": (fixed("", 'model = "lublin98"\n'), ["fixed.model", "'lublin98'", "known are lublin99"]),
     "unknown parameter of a model": (fixed("", 'model = "downey97:gap=3"\n'), ["fixed.model", "unknown parameter 'gap'"]),
     "unknown policy": (grid("policy = ['easy', 'esay']"), ["grid.policy", "unknown policy 'esay'", "known are fcfs, easy"]),
-    "hybrid without depth": (fixed("policy = 'hybrid'"), ["fixed.policy", "hybrid needs its depth: hybrid:depth=3"]),
+    "hybrid without a depth": (fixed("policy = 'hybrid:depth=x'"), ["fixed.policy", "depth of the policy 'hybrid:depth=x' must be"]),
     "unknown order": (fixed("order = 'lifo'"), ["fixed.order", "unknown order 'lifo'", "known are fcfs"]),
     "order of a file that is not there": (fixed("order = 'none.py:mine'"), ["fixed.order", "none.py to take the order"]),
     "unknown backfill order": (fixed("backfill_order = 'lifo'"), ["fixed.backfill_order", "unknown order 'lifo'"]),

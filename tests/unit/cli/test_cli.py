@@ -237,8 +237,11 @@ def test_job_wider_than_the_machine__stops_the_run_if_asked(capsys, log):
 BAD_CALLS = {
     "no processors": (["--procs", "0"], "--procs"),
     "negative processors": (["--procs", "-4"], "--procs"),
-    "an unknown policy": (["--policy", "esay"], "fcfs, easy, conservative, conservative-scratch, hybrid:depth=N"),
-    "a hybrid without depth": (["--policy", "hybrid"], "hybrid needs its depth: hybrid:depth=3"),
+    "an unknown policy": (["--policy", "esay"], "fcfs, easy, conservative, conservative-scratch, hybrid"),
+    "a hybrid without a depth": (
+        ["--policy", "hybrid:depth=x"],
+        "depth of the policy 'hybrid:depth=x' must be a whole number of 0 or more",
+    ),
     "an unknown order": (["--order", "lifo"], "fcfs, sjf, wfp"),
     "an unknown backfill order": (["--backfill-order", "lifo"], "fcfs, sjf, wfp"),
     "an order file that is not there": (["--order", "none.py:f"], "no file none.py"),

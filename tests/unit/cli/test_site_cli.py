@@ -105,7 +105,7 @@ def test_what_if__writes_a_page_a_table_and_json(capsys, site):
         (["what-if", "--change", "policy=easy:extra=literal", "--replications", "0"], "under the change 'policy=easy:extra=literal'"),
         (["calibrate", "--out", "table.csv"], ".json"),
         (["calibrate", "--window", "9000d:9001d"], "no job of log"),
-        (["calibrate", "--policy", "slurm:fast=yes"], "is no option of the policy"),
+        (["calibrate", "--policy", "slurm:fast=yes"], "unknown option 'fast' of the policy"),
     ],
 )
 def test_wrong_calls__get_one_line(capsys, site, arguments, said):

@@ -102,7 +102,7 @@ def test_registries__name_what_their_packages_have():
         assert kind.positional or kind().label == name
         assert getattr(wt.predictors, kind.__name__) is kind
         assert kind.__name__ in dir(wt.predictors)
-    for kind in wt.policy.POLICIES:
+    for kind in {form.loaded for form in wt.policy.POLICIES.forms.values()}:
         assert getattr(wt.policy, kind.__name__) is kind
 
 

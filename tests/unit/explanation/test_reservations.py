@@ -11,7 +11,7 @@ import pytest
 import walltime as wt
 from walltime.explanation.snapshots import Snapshot, snapshots
 from walltime.policy import MultiQueue, Selective, Slack
-from walltime.policy.registry import EVERY, POLICIES
+from walltime.policy.registry import POLICIES, every_policy
 
 JOBS = 28
 
@@ -49,7 +49,7 @@ def entitled(schedule: wt.Schedule, seen: Snapshot, in_order: Sequence[int]) -> 
         case wt.Hybrid():
             return set(in_order[: policy.depth])
         case MultiQueue():
-            queues = [sum(int(jobs.believed[one]) >= bound for bound in policy.limits) for one in in_order]
+            queues = [sum(int(jobs.believed[one]) >= bound for bound in policy.bounds) for one in in_order]
             return {in_order[queues.index(queue)] for queue in set(queues)}
         case Selective():
             waited = {one: seen.now - int(schedule.submit[one]) for one in in_order}
@@ -78,7 +78,7 @@ def may_wait(schedule: wt.Schedule, job: int) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("text", [text for text in EVERY if "order=" not in text or text.startswith("easy:order=sjf")])
+@pytest.mark.parametrize("text", [text for text in every_policy() if "order=" not in text or text.startswith("easy:order=sjf")])
 def test_explain__says_of_reservations_what_the_engine_kept(text):
     without = 0
     schedule = wt.simulate(crowd(1), text)
@@ -101,8 +101,8 @@ def test_explain__says_of_reservations_what_the_engine_kept(text):
 
 
 def test_explain__every_policy_of_the_registry_declares_its_reservations():
-    tried = {type(wt.policy.parse_policy(text)) for text in (*EVERY, "slurm", "oar")}
-    assert tried == set(POLICIES)
-    assert all(wt.policy.parse_policy(text).reservations.of != "unknown" for text in EVERY)
+    tried = {type(wt.policy.parse_policy(text)) for text in (*every_policy(), "slurm", "oar")}
+    assert tried == {form.loaded for form in POLICIES.forms.values()}
+    assert all(wt.policy.parse_policy(text).reservations.of != "unknown" for text in every_policy())
     assert wt.policy.parse_policy("slurm").reservations.of == "some"
     assert "only the first job of each of the 4 queues" in wt.policy.parse_policy("multiqueue").reservations.said

@@ -169,9 +169,9 @@ def test_readings_of_policies__at_their_default_are_the_policies():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: wt.Easy(extra="some"), "extra must be all or literal or none, not 'some'"),
-        (lambda: wt.Easy(shadow="old"), "shadow must be afresh or kept or once, not 'old'"),
-        (lambda: wt.Conservative(compression="never"), "compression must be once or fixpoint or always, not 'never'"),
+        (lambda: wt.Easy(extra="some"), "extra of Easy must be one of all, literal, none, not 'some'"),
+        (lambda: wt.Easy(shadow="old"), "shadow of Easy must be one of afresh, kept, once, not 'old'"),
+        (lambda: wt.Conservative(compression="never"), "compression of Conservative must be one of once, fixpoint, always, not 'never'"),
         (lambda: wt.Conservative(variant="scratch", compression="always"), "does not compress"),
     ],
 )

@@ -109,7 +109,11 @@ def test_order__says_what_is_wrong_with_it_in_one_line(tmp_path, capsys):
         wt.order(lambda procs, how="fast": procs)
     (tmp_path / "own.py").write_text("def widest(procs, factor=1):\n    return procs * factor\n")
     wt.logs.write_swf(tmp_path / "log.swf", made(1))
-    for options, said in (("most=3", "'most' is no option"), ("factor=x", "factor of the order"), ("factor=1,factor=2", "each once")):
+    for options, said in (
+        ("most=3", "unknown option 'most' of the order"),
+        ("factor=x", "factor of the order"),
+        ("factor=1,factor=2", "said twice"),
+    ):
         err = one_line(*call(capsys, "simulate", tmp_path / "log.swf", "--order", f"{tmp_path}/own.py:widest,{options}"))
         assert said in err
 

@@ -25,7 +25,6 @@ JOBS = wt.Workload.from_arrays(submit=[0, 1, 2, 3], runtime=[9, 4, 3, 2], procs=
         ("easy", wt.Easy()),
         (" EASY ", wt.Easy()),
         ("conservative", wt.Conservative()),
-        ("conservative-compress", wt.Conservative()),
         ("conservative-scratch", wt.Conservative(variant="scratch")),
         ("hybrid:0", wt.Hybrid(depth=0)),
         ("hybrid:12", wt.Hybrid(depth=12)),
@@ -55,18 +54,16 @@ def test_parse_policy__passes_the_orders_on():
     [
         (
             "",
-            "unknown policy ''; known are fcfs, easy, conservative, conservative-scratch, hybrid:depth=N, relaxed, selective, los, "
+            "unknown policy ''; known are fcfs, easy, conservative, conservative-scratch, hybrid, relaxed, selective, los, "
             "multiqueue, slack, slurm, oar, or FILE",
         ),
         ("sjf", "unknown policy 'sjf'; known are fcfs, easy"),
-        ("easy:1", "'1' is no option of the policy 'easy:1'; its options are order, backfill-order, decisions, window, extra, shadow"),
-        ("hybrid", "hybrid needs its depth: hybrid:depth=3"),
-        ("hybrid:", "hybrid needs its depth: hybrid:depth=3"),
-        ("hybrid:-1", "the depth of a hybrid must be a whole number of at least 0, not -1"),
-        ("hybrid:1.5", "depth must be a whole number, not '1.5'"),
-        ("hybrid:x", "depth must be a whole number, not 'x'"),
-        ("fcfs:0", "'0' is no option of the policy 'fcfs:0'; its options are order"),
-        ("conservative:9", "'9' is no option of the policy 'conservative:9'; its options are order, compression"),
+        ("easy:1", "unknown option '1' of the policy 'easy:1'; known are order, backfill-order, decisions, window, extra, shadow"),
+        ("hybrid:-1", "depth of the policy 'hybrid:-1' must be a whole number of 0 or more, not '-1'"),
+        ("hybrid:1.5", "depth of the policy 'hybrid:1.5' must be a whole number of 0 or more, not '1.5'"),
+        ("hybrid:x", "depth of the policy 'hybrid:x' must be a whole number of 0 or more, not 'x'"),
+        ("fcfs:0", "unknown option '0' of the policy 'fcfs:0'; known are order"),
+        ("conservative:9", "unknown option '9' of the policy 'conservative:9'; known are order, compression"),
     ],
 )
 def test_parse_policy__says_what_is_wrong(text, message):
@@ -80,11 +77,11 @@ def test_parse_order__knows_the_names(text, order):
     assert wt.policy.parse_order(text) == order
 
 
-@pytest.mark.parametrize("text", ["", "lifo", "orders.txt:mine", "mine"])
+@pytest.mark.parametrize("text", ["", "orders.txt:mine", "unknown"])
 def test_parse_order__lists_the_known_ones(text):
     with pytest.raises(wt.PolicyError) as caught:
         wt.policy.parse_order(text)
-    known = ", ".join([*ORDERS, "linear", "power"])
+    known = ", ".join(ORDERS.forms)
     assert str(caught.value) == f"unknown order {text!r}; known are {known}, or FILE.py:NAME for one of your own"
     assert "fcfs, sjf, wfp" in str(caught.value)
 
@@ -111,10 +108,10 @@ def test_parse_order__names_a_missing_file(tmp_path):
 def test_parse_order__names_a_missing_function(tmp_path):
     file = tmp_path / "orders.py"
     file.write_text("other = 3\n")
-    for name in ("mine", "other"):
+    for name, words in (("mine", f"{file} has no order named 'mine'"), ("other", f"{file}:other is no order; make it a function")):
         with pytest.raises(wt.PolicyError) as caught:
             wt.policy.parse_order(f"{file}:{name}")
-        assert str(caught.value) == f"{file} has no order named '{name}'"
+        assert str(caught.value).startswith(words)
 
 
 @pytest.mark.parametrize(
@@ -149,31 +146,33 @@ def test_labels__say_what_differs_from_first_come_first_served():
 def test_hybrid__refuses_a_bad_depth(depth):
     with pytest.raises(wt.PolicyError) as caught:
         wt.Hybrid(depth=depth)
-    assert str(caught.value) == f"the depth of a hybrid must be a whole number of at least 0, not {depth!r}"
+    assert str(caught.value) == f"depth of Hybrid must be a whole number of 0 or more, not {depth!r}"
 
 
 @pytest.mark.parametrize("exponent", [0, -1, 2.0, "3"])
 def test_wfp__refuses_a_bad_exponent(exponent):
     with pytest.raises(wt.PolicyError) as caught:
         wt.policy.Wfp(exponent=exponent)
-    assert str(caught.value) == f"the exponent of WFP must be a whole number of at least 1, not {exponent!r}"
+    assert str(caught.value) == f"exponent of Wfp must be a whole number of 1 or more, not {exponent!r}"
 
 
 def test_conservative__refuses_an_unknown_variant():
-    with pytest.raises(wt.PolicyError, match=r"^the variant of conservative must be compress or scratch, not 'fixpoint'$"):
+    with pytest.raises(wt.PolicyError, match=r"^variant of Conservative must be one of compress, scratch, not 'fixpoint'$"):
         wt.Conservative(variant="fixpoint")
 
 
 @pytest.mark.parametrize("policy", [wt.NoBackfilling, wt.Easy, wt.Conservative, wt.Hybrid])
-def test_policy__refuses_the_name_of_an_order_for_an_order(policy):
-    with pytest.raises(wt.PolicyError, match=r"^order must be a queue order such as walltime.SJF, not 'sjf'$"):
-        policy(order="sjf")
+def test_policy__takes_the_specification_of_an_order(policy):
+    assert policy(order="sjf") == policy(order=wt.SJF)
+    with pytest.raises(wt.PolicyError, match=r"^order of \w+ must be an order such as fcfs, not 7$"):
+        policy(order=7)
 
 
 @pytest.mark.parametrize("policy", [wt.Easy, wt.Hybrid])
-def test_policy__refuses_the_name_of_an_order_for_a_backfill_order(policy):
-    with pytest.raises(wt.PolicyError, match=r"^backfill_order must be a queue order such as walltime.SJF, not 'sjf'$"):
-        policy(backfill_order="sjf")
+def test_policy__takes_the_specification_of_a_backfill_order(policy):
+    assert policy(backfill_order="wfp:exponent=2") == policy(backfill_order=wt.policy.Wfp(exponent=2))
+    with pytest.raises(wt.PolicyError, match=r"^backfill-order of \w+ must be an order such as fcfs, or none, not 7$"):
+        policy(backfill_order=7)
 
 
 # ------------------------------------------------------------------------------------------------------------ a user's order
@@ -295,10 +294,10 @@ def test_hybrid__of_any_depth_can_be_run_or_is_refused():
 def test_parse_order__reads_the_options_of_wfp():
     assert wt.policy.parse_order("wfp:exponent=2,threshold=0.75") == wt.policy.Wfp(exponent=2, threshold=0.75)
     for text, words in (
-        ("wfp:power=2", "is no option"),
-        ("wfp:exponent=2,exponent=3", "is no option"),
-        ("wfp:exponent=x", "must be a number"),
-        ("wfp:threshold=2", "threshold of WFP"),
+        ("wfp:power=2", "unknown option 'power'"),
+        ("wfp:exponent=2,exponent=3", "is said twice"),
+        ("wfp:exponent=x", "must be a whole number of 1 or more"),
+        ("wfp:threshold=2", "must be a number from 0 to 1"),
     ):
         with pytest.raises(wt.PolicyError, match=words):
             wt.policy.parse_order(text)

@@ -313,13 +313,13 @@ def test_how_the_policy_is_spelled():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("slurm:bf_interval=0", "bf_interval must be a whole number of 1 or more"),
-        ("slurm:bf_interval=soon", "bf_interval must be a whole number"),
-        ("slurm:defer=maybe", "defer must be yes or no"),
-        ("slurm:priority_type=fancy", "priority_type must be multifactor or basic"),
-        ("slurm:priority_max_age=old", "a time must be written as Slurm does"),
+        ("slurm:bf_interval=0", "bf_interval of the policy 'slurm:bf_interval=0' must be a whole number of 1 or more"),
+        ("slurm:bf_interval=soon", "bf_interval of .* must be a whole number"),
+        ("slurm:defer=maybe", "defer of .* must be yes or no"),
+        ("slurm:priority_type=fancy", "priority_type of .* must be multifactor or basic"),
+        ("slurm:priority_max_age=old", "must be a time as Slurm writes it, such as"),
         ("slurm:order=sjf", "slurm orders the queue by priority"),
-        ("slurm:bf_depth=3", "is no option of the policy"),
+        ("slurm:bf_depth=3", "unknown option 'bf_depth' of the policy"),
     ],
 )
 def test_what_it_refuses(text, said):

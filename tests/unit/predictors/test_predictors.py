@@ -86,7 +86,7 @@ def test_parse_predictor__says_what_is_wrong_in_one_line(text, message):
         ({"believe": "12"}, "unknown belief"),
         (
             {"correction": "never"},
-            "unknown correction 'never'; known are tsafrir07, estimate, double, half, none",
+            "unknown correction 'never'; known are tsafrir07, estimate, double, half, soft, none",
         ),
         ({"correction": "estimate:uncapped"}, "unknown option 'uncapped' of the correction 'estimate:uncapped'; it has none"),
         (

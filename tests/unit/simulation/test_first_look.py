@@ -10,7 +10,7 @@ import pytest
 
 import walltime as wt
 from tests.cli import HEADER, call, one_line, record
-from walltime.policy import EVERY, POLICIES, parse_policy
+from walltime.policy import POLICIES, every_policy, parse_policy
 from walltime.simulation.first_look import first_look
 from walltime.simulation.spread import shaking_spread
 
@@ -25,10 +25,10 @@ def log(tmp_path):
 
 
 def test_every__has_all_policies_once_and_can_be_read():
-    policies = [parse_policy(label) for label in EVERY]
-    assert [policy.label for policy in policies] == list(EVERY)
-    assert len(set(policies)) == len(EVERY)
-    assert {type(policy) for policy in policies} == {kind for kind in POLICIES if kind.__name__ not in ("Slurm", "Oar")}
+    policies = [parse_policy(label) for label in every_policy()]
+    assert [policy.label for policy in policies] == list(every_policy())
+    assert len(set(policies)) == len(every_policy())
+    assert {type(policy) for policy in policies} == {form.loaded for form in POLICIES.forms.values() if form.loaded().on_numbers}
 
 
 def test_first_look__sorts_and_compares_with_the_baseline(log):
@@ -60,7 +60,7 @@ def test_first_look__without_copies_has_no_intervals(log):
 def test_compare__of_all_policies(log, capsys):
     code, out, _ = call(capsys, "compare", log, "--policy", "all")
     assert code == 0
-    assert all(label in out for label in EVERY)
+    assert all(label in out for label in every_policy())
     assert "±" in out
     assert "partly luck" in out
     assert "5 copies" in out
@@ -71,9 +71,9 @@ def test_compare__of_all_policies_as_json(log, capsys):
     code, out, _ = call(capsys, "compare", log, "--policy", "all", "--json", "--no-spread")
     assert code == 0
     value = json.loads(out)
-    assert {entry["policy"] for entry in value["sorted"]} == set(EVERY)
-    assert len(value["runs"]) == len(EVERY)
-    assert value["caveats"][0].startswith(f"{len(EVERY)} policies")
+    assert {entry["policy"] for entry in value["sorted"]} == set(every_policy())
+    assert len(value["runs"]) == len(every_policy())
+    assert value["caveats"][0].startswith(f"{len(every_policy())} policies")
 
 
 def test_compare__of_all_policies_refuses_what_shows_a_few(log, capsys):

@@ -86,11 +86,11 @@ def test_scheduler__is_spelled_and_read_back(text, policy, prediction):
         ("esay", "unknown policy 'esay'"),
         (
             "easy:depth=3",
-            "'depth=3' is no option of the policy 'easy:depth=3'; its options are order, backfill-order, decisions, window, extra, shadow",
+            "unknown option 'depth' of the policy 'easy:depth=3'; known are order, backfill-order, decisions, window, extra, shadow",
         ),
         ("easy:order=sjf,order=wfp", "is said twice"),
         ("easy:order=", "is empty"),
-        ("hybrid:depth=x", "depth must be a whole number, not 'x'"),
+        ("hybrid:depth=x", "must be a whole number of 0 or more, not 'x'"),
         ("easy:believe=selective", "name a predictor too"),
         ("easy:predictor=oracle", "unknown predictor 'oracle'"),
         ("easy:order=longest", "unknown order 'longest'"),
@@ -136,8 +136,8 @@ def test_own_policy__comes_from_a_file_with_its_options(own):
     for text, message in (
         (f"{own}:something", "is no policy; make it a class with choose(self, now, waiting, running, free)"),
         (f"{own}:nothing", "has no policy named 'nothing'"),
-        (f"{own}:ready:most=3", "is no option"),
-        (f"{own}:Narrow:least=3", "its options are order, most"),
+        (f"{own}:ready:most=3", "unknown option 'most' of the policy"),
+        (f"{own}:Narrow:least=3", "known are order, most"),
     ):
         with pytest.raises(wt.PolicyError) as caught:
             wt.policy.parse_policy(text)
@@ -177,4 +177,4 @@ def test_compare__puts_any_schedulers_into_one_table(capsys, tmp_path, own):
     status, out, _ = call(capsys, "compare", log, *options, "--predictor", "tsafrir07", "--json")
     assert json.loads(out)["runs"][0]["policy"] == "easy:predictor=tsafrir07"
     assert "name a --predictor too" in one_line(*call(capsys, "compare", log, "--believe", "selective"))
-    assert "none of fcfs has a backfill order" in one_line(*call(capsys, "compare", log, "--policy", "fcfs", "--backfill-order", "sjf"))
+    assert "fcfs has no backfill order of its own" in one_line(*call(capsys, "compare", log, "--policy", "fcfs", "--backfill-order", "sjf"))

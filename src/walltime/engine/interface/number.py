@@ -73,7 +73,7 @@ class NumberEngine(CompiledEngine):
         jobs.submit, jobs.runtime, jobs.believed, jobs.procs = self._columns
         nobody = np.zeros(0, np.int64)
         after, think = (nobody, nobody) if problem.after is None or problem.think is None else (problem.after, problem.think)
-        self._sizes = policy.limits if isinstance(policy, MultiQueue) else (), policy.recent if isinstance(policy, Slack) else 0
+        self._sizes = policy.bounds if isinstance(policy, MultiQueue) else (), policy.recent if isinstance(policy, Slack) else 0
         logged = problem.logged or self._histories != []
         self._memory: Memory = new_memory(jobs, rules, after, think, logged, self._prediction, *self._sizes)
         self._bind()

@@ -147,7 +147,7 @@ def multiple_queues(engine: Any, policy: MultiQueue) -> None:
     """Reservations for the first job of each queue, and for the one behind it if it starts (Lawson and Smirni 2002)."""
     profile = engine._profile_of_running()
     line = engine._in_order(engine.waiting, policy.order)
-    queues: list[list[Job]] = [[] for _ in range(len(policy.limits) + 1)]
+    queues: list[list[Job]] = [[] for _ in range(len(policy.bounds) + 1)]
     for job in line:
         queues[policy.queue_of(job.believed)].append(job)
     open_queues = list(queues)
