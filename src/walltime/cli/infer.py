@@ -35,9 +35,8 @@ def infer(
     machine = read_cluster(cluster)
     workload, _ = reading.load(trace, machine)
     workload = Variation(window=window).apply(workload, 0)
-    nodes = {pool.procs for pool in machine.pools} if machine is not None else {1}
     with progress_bar(None, "rules", "tried") as progress:
-        inference = run(workload, procs_of_node=nodes.pop() if len(nodes) == 1 else 1, progress=progress)
+        inference = run(workload, machine=machine, progress=progress)
     if out is not None and not inference.refused:
         write_site(inference, out)
     if report is not None:

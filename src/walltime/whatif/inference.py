@@ -17,7 +17,7 @@ from walltime.machine import Machine, write_machine
 from walltime.provenance import plain
 from walltime.wording import harmless
 
-__all__ = ["FreeRun", "Inference", "InferredRule", "MonthAgreement", "site_text", "write_site"]
+__all__ = ["FreeRun", "Inference", "InferredRule", "MonthAgreement", "site_text", "unread_of", "write_site"]
 
 
 @dataclass(frozen=True)
@@ -117,6 +117,26 @@ def write_site(inference: Inference, path: str | os.PathLike[str]) -> Path:
     with whole_file(path) as file:
         file.write(site_text(inference).encode())
     return Path(path)
+
+
+def unread_of(machine: Machine | None) -> list[str]:
+    """What the description of a machine says and rules are not read of, in a sentence; none without one, or where there is nothing."""
+    if machine is None:
+        return []
+    nodes = sorted({pool.procs for pool in machine.pools})
+    sizes = [f"nodes of different sizes ({', '.join(f'{size:,}' for size in nodes)} processors; parts are counted in processors)"]
+    several = [("pools", machine.pools), ("partitions", machine.partitions)]
+    lists = [f"{len(values)} {name}" for name, values in several if len(values) > 1]
+    rest = [("outages", machine.outages), ("limits", machine.limits), ("windows", machine.windows), ("shares", machine.shares)]
+    lists += [name for name, values in [*rest, ("qualities of service", machine.qos), ("settings of Slurm", machine.slurm)] if values]
+    lists += ["the policy"] if machine.policy is not None else []
+    ignored = lists + sizes * (len(nodes) > 1)
+    if not ignored:
+        return []
+    return [
+        f"Of {harmless(machine.name, 100)} only the numbers of processors are used; it also has {', '.join(ignored)}: these are neither "
+        "taken over nor tested, and all processors count as one pool until the log shows parts."
+    ]
 
 
 def site_text(inference: Inference) -> str:

@@ -33,7 +33,7 @@ from walltime.whatif.candidate_rules import (
     stopped_stretches,
 )
 from walltime.whatif.free_runs import free_runs
-from walltime.whatif.inference import Inference, InferredRule, MonthAgreement
+from walltime.whatif.inference import Inference, InferredRule, MonthAgreement, unread_of
 from walltime.wording import human_time
 from walltime.workload import Workload, check_workload
 
@@ -232,16 +232,19 @@ def infer(
     workload: Workload,
     *,
     procs: int | None = None,
-    procs_of_node: int = 1,
+    machine: Machine | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Inference:
     """Infer a site's rules from the starts that its log records.
 
-    `procs`: the machine's size, by default that of the log. `progress` is told how many rules have been tried. Raises WorkloadError for a
+    `procs`: the machine's size, by default that of the log. `machine`: of it only the size of the nodes is taken; a note says what else it
+    has. `progress` is told how many rules have been tried. Raises WorkloadError for a
     log without recorded waits or of under two months.
     """
     check_workload(workload)
-    search = _Search(workload, workload.machine_procs if procs is None else procs, procs_of_node, progress)
+    nodes = {1} if machine is None else {pool.procs for pool in machine.pools}
+    search = _Search(workload, workload.machine_procs if procs is None else procs, min(nodes) if len(nodes) == 1 else 1, progress)
+    search.notes += unread_of(machine)
     plain = search.ask(search.rules)
     misfits = float(plain.short[plain.counted].mean())
     if misfits > MOST_MISFITS:
