@@ -46,6 +46,8 @@ MOST_MISFITS = 0.05
 """From this share of starts on for which the record leaves too few processors, log and machine contradict each other."""
 POLICIES = ("easy", "fcfs", "hybrid:depth=0", "conservative", "easy:order=sjf", "easy:order=saf", "easy:order=wfp")
 """Policies that are tried last."""
+OUTAGES = (3600, 4 * 3600, 12 * 3600)
+"""Stretches of at least so many s without jobs are tried as outages."""
 DEEPEST = 30
 """With more jobs waiting on average, policies that plan for all of them are not tried."""
 LONGEST_DELAY = 600
@@ -181,6 +183,18 @@ class _Search:
         """What F1 of these jobs gains."""
         return new.score(mask).f1 - old.score(mask).f1
 
+    def runs(self, old: OneStep, new: OneStep) -> tuple[list[int], list[tuple[float, int, int]]]:
+        """The months that choose, and what F1 gains, times jobs, in each run of them: from one of them until before another."""
+        months = np.unique(self.month[self.choose]).tolist()
+        masks = [self.choose & (self.month == month) for month in months]
+        total = np.cumsum([0.0, *(self.gain(old, new, mask) * int(mask.sum()) for mask in masks)])
+        return months, [(float(total[b] - total[a]), a, b) for a in range(len(months)) for b in range(a + 1, len(months) + 1)]
+
+    def gain_of_months(self, old: OneStep, new: OneStep) -> float:
+        """What F1 of the months that choose gains, if a rule may hold in a run of two of them and more only."""
+        gains = [gain for gain, a, b in self.runs(old, new)[1] if b - a > 1]
+        return max([self.gain(old, new, self.choose), *(gain / int(self.choose.sum()) for gain in gains)])
+
     def error(self, old: OneStep, new: OneStep) -> float:
         """The standard error of what F1 of the months that judge gains: jackknife over their weeks."""
         week = np.where(self.judge, (self.log.start - int(self.log.start[self.judge].min())) // WEEK, -1)
@@ -191,6 +205,10 @@ class _Search:
             scores.append(2 * (made.sum() - made) / np.maximum(both.sum() - both, 1))
         gains = scores[1] - scores[0]
         return float(np.sqrt((len(gains) - 1) * gains.var()))
+
+    def around(self, begin: int, end: int) -> Array:
+        """The jobs that start within two days of a stretch of time (s), bool."""
+        return self.log.known & (self.log.start >= begin - 2 * DAY) & (self.log.start < end + 2 * DAY)
 
     def months_moved(self, old: OneStep, new: OneStep) -> tuple[int, int]:
         """In how many of the months that judge F1 is higher, and in how many it is lower."""
@@ -253,9 +271,9 @@ def infer(
             "machine's size, does not say what the scheduler saw; nothing is inferred"
         )
         return _result(search, plain, plain, misfits, refused)
-    current = _parts(search, plain)
+    current = _windows(search, plain)
     current = _outages(search, current)
-    current = _windows(search, current)
+    current = _parts(search, current)
     current = _limits(search, current)
     current = _policy(search, current)
     current = _drop_superseded(search, current)
@@ -288,17 +306,23 @@ def _parts(search: _Search, current: OneStep) -> OneStep:
 
 
 def _outages(search: _Search, current: OneStep) -> OneStep:
-    """Outages of the whole machine, which are known in advance."""
-    stretches = stopped_stretches(search.log)
-    if not stretches:
-        return current
-    rules = search.rules._replace(outages=tuple(stretches))
-    answer = search.ask(rules)
+    """Outages of the whole machine, which are known in advance: of the stretches without jobs those that explain the days around them."""
+    rules, answer = search.rules, current
+    for least in OUTAGES:  # a machine that drains before an outage stands still for hours, too
+        stretches = [own for own in stopped_stretches(search.log) if own[1] - own[0] >= least]
+        stretches = [own for own in stretches if search.gain(current, search.ask(rules._replace(outages=(own,))), search.around(*own)) > 0]
+        if not stretches:
+            continue
+        these = search.rules._replace(outages=tuple(stretches))
+        asked = search.ask(these)
+        if search.gain(answer, asked, search.choose) > 0:
+            rules, answer = these, asked
+    stretches = list(rules.outages)
     every = periods(stretches)
     text = f"{len(stretches)} outages of the whole machine, known in advance{f', {every}' if every else ''}"
     evidence = f"nothing runs for an hour and longer while jobs wait, {sum(b - a for a, b in stretches) / 3600:,.0f} h in all"
     suggestion = _Suggestion("outage", text, evidence, rules, lambda rules: rules._replace(outages=()))
-    if search.gain(current, answer, search.choose) > LEAST_GAIN / 5 and search.keep(suggestion, current, answer):
+    if stretches and search.gain(current, answer, search.choose) > LEAST_GAIN / 5 and search.keep(suggestion, current, answer):
         return answer
     return current
 
@@ -313,7 +337,7 @@ def _windows(search: _Search, current: OneStep) -> OneStep:
         search.clock = clock
         candidates = candidate_windows(search.log, search.since + clock)
         answers = [(search.ask(search.rules._replace(windows=(one,))), one) for one in candidates]
-        gains = [search.gain(current, answer, search.choose) for answer, _ in answers]
+        gains = [search.gain_of_months(current, answer) for answer, _ in answers]
         if gains and (best_found is None or max(gains) > best_found[0]):
             best_clock, best_found = clock, (max(gains), candidates)
     if best_found is None:
@@ -324,7 +348,7 @@ def _windows(search: _Search, current: OneStep) -> OneStep:
         worth = []
         for one in candidates:
             answer = search.ask(search.rules._replace(windows=(*search.rules.windows, one)))
-            own = search.gain(current, answer, search.choose)
+            own = search.gain_of_months(current, answer)
             if own > 0:
                 worth.append(one)
             if own > gain:
@@ -355,19 +379,12 @@ def _clocks(workload: Workload) -> list[int]:
 
 def _period(search: _Search, current: OneStep, window: Window, best: OneStep) -> tuple[Window, OneStep]:
     """Whether a window holds all the time, or begins or ends with a month; by the months that choose."""
-    gains = []
-    months = np.unique(search.month[search.choose])
-    for month in months.tolist():
-        mask = search.choose & (search.month == month)
-        jobs = int(mask.sum())
-        gains.append(search.gain(current, best, mask) * jobs)
-    total = np.concatenate([[0], np.cumsum(gains)])
-    pairs = [(total[b] - total[a], a, b) for a in range(len(gains)) for b in range(a + 1, len(gains) + 1)]
-    most, first, last = max(pairs, key=lambda pair: (pair[0], pair[2] - pair[1]))
-    if most <= total[-1] * 1.02:
+    months, runs = search.runs(current, best)
+    most, first, last = max(runs, key=lambda run: (run[0], run[2] - run[1]))
+    if most <= runs[len(months) - 1][0] * 1.02:  # the first run that lasts as long as the log
         return window, best
-    since = None if first == 0 else _edge(search, int(months[first - 1]), int(months[first]))
-    until = None if last == len(gains) else _edge(search, int(months[last - 1]), int(months[last]))
+    since = None if first == 0 else _edge(search, months[first - 1], months[first])
+    until = None if last == len(months) else _edge(search, months[last - 1], months[last])
     shorter = replace(window, since=since, until=until)
     answer = search.ask(search.rules._replace(windows=(*search.rules.windows, shorter)))
     if search.gain(best, answer, search.choose) > 0:

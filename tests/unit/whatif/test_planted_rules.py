@@ -1,0 +1,28 @@
+"""Rules planted in generated logs: some are found, none is invented."""
+
+import pytest
+
+from validation.planted_rules import RULES, trial
+
+pytestmark = pytest.mark.nightly
+FOUND = (
+    "none: plain EASY",
+    "no job is planned across 17:00 of a weekday",
+    "long requests do not start by day",
+    "maintenance on every second Monday",
+    "three users run one job at a time",
+    "no backfilling",
+    "the smallest area first",
+)
+
+
+@pytest.mark.parametrize("rule", FOUND)
+def test_planted_rule__is_found_and_nothing_is_invented(rule):
+    one = trial(rule, 12_000, 1)
+    assert one.found
+    assert one.invented == ()
+    assert one.after >= one.before
+
+
+def test_rules__are_twelve_and_none():
+    assert len(RULES) == 13

@@ -1,0 +1,205 @@
+"""Twelve kinds of hidden rules, planted in generated logs: what `walltime infer` finds of them, what it misses, and what it invents.
+
+    python validation/planted_rules.py [--jobs 12000] [--seeds 2] [--only NAME ...] [--json]
+
+Each log is generated, scheduled under EASY on a machine with one hidden rule, and given to `infer` with nothing but its starts. A rule is
+found if one of its kind is inferred that agrees in what it says (a window in its time, a part in its size, limited users in most of their
+names, a policy in its name). Whatever else is inferred is invented; rules that were kept beside the right one, too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import walltime as wt
+from walltime.estimates import parse_estimates
+from walltime.machine import Limit, Machine, Outage, Partition, Pool, Window
+from walltime.whatif import infer
+from walltime.whatif.inference import Inference
+from walltime.workload import Workload
+from walltime.workload.models import MODELS
+from walltime.workload.users import with_users
+
+PROCS, LOAD, USERS = 64, 0.6, 40
+SLOWER = 4
+"""Times are multiplied by it, so that few jobs fill months."""
+SMALL, SHORT = 16, 4 * 3600
+"""Processors of the part for small jobs, and their longest request, s."""
+HOUR, DAY = 3600, 86_400
+WEEKDAYS = ("mon", "tue", "wed", "thu", "fri")
+BEGIN = 4 * DAY
+"""Midnight of a Monday, Unix time."""
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A hidden rule: the machine that has it, for a workload, and whether what was inferred says it."""
+
+    machine: Callable[[Workload], Machine]
+    says: Callable[[Inference, Workload], bool]
+    kind: str
+    policy: str = "easy"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What was inferred of a log: whether the hidden rule, which else; and the agreement before and after, in months that judge."""
+
+    rule: str
+    seed: int
+    found: bool
+    invented: tuple[str, ...]
+    before: float
+    after: float
+
+
+def base(jobs: int, seed: int) -> Workload:
+    """A log without a rule: of months, with users, and with round requests that are too long; it begins on a Monday."""
+    drawn = with_users(MODELS["lublin99"].generate(jobs, PROCS, LOAD, seed), USERS, seed).with_estimates(parse_estimates("tsafrir05"), seed)
+    times = {name: getattr(drawn, name) * SLOWER for name in ("submit", "runtime", "requested", "believed")}
+    return replace(drawn, **times, origin=replace(drawn.origin, name=f"generated, seed {seed}", unix_start_time=BEGIN))
+
+
+def site(*windows: Window, **rest: Any) -> Machine:
+    """One pool with these rules."""
+    return Machine((Pool("all", PROCS, 1),), (Partition("all", ("all",)),), windows=windows, clock=0, **rest)
+
+
+def part(workload: Workload) -> Machine:
+    """Small, short jobs have a part of the machine of their own."""
+    pools = (Pool("part1", SMALL, 1), Pool("main", PROCS - SMALL, 1))
+    small, rest = Partition("part1", ("part1",), widest=4, longest=SHORT), Partition("main", ("main",), widest=PROCS - SMALL)
+    return Machine(pools, (small, rest, Partition("whole", ("main", "part1"))))
+
+
+def outages(*begins: int) -> Callable[[Workload], Machine]:
+    """The whole machine is out for a day from these days on, which is known long before."""
+    return lambda workload: site(outages=tuple(Outage("all", day * DAY + 8 * HOUR, day * DAY + 32 * HOUR, announced=0) for day in begins))
+
+
+def some_users(jobs: int) -> Callable[[Workload], Machine]:
+    """The users with most jobs run so many at a time."""
+    return lambda workload: site(limits=(Limit(("user",), only=tuple(map(str, busiest(workload))), jobs=jobs),))
+
+
+def busiest(workload: Workload, count: int = 3) -> list[int]:
+    """The users with most jobs, by number."""
+    users, jobs = np.unique(workload.columns["user"], return_counts=True)
+    return sorted(users[np.argsort(-jobs, kind="stable")[:count]].tolist())
+
+
+def says_window(begin: str, days: tuple[str, ...], **kind: int) -> Callable[[Inference, Workload], bool]:
+    """Whether a window of this begin and these days was inferred, for jobs of such a kind."""
+
+    def says(inference: Inference, workload: Workload) -> bool:
+        own = inference.machine.windows
+        return any(one.begin == begin and one.days == days and all(getattr(one, name) is not None for name in kind) for one in own)
+
+    return says
+
+
+def says_part(inference: Inference, workload: Workload) -> bool:
+    """Whether a part of at most half as many processors again was inferred."""
+    return any(SMALL <= pool.nodes * pool.procs <= SMALL * 3 // 2 for pool in inference.machine.pools[:-1])
+
+
+def says_limit(inference: Inference, workload: Workload) -> bool:
+    """Whether most of the limited users were inferred, and nobody else."""
+    named = {int(user) for limit in inference.machine.limits for user in limit.only}
+    wanted = set(busiest(workload))
+    return len(named & wanted) > len(wanted) / 2 and named <= wanted
+
+
+def says_outages(inference: Inference, workload: Workload) -> bool:
+    """Whether outages were inferred."""
+    return bool(inference.machine.outages)
+
+
+def says_policy(name: str) -> Callable[[Inference, Workload], bool]:
+    """Whether this policy was inferred."""
+    return lambda inference, workload: inference.machine.policy == name
+
+
+def nothing(inference: Inference, workload: Workload) -> bool:
+    """Whether no rule was inferred."""
+    return not inference.rules
+
+
+RULES: dict[str, Planted] = {
+    "none: plain EASY": Planted(lambda w: site(), nothing, ""),
+    "no job is planned across 17:00 of a weekday": Planted(
+        lambda w: site(Window("17:00", days=WEEKDAYS)), says_window("17:00", WEEKDAYS), "window"
+    ),
+    "... of which only until the middle of the log": Planted(
+        lambda w: site(Window("08:00", days=WEEKDAYS, until=int(np.median(w.submit)))), says_window("08:00", WEEKDAYS), "window"
+    ),
+    "long requests do not start by day": Planted(
+        lambda w: site(Window("08:00", "17:00", days=WEEKDAYS, longer_than=SHORT)), says_window("08:00", WEEKDAYS, longer_than=1), "window"
+    ),
+    "wide jobs do not start by day": Planted(
+        lambda w: site(Window("08:00", "17:00", days=WEEKDAYS, wider_than=32)), says_window("08:00", WEEKDAYS, wider_than=1), "window"
+    ),
+    "maintenance on every second Monday": Planted(lambda w: outages(*range(14, int(w.submit[-1]) // DAY, 14))(w), says_outages, "outage"),
+    "three outages": Planted(outages(20, 45, 81), says_outages, "outage"),
+    "a part of 16 processors for small, short jobs": Planted(part, says_part, "part"),
+    "three users run one job at a time": Planted(some_users(1), says_limit, "limit"),
+    "three users run two jobs at a time": Planted(some_users(2), says_limit, "limit"),
+    "no backfilling": Planted(lambda w: site(), says_policy("fcfs"), "policy", policy="fcfs"),
+    "reservations for all": Planted(lambda w: site(), says_policy("conservative"), "policy", policy="conservative"),
+    "the smallest area first": Planted(lambda w: site(), says_policy("easy:order=saf"), "policy", policy="easy:order=saf"),
+}
+
+
+def planted(rule: Planted, jobs: int, seed: int) -> Workload:
+    """A generated log, scheduled under the hidden rule, with its waits as a record."""
+    own = wt.simulate(base(jobs, seed), rule.policy, machine=rule.machine(base(jobs, seed)))
+    return replace(own.workload, runtime=own.runtime, columns={**own.workload.columns, "wait": own.start - own.workload.submit})
+
+
+def trial(name: str, jobs: int, seed: int) -> Outcome:
+    """Plant one rule, infer, compare."""
+    rule = RULES[name]
+    log = planted(rule, jobs, seed)
+    inference = infer(log)
+    found = rule.says(inference, log)
+    invented = [one.text for one in inference.rules if one.kind != rule.kind]
+    invented += [one.text for one in inference.rules if one.kind == rule.kind][int(found) :]
+    return Outcome(name, seed, found, tuple(invented), inference.before.f1, inference.after.f1)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print a line for each rule and seed, and how many were found, missed and invented."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--jobs", type=int, default=12_000, help="jobs of each log (12,000)")
+    parser.add_argument("--seeds", type=int, default=2, help="logs for each rule (2)")
+    parser.add_argument("--only", nargs="+", choices=RULES, metavar="NAME", help="rules to plant")
+    parser.add_argument("--json", action="store_true", help="print one JSON array")
+    given = parser.parse_args(arguments)
+    outcomes = []
+    for name in given.only or RULES:
+        for seed in range(1, given.seeds + 1):
+            outcomes.append(trial(name, given.jobs, seed))
+            one = outcomes[-1]
+            if not given.json:
+                what = "found" if one.found else "MISSED"
+                print(f"{name:50} {seed}  {what:7} {one.before:.3f} -> {one.after:.3f}  {'; '.join(one.invented)}", flush=True)
+    if given.json:
+        print(json.dumps([vars(one) for one in outcomes], indent=2))
+    else:
+        found, invented = sum(one.found for one in outcomes), sum(len(one.invented) for one in outcomes)
+        print(f"{found} of {len(outcomes)} found, {len(outcomes) - found} missed, {invented} invented")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
