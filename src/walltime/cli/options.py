@@ -158,7 +158,7 @@ INPUT, VARY, RUN, OUTPUT = "The log", "Varying it", "The scheduler", "The result
 MOST = 2**40
 """Upper bound of processors and jobs."""
 TABLE = (".csv", ".parquet")
-PAGE = (".html", ".htm")
+PAGE = (".html", ".htm", ".pdf")
 MEANINGS = {
     "--by": "Tables by groups of jobs: month, class, user (heavy, medium and light ones), users (one by one), size, length, queue, ...",
     "--cluster": "The machine and how it schedules: a file like cluster.toml, in place of --procs.",
@@ -187,7 +187,7 @@ MEANINGS = {
     "--predictions": "A ledger of predicted start times.",
     "--procs": "Processors of the machine.",
     "--replications": "Repeat the simulations so many times.",
-    "--report": "Write a self-contained HTML page here.",
+    "--report": "Write a self-contained page here: .html, or .pdf of one or two sides with the text of an e-mail.",
     "--risk": "A risk of being killed, percent.",
     "--seed": "Seed of all random draws.",
     "--shake": "Move each submission at random by up to this time.",

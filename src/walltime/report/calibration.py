@@ -92,6 +92,11 @@ def calibration_page(calibration: Calibration, workload: Workload, settings: Map
         ],
         workload_facts(workload, record["log"]),
         [*rest, *calibration.evidence.hints, RECORDED],
+        numbers=[
+            ("mean wait, recorded", human_time(calibration.overall.mean_recorded)),
+            ("simulated", human_time(calibration.overall.mean_simulated)),
+            ("differences can be trusted from", "never" if calibration.overall.doubt else human_time(calibration.overall.threshold)),
+        ],
         workload=workload,
         record=record,
     )

@@ -10,6 +10,7 @@ import numpy as np
 
 from walltime import metrics
 from walltime.errors import WorkloadError
+from walltime.metrics.intervals import KINDS, SHOWN_LEVEL
 from walltime.policy import Backfilling
 from walltime.provenance import provenance
 from walltime.report import tables
@@ -21,7 +22,7 @@ from walltime.report.page import Block, Drawing, Fold, Fragment, Group, Heading,
 from walltime.report.stretch import JOBS, choose_stretch
 from walltime.schedule.schedule import Schedule, labels
 from walltime.simulation.spread import Spread
-from walltime.wording import human_percent, human_time, in_prose
+from walltime.wording import UNDEFINED, human_difference, human_percent, human_time, in_prose
 
 __all__ = ["comparison_page", "write_report"]
 
@@ -94,11 +95,48 @@ def comparison_page(
         ],
         workload_facts(workload, record["log"]),
         [*caveats(names, schedules, summaries, masks, trim, settings.get("estimates"), spread), *notes],
+        numbers=three_numbers(names, summaries),
+        picture=_picture(names, schedules, masks, spread) if len(workload) else None,
         workload=workload,
         record=record,
         command=None if settings.get("command") or not users else repeat_command(schedules, trim),
         interactive=live_data(names, schedules, masks) if live else "",
     )
+
+
+def three_numbers(names: Sequence[str], summaries: Sequence[metrics.Summary]) -> list[tuple[str, str]]:
+    """The mean wait, the median and the use of one policy; of several the mean waits of the first, the best and the worst other one."""
+    first = summaries[0]
+    if len(summaries) == 1:
+        values = [("mean wait", human_time(first.mean_wait)), ("half of the jobs wait at most", human_time(first.median_wait))]
+        return [*values, ("of the machine used", human_percent(100 * first.utilization))]
+    order = sorted(range(1, len(summaries)), key=lambda k: summaries[k].mean_wait)
+    chosen = list(dict.fromkeys([0, order[0], order[-1]]))
+    numbers = [(f"mean wait, {in_prose(names[k])}", human_time(summaries[k].mean_wait)) for k in chosen]
+    if len(chosen) < 3:
+        change = metrics.relative_difference(summaries[chosen[1]].mean_wait, first.mean_wait)
+        numbers.append(("change", human_difference(change) or UNDEFINED))
+    return numbers
+
+
+def _picture(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequence[Array], spread: Spread | None) -> Drawing:
+    """Mean waits with the interval of a further copy of the log; of one policy the distribution of its waits."""
+    from walltime.report import figures
+
+    waits = [float(s.wait[mask].mean()) if mask.any() else 0.0 for s, mask in zip(schedules, masks, strict=True)]
+    if len(names) == 1:
+        caption = "Share of the jobs that wait less than a time. The dot at the left end: those that do not wait at all."
+        drawn = figures.wait_distribution(schedules, masks)
+        return Drawing(drawn, "first", f"The distribution of waits under {names[0]}.", caption, wide=False)
+    halves = None
+    if spread is not None:
+        halves = [
+            metrics.prediction_interval(np.array([own.mean_wait, *(one.mean_wait for one in copies)])).half_width
+            for own, copies in zip(spread.own, spread.shaken, strict=True)
+        ]
+    said = ", ".join(f"{name} {human_time(wait)}" for name, wait in zip(names, waits, strict=True))
+    interval = "" if halves is None else f" Bars: {SHOWN_LEVEL} interval of {KINDS['shaken.copy'].of}: one further copy."
+    return Drawing(figures.means_figure(names, waits, halves), "first", f"Mean waits: {said}.", f"Mean wait.{interval}", wide=False)
 
 
 def _check(schedules: Sequence[Schedule]) -> None:

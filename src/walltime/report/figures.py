@@ -49,6 +49,7 @@ __all__ = [
     "gantt",
     "legend",
     "look",
+    "means_figure",
     "moment",
     "panel",
     "percent_ticks",
@@ -402,6 +403,24 @@ def rows_figure(names: Sequence[str], xlabel: str, row: float = 0.3, top: float 
         axes.set_ylim(max(len(names), 1) - 0.5, -0.5)
         axes.set_xlabel(xlabel)
         axes.grid(axis="x")
+
+
+def means_figure(names: Sequence[str], waits: Sequence[float], halves: Sequence[float] | None = None) -> Figure:
+    """Mean waits, s, a bar for each name; `halves`: half the widths of their intervals, s."""
+    largest = max(waits, default=1.0)
+    divisor, unit = next(((d, u) for d, u in ((86_400, "days"), (3600, "hours"), (60, "minutes")) if largest >= 1.5 * d), (1, "s"))
+    with style():
+        figure = Figure(figsize=(7.2, 0.9 + 0.36 * len(names)), layout="constrained")
+        axes = figure.subplots()
+        places = np.arange(len(names))
+        axes.barh(places, np.array(waits) / divisor, color=[BLUE if k == 0 else "#9DBBD6" for k in range(len(names))], height=0.66)
+        if halves is not None:
+            axes.errorbar(np.array(waits) / divisor, places, xerr=np.array(halves) / divisor, fmt="none", ecolor=INK, capsize=3)
+        axes.set_yticks(places, [shortened(name) for name in names])
+        axes.set_ylim(len(names) - 0.5, -0.5)
+        axes.set_xlim(left=0)
+        axes.set_xlabel(f"mean wait, {unit}")
+    return figure
 
 
 def shortened(name: str, letters: int = LETTERS) -> str:

@@ -14,7 +14,21 @@ from typing import Any
 
 from walltime.files import whole_file
 from walltime.provenance import version
-from walltime.report.page import Block, Code, Drawing, Fold, Fragment, Group, Heading, Items, Page, Paragraph, Section, command_text
+from walltime.report.page import (
+    Block,
+    Code,
+    Drawing,
+    Fold,
+    Fragment,
+    Group,
+    Heading,
+    Items,
+    Page,
+    Paragraph,
+    Section,
+    command_text,
+    first_screen,
+)
 from walltime.tables import Cell, Column, Table
 from walltime.wording import UNDEFINED, human_percent
 from walltime.workload import Workload
@@ -25,8 +39,6 @@ ALLOWED = "content=\"default-src 'none'; style-src 'unsafe-inline'; script-src '
 """What a browser lets a page do: nothing outside itself."""
 MARKED = ("best", "reproduced", "chaos", "off")
 """Looks of cells whose text is shaded."""
-FIRST = 3
-"""Facts above the picture: they stand on the first screen."""
 LIBRARY = "uPlot-1.6.32.min"
 TABLES = ("time", "tables", "page")
 """The scripts of a page of tables: they can be sorted."""
@@ -34,23 +46,35 @@ EVERYTHING = ("data", "time", "gantt", "explanation", "charts", "tables", "steer
 
 
 def write_page(page: Page, path: str | Path) -> Path:
-    """Write a page as a file, completely or not at all, the same bytes for equal values; returns its path. Raises OutputError."""
-    content = render(page)
-    with whole_file(Path(path)) as file:
-        file.write(content.encode())
-    return Path(path)
+    """Write a page as a file, completely or not at all, the same bytes for equal values; returns its path. Raises OutputError.
+
+    A file that ends in .pdf holds its first side or two, and beside it stands the text of an e-mail, as .txt.
+    """
+    target = Path(path)
+    if target.name.lower().endswith(".pdf"):
+        from walltime.report.pdf import mail_text, pdf_bytes  # matplotlib is slow to load
+
+        content, mail = pdf_bytes(page), mail_text(page, target.name)
+        with whole_file(target.with_suffix(".txt")) as file:
+            file.write(mail.encode())
+    else:
+        content = render(page).encode()
+    with whole_file(target) as file:
+        file.write(content)
+    return target
 
 
 def render(page: Page) -> str:
     """A page as a string."""
+    page = first_screen(page)
     sections = [*page.sections, *_origin(page)]
     body = [
         f'<p class="eyebrow">walltime: {escape(page.kind)}</p>',
         f"<h1>{escape(page.title)}</h1>",
         *(f'<p class="answer">{unbroken(escape(sentence))}</p>' for sentence in page.answer),
-        _facts(page.facts[:FIRST], "facts first"),
+        _facts(page.numbers, "facts first"),
         _drawing(page.picture) if page.picture is not None else "",
-        _facts(page.facts[FIRST:]),
+        _facts(page.facts),
         _caveats(page.caveats),
         _contents(sections),
         *map(_section, sections),

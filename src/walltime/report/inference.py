@@ -106,6 +106,11 @@ def inference_page(inference: Inference, workload: Workload, settings: Mapping[s
         [*sections, Section("What is measured", [note(WHAT_IT_IS)])],
         workload_facts(workload, record["log"]),
         [*rest[len(inference.rules) :], *inference.notes],
+        numbers=[
+            ("rules inference", f"{len(inference.rules):,}"),
+            ("agreement with them", f"{inference.after.f1:.2f}"),
+            ("without", f"{inference.before.f1:.2f}"),
+        ],
         workload=workload,
         record=record,
     )

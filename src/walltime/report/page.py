@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -25,6 +25,7 @@ __all__ = [
     "Paragraph",
     "Section",
     "command_text",
+    "first_screen",
     "note",
     "workload_facts",
 ]
@@ -118,7 +119,10 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """What every page has, in this order: its kind, title, answer, facts, picture, caveats, sections, and where it comes from."""
+    """What every page has, in this order: its kind, title, answer, three numbers, picture, facts, caveats, sections, where it comes from.
+
+    The first screen holds what comes before the facts.
+    """
 
     kind: str
     title: str
@@ -126,8 +130,10 @@ class Page:
     sections: Sequence[Section]
     facts: Sequence[tuple[str, str]] = ()
     caveats: Sequence[str] = ()
+    numbers: Sequence[tuple[str, str]] = ()
+    """the three that matter most, with what each is"""
     picture: Drawing | None = None
-    """shows the answer"""
+    """shows the answer; by default the first drawing of a section"""
     workload: Workload | None = None
     """the log whose rules dropped or changed jobs, if that is told"""
     record: Mapping[str, Any] = field(default_factory=dict)
@@ -146,6 +152,20 @@ class Page:
         """The command line as text; empty if there is none."""
         command = self.command or self.record.get("settings", {}).get("command")
         return command_text(command) if command else ""
+
+
+def first_screen(page: Page) -> Page:
+    """The page with its picture; one that names none gets the first drawing of its sections, which then is not shown again there."""
+    if page.picture is not None:
+        return page
+    sections = list(page.sections)
+    for k, section in enumerate(sections):
+        for block in section.blocks:
+            if isinstance(block, Drawing) and block.policy is None and not section.shown:
+                rest = [other for other in section.blocks if other is not None and other is not block]
+                sections[k : k + 1] = [replace(section, blocks=rest)] if rest else []
+                return replace(page, picture=block, sections=sections)
+    return page
 
 
 def note(text: str) -> Paragraph:

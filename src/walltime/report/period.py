@@ -83,7 +83,7 @@ def period_page(
         sections.append(Section(title, blocks))
     record = provenance(numbers.workload, **(settings or {}))
     lost = n.failed_hours + n.limit_hours
-    facts = [
+    three = [
         ("mean wait", human_time(n.mean_wait)),
         ("of the machine used", human_percent(100 * n.utilization)),
         ("hours of failed and cut jobs", hours(lost)),
@@ -93,8 +93,8 @@ def period_page(
         f"{numbers.workload.origin.name}, {span_of(numbers)}",
         [period_answer(numbers)],
         sections,
-        facts,
-        _caveats(numbers),
+        caveats=_caveats(numbers),
+        numbers=three,
         picture=_picture(numbers),
         record=record,
         data=record | period_record(numbers),

@@ -96,6 +96,11 @@ def recorded_starts_page(starts: RecordedStarts, workload: Workload, settings: M
         ],
         [("moments", f"{starts.moments:,}"), ("days", f"{starts.days:,}"), *workload_facts(workload, record["log"])],
         starts.caveats,
+        numbers=[
+            ("started within their interval", human_percent(100 * starts.classes["all"][1]["prediction"].inside)),
+            ("asked", "90 %"),
+            ("median error", human_time(starts.classes["all"][1]["prediction"].error)),
+        ],
         workload=workload,
         record=record,
     )

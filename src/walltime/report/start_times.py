@@ -134,11 +134,15 @@ def start_times_page(times: StartTimes, history: Workload, settings: Mapping[str
         [
             ("taken at", f"{clock(now)} UTC"),
             *((rule.replace("_", " "), f"{count:,}") for rule, count in times.snapshot.totals().items()),
-            ("simulations", f"{times.samples:,}"),
             ("policy", times.policy),
         ],
         [*times.caveats, MEANING],
         record=record,
+        numbers=[
+            ("jobs that wait", f"{len(times.jobs):,}"),
+            ("start within the day, probably", f"{sum(one.median is not None and one.median <= now + 86_400 for one in times.jobs):,}"),
+            ("simulations", f"{times.samples:,}"),
+        ],
     )
 
 

@@ -77,7 +77,7 @@ def what_if_page(answer: WhatIf, settings: Mapping[str, Any] | None = None) -> P
         "trim": answer.trim,
     }
     record = provenance(jobs, **shared, replications=answer.replications, **(settings or {}))
-    several = f"{len(answer.changes)} changes" if len(answer.changes) > 1 else answer.effects[0].label
+    several = f"{len(answer.changes)} changes" if len(answer.changes) > 1 else answer.effects[0].name
     effects, *others = effect_sections(answer)
     picture, curves = _drawings(answer)
     log = Table(("what", "value"), workload_facts(jobs, record["log"]), "The log", texts=-1)
@@ -92,8 +92,8 @@ def what_if_page(answer: WhatIf, settings: Mapping[str, Any] | None = None) -> P
             others[-1],
             Section("The log", [log]),
         ],
-        three_numbers(answer),
-        all_caveats(answer),
+        caveats=all_caveats(answer),
+        numbers=three_numbers(answer),
         picture=picture,
         workload=jobs,
         record=record,

@@ -91,7 +91,7 @@ def test_page__has_heat_maps_with_a_description_and_a_table():
     assert ">Who waits</h2>" in page
     assert page.count('aria-label="Heat map of the mean wait under EASY; the longest') == 3  # the wide one's box has it, too
     assert "Mean wait under EASY by hours and days of the week" in page
-    assert not re.search(r'id="(?!size1-|week1-|wait-|slowdown-|time-|gantt1-|caveats|live-|section-)', page)
+    assert not re.search(r'id="(?!first-|size1-|week1-|wait-|slowdown-|time-|gantt1-|caveats|live-|section-)', page)
     assert "by hours and days" not in render([schedule(wt.workload.Origin())])
 
 

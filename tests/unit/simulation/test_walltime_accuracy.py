@@ -310,7 +310,7 @@ def test_cli__commands_of_the_page_run(capsys, tmp_path, monkeypatch, options):
         (["--estimates", "f:4", "--report", "page.html"], "about the users' estimates"),
         (["--cluster", "cluster.toml"], "--cluster is for simulations"),
         (["--replications", "3"], "--replications is for simulations"),
-        (["--report", "page.pdf"], "can be written as .html"),
+        (["--report", "page.txt"], "can be written as .html"),
         (["--report", "nowhere/page.html"], "there is no folder"),
     ],
 )

@@ -171,7 +171,7 @@ def start_times(
     from walltime.slurm import start_times as run
     from walltime.slurm.starts.start_times import why_not
 
-    for path, endings in ((report, (".html", ".htm")), (metrics, (".prom",))):
+    for path, endings in ((report, o.PAGE), (metrics, (".prom",))):
         if path is not None:
             o.check_output(path, endings)
     queue = read_snapshot(snapshot)
