@@ -271,7 +271,6 @@ CORRECTIONS = (
     wt.predictors.Correction("estimate"),
     wt.predictors.Correction("double"),
     wt.predictors.Correction("half"),
-    wt.predictors.Correction("soft"),
     wt.predictors.Correction("double", capped=False),
     wt.predictors.Correction("none"),
     wt.predictors.Correction(),

@@ -81,6 +81,17 @@ def test_kernel__equals_reference_with_short_predictions_of_crowded_machines(kin
     assert_engines_agree(workload, policy, dialect=dialect, prediction=wt.Prediction(predictor, believe=believe, correction=correction))
 
 
+@pytest.mark.parametrize("kind", ["easy", "conservative", "hybrid:few"])
+@examples(20)
+@given(data=st.data())
+def test_kernel__equals_reference_with_soft_walltimes(kind, data):
+    # A soft walltime of a second is extended by a second, so only short requests are tried: the reference makes a pass for each.
+    workload = data.draw(with_users(workloads(max_size=15)).filter(lambda w: len(w) == 0 or w.requested.max() <= 2000), label="workload")
+    predictor = data.draw(st.sampled_from((wt.predictors.LastRun(), wt.predictors.Quantile(percent=10, least=1))))
+    prediction = wt.Prediction(predictor, believe=data.draw(st.sampled_from(BITS), label="believe"), correction="soft")
+    assert_engines_agree(workload, data.draw(policies(kind), label="policy"), prediction=prediction)
+
+
 @pytest.mark.parametrize("coincident", COINCIDENT)
 @pytest.mark.parametrize("kind", ["easy", "conservative", "hybrid:few"])
 @examples(30)
