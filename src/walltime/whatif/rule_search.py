@@ -206,7 +206,7 @@ class _Search:
         gains = scores[1] - scores[0]
         return float(np.sqrt((len(gains) - 1) * gains.var()))
 
-    def around(self, begin: int, end: int) -> Array:
+    def jobs_near(self, begin: int, end: int) -> Array:
         """The jobs that start within two days of a stretch of time (s), bool."""
         return self.log.known & (self.log.start >= begin - 2 * DAY) & (self.log.start < end + 2 * DAY)
 
@@ -306,11 +306,13 @@ def _parts(search: _Search, current: OneStep) -> OneStep:
 
 
 def _outages(search: _Search, current: OneStep) -> OneStep:
-    """Outages of the whole machine, which are known in advance: of the stretches without jobs those that explain the days around them."""
+    """Outages of the whole machine, known in advance: the stretches without jobs that explain the days around them."""
     rules, answer = search.rules, current
     for least in OUTAGES:  # a machine that drains before an outage stands still for hours, too
         stretches = [own for own in stopped_stretches(search.log) if own[1] - own[0] >= least]
-        stretches = [own for own in stretches if search.gain(current, search.ask(rules._replace(outages=(own,))), search.around(*own)) > 0]
+        stretches = [
+            own for own in stretches if search.gain(current, search.ask(rules._replace(outages=(own,))), search.jobs_near(*own)) > 0
+        ]
         if not stretches:
             continue
         these = search.rules._replace(outages=tuple(stretches))
