@@ -31,7 +31,9 @@ def verdict(starts: RecordedStarts) -> list[str]:
     own = scores["prediction"]
     told = {name: one["prediction"].inside for name, (jobs, one) in starts.classes.items() if name != "all" and jobs > AT_LEAST}
     off = [f"{human_percent(100 * part)} {name}" for name, part in told.items() if not GOOD[0] <= part <= GOOD[1]]
-    holds = "In each class of over 100 predictions it is 85 to 95 %." if not off else f"It is {', '.join(off)}."
+    holds = f"In each class of over {AT_LEAST} predictions it is 85 to 95 %." if not off else f"It is {', '.join(off)}."
+    if not told:
+        holds = f"No class has over {AT_LEAST} predictions, so this says little."
     better = [NAMES[name] for name, one in scores.items() if name != "prediction" and not own.error < one.error]
     errors = f"The median error is no smaller than that of: {', '.join(better)}" if better else "No other method has a smaller median error"
     return [

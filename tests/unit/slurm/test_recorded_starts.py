@@ -100,6 +100,8 @@ def test_recorded__page_and_tables(log):
     found = calibrate_starts(log, moments=6, samples=3)
     page = render(recorded_starts_page(found, log))
     assert "of 509 waiting jobs started within" in verdict(found)[0]
+    few = replace(found, classes={name: (min(jobs, 100), scores) for name, (jobs, scores) in found.classes.items()})
+    assert verdict(few)[1].startswith("No class has over 100 predictions")
     assert page.count("QBETS") > 6
     assert len(tables_of(found)) == 6
     assert json.loads(json.dumps(found.as_dict()))["starts"]["all"]["baselines"].keys() == METHODS.keys() - {"prediction"}
