@@ -7,11 +7,11 @@ import re
 
 from walltime.declared import meaning_of
 from walltime.estimates import ESTIMATES
-from walltime.policy import ORDERS, POLICIES
+from walltime.policy import DIALECTS, ORDERS, POLICIES
 from walltime.predictors.prediction import BELIEFS, CORRECTIONS, PREDICTORS
 from walltime.specification import Form, asked, presets_of, spell
 
-LISTED = {family.title: family for family in (POLICIES, ORDERS, ESTIMATES, PREDICTORS, BELIEFS, CORRECTIONS)}
+LISTED = {family.title: family for family in (POLICIES, ORDERS, ESTIMATES, PREDICTORS, BELIEFS, CORRECTIONS, DIALECTS)}
 
 
 def specifications(title: str) -> str:
@@ -24,6 +24,9 @@ def section(name: str, form: Form) -> str:
     about = form.meaning or first_sentence(form.loaded if isinstance(form.loaded, type) else type(form.loaded))
     lines = [f"### `{name}`", "", about]
     places = [key for key in getattr(form.loaded, "positional", ()) if key in form.keys]
+    if form.start:
+        said = ",".join(f"{key}={spell(form.start[one.field], one)}" for key, one in form.keys.items() if one.field in form.start)
+        return "\n".join([*lines, "", f"`{said}`, and the options of the first name."])
     if form.keys:
         lines += ["", "| option | value | default | meaning |", "| --- | --- | --- | --- |"]
     for key, one in form.keys.items():

@@ -13,7 +13,7 @@ from __future__ import annotations
 import importlib
 import math
 import numbers
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Generic, TypeVar, get_args, get_origin
 
@@ -107,9 +107,10 @@ class Specified:
 class Form:
     """A name of a family: what it makes, and the options that it implies.
 
-    `kind`: the class, or `module:Class` to import it on first use, or a thing that is complete. `options`: if not None, only these can be
-    set. `make`: what is called in place of the class. `meaning`: by default the first sentence of the class. `free`: options of any name
-    are taken: whole numbers, numbers, yes and no, or texts. `declared`: the options, if they are not the fields of the class.
+    `kind`: the class, or `module:Class` to import it on first use, or a thing that is complete. `start`: what options have that are not
+    said; a thing is called so if it differs from the default in them alone. `options`: if not None, only these can be set. `make`: what is
+    called in place of the class. `meaning`: by default the first sentence of the class. `free`: options of any name are taken: whole
+    numbers, numbers, yes and no, or texts. `declared`: the options, if they are not the fields of the class.
     """
 
     kind: Any
@@ -119,6 +120,7 @@ class Form:
     meaning: str = ""
     free: bool = False
     declared: Mapping[str, DeclaredKey] | None = None
+    start: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def loaded(self) -> Any:
@@ -142,12 +144,13 @@ class Form:
         """Whether a thing is of this form, but for options."""
         kind = type(thing)
         same = f"{kind.__module__}:{kind.__qualname__}" == self.kind if isinstance(self.kind, str) else self.kind in (kind, thing)
-        return same and self.make is None and all(getattr(thing, name) == value for name, value in self.implied.items())
+        exact = {one.field: one.default for one in options_of(kind).values()} | dict(self.start) if same and self.start else {}
+        return same and self.make is None and all(getattr(thing, name) == value for name, value in {**exact, **self.implied}.items())
 
 
 @dataclass(frozen=True, eq=False)
-class Family(Generic[T]):
-    """Specifications that make things of one base class.
+class Family(Mapping[str, T], Generic[T]):
+    """Specifications that make things of one base class; as a mapping, the names with what each makes without options.
 
     `title`: what messages call one. `forms`: the names. `own`: of a text of a user's own its form and the rest, None for other texts;
     `own_said`: what such texts look like.
@@ -161,6 +164,18 @@ class Family(Generic[T]):
 
     def __post_init__(self) -> None:
         FAMILIES[self.base] = self
+
+    def __getitem__(self, name: str) -> T:
+        return self.parse(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.forms
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.forms)
+
+    def __len__(self) -> int:
+        return len(self.forms)
 
     def parse(self, text: str | T, **defaults: Any) -> T:
         """What a text specifies, or the thing itself; `defaults`: of options that the text leaves out.
@@ -225,7 +240,7 @@ class Family(Generic[T]):
             made: T = form.loaded
             return made
         try:
-            made = (form.make or form.loaded)(**{**form.implied, **values})
+            made = (form.make or form.loaded)(**{**form.implied, **form.start, **values})
         except WalltimeError as error:
             raise PolicyError(f"the {self.title} {shown(text)}: {error}") from error
         return made
@@ -328,7 +343,7 @@ def _words(kind: Any, key: Key) -> Collection[str]:
 def _name_of(thing: Specified) -> tuple[str, Mapping[str, Any]]:
     """The name of a thing in its family, the one that implies most, and what it implies."""
     family = next((FAMILIES[base] for base in type(thing).__mro__ if base in FAMILIES), None)
-    fitting = [(name, form.implied) for name, form in family.forms.items() if form.makes(thing)] if family else []
+    fitting = [(name, {**form.implied, **form.start}) for name, form in family.forms.items() if form.makes(thing)] if family else []
     return max(fitting, key=lambda one: len(one[1]), default=(thing.unlisted, {}))
 
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import walltime.estimates  # its families
+import walltime.policy.dialect  # the same
 import walltime.predictors.prediction  # noqa: F401 (the same)
 from walltime.declared import alternatives, unwrapped
 from walltime.errors import PolicyError

@@ -54,23 +54,28 @@ def dialects(
 
 def _known() -> dict[str, Any]:
     """The dialects with their readings, and the readings."""
-    from walltime.policy import DIALECTS, READINGS
+    from walltime.declared import meaning_of
+    from walltime.policy.dialect import CHECKED, DIALECTS, READINGS, Dialect
 
-    named = {name: {"readings": one.readings(), "source": one.source, "checked": one.checked} for name, one in DIALECTS.items()}
-    readings = {name: {"values": list(one.values), "number": one.number, "about": one.about} for name, one in READINGS.items()}
+    named = {
+        name: {"readings": one.changed, "source": DIALECTS.forms[name].meaning, "checked": CHECKED.get(name, "")}
+        for name, one in DIALECTS.items()
+    }
+    readings = {
+        name: {"values": list(one.key.known), "default": one.default, "about": meaning_of(Dialect, one)} for name, one in READINGS.items()
+    }
     return {"dialects": named, "readings": readings}
 
 
 def _list() -> Iterator[str]:
-    from walltime.policy import DIALECTS, READINGS
-
-    for name, one in DIALECTS.items():
-        changed = [f"{reading}={value}" for reading, value in one.readings().items() if value != READINGS[reading].values[0]]
+    known = _known()
+    for name, one in known["dialects"].items():
+        changed = [f"{reading}={value}" for reading, value in one["readings"].items()]
         yield f"{name}: {', '.join(changed) or 'the default of every reading'}"
-        yield f"  read in {one.source}" + (f"; checked: {one.checked}" if one.checked else "")
+        yield f"  read in {one['source']}" + (f"; checked: {one['checked']}" if one["checked"] else "")
     yield ""
-    for name, reading in READINGS.items():
-        yield f"{name} = {', '.join((*reading.values, *(['N'] if reading.number else [])))}: {reading.about}"
+    for name, reading in known["readings"].items():
+        yield f"{name} = {', '.join(reading['values'] or [str(reading['default']), 'N'])}: {reading['about']}"
     yield ""
     yield "What they change on a log: walltime dialects LOG"
 

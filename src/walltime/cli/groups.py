@@ -207,7 +207,7 @@ class Deciding:
     def settings(self) -> dict[str, Any]:
         """The same as they are called in files and tables."""
         dialect = self.rules["dialect"]
-        named = {} if dialect.name in ("papers", "pyss") else {"dialect": dialect.label}
+        named = {} if dialect.label in ("papers", "pyss") else {"dialect": dialect.label}
         return {"coincident": dialect.coincident, **named, "overrun": self.overrun.value}
 
 

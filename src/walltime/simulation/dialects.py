@@ -87,16 +87,14 @@ class DialectTable:
 
 def readings_alone() -> list[Dialect]:
     """`papers` with one reading changed, for each value of each reading; without those that are a dialect with a name."""
-    values = [(name, value) for name, reading in READINGS.items() for value in reading.values[1:]]
-    values += [(name, str(WINDOW)) for name, reading in READINGS.items() if reading.number]
-    order = list(READINGS)
-    alone = [PAPERS.but(**{name: value}) for name, value in sorted(values, key=lambda one: order.index(one[0]))]
-    return [dialect for dialect in alone if not dialect.name]
+    values = [(name, value) for name, one in READINGS.items() for value in one.key.known or (WINDOW,) if value != one.default]
+    alone = [PAPERS.but(**{name: value}) for name, value in values]
+    return [dialect for dialect in alone if dialect.label not in DIALECTS]
 
 
 def matters(dialect: Dialect, scheduler: Scheduler) -> bool:
     """Whether a dialect differs from `papers` for this scheduler."""
-    changed = {name for name, value in dialect.readings().items() if value != READINGS[name].values[0]}
+    changed = set(dialect.changed)
     policy = scheduler.policy
     if policy.order == FCFS or getattr(policy, "backfill_order", None) is not None:
         changed.discard("backfill_order")

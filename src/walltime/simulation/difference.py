@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from walltime.declared import meaning_of
 from walltime.engine.reference.plain import find_shadow
 from walltime.errors import PolicyError, WorkloadError
 from walltime.estimates import effective_times
@@ -436,7 +437,7 @@ def _distance(a: Trial, b: Trial) -> tuple[int, int]:
 
 def _readings(trial: Trial) -> int:
     """How many readings of its dialect are not those of the papers."""
-    return sum(value != READINGS[name].values[0] for name, value in Dialect.of(trial.dialect).readings().items())
+    return len(Dialect.of(trial.dialect).changed)
 
 
 def _options(text: str) -> frozenset[str]:
@@ -447,20 +448,19 @@ def _options(text: str) -> frozenset[str]:
 
 def _changed(a: Trial, b: Trial) -> list[str]:
     """The readings in which two dialects differ."""
-    one, other = _all_readings(a), _all_readings(b)
-    return [name for name in READINGS if one[name] != other[name]]
-
-
-def _all_readings(trial: Trial) -> dict[str, str]:
-    return {name: reading.values[0] for name, reading in READINGS.items()} | Dialect.of(trial.dialect).readings()
+    one, other = Dialect.of(a.dialect), Dialect.of(b.dialect)
+    return [name for name in READINGS if getattr(one, name) != getattr(other, name)]
 
 
 def _told(a: Trial, b: Trial, names: tuple[str, str]) -> str:
     said = f"{names[0]} is what {a.label} gives, {names[1]} is what {b.label} gives"
     changed = _changed(a, b)
     if a.scheduler == b.scheduler and changed:
-        one, other = _all_readings(a), _all_readings(b)
-        parts = [f"{name} is {one[name]} there and {other[name]} here ({READINGS[name].about})" for name in changed]
+        one, other = Dialect.of(a.dialect), Dialect.of(b.dialect)
+        parts = [
+            f"{name} is {getattr(one, name)} there and {getattr(other, name)} here ({meaning_of(Dialect, READINGS[name])})"
+            for name in changed
+        ]
         said += "; what differs: " + "; ".join(parts)
     if a.whole and b.whole:
         return f"{said}; they go on alike for {a.jobs[0]:,} and {b.jobs[1]:,} jobs of the log"

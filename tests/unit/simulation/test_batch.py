@@ -118,7 +118,7 @@ def test_simulate_many__without_cases_or_jobs():
         (wt.simulation.Case(estimates=JOBS.requested.astype(float)), {}, "must be int64"),
         (wt.simulation.Case(), {"trim": "p4"}, "unknown trim"),
         (wt.simulation.Case(), {"overrun": "never"}, "unknown overrun rule"),
-        (wt.simulation.Case(), {"coincident": "never"}, "simultaneous"),
+        (wt.simulation.Case(), {"coincident": "never"}, "coincident of Dialect must be one of"),
         (wt.simulation.Case(estimates=wt.estimates.FModel(4), seed=-1), {}, "seed must be from 0"),
     ],
 )

@@ -43,7 +43,7 @@ def test_simulate__result_says_how_it_was_made():
 def test_simulate__unknown_coincident(engine):
     with pytest.raises(wt.PolicyError) as caught:
         wt.simulate(JOBS, wt.Easy(), coincident="both", engine=engine)
-    assert str(caught.value) == "unknown way to handle simultaneous events 'both'; known are batch, sequential, arrivals-first, one-by-one"
+    assert str(caught.value) == "coincident of Dialect must be one of batch, sequential, arrivals-first, one-by-one, not 'both'"
 
 
 @both_engines
