@@ -100,7 +100,8 @@ BUILT_IN_ORDERS = (wt.FCFS, wt.SJF, wt.WFP, wt.policy.Wfp(exponent=1), wt.policy
 
 LATER_KINDS = ("relaxed", "los", "greedy", "selective", "multiqueue", "slack")
 """Policies of the later literature, and hybrids that backfill greedily."""
-POLICY_KINDS = ("fcfs", "easy", "conservative", "conservative-scratch", "hybrid:0", "hybrid:1", "hybrid:few", "hybrid:many", *LATER_KINDS)
+HYBRIDS = ("hybrid:0", "hybrid:1", "hybrid:few", "hybrid:many")
+POLICY_KINDS = ("fcfs", "easy", "double", "conservative", "conservative-scratch", *HYBRIDS, *LATER_KINDS)
 """Every way in which a policy reserves; `few` and `many` stand for depths below and above the length of a usual queue."""
 
 
@@ -123,8 +124,8 @@ def policies(draw, kind: str | None = None, own: bool = True) -> Policy:
         case "conservative-scratch", _, _:
             return wt.Conservative(order=order, variant="scratch")
     backfill_order = draw(st.one_of(st.none(), orders(own)))
-    if kind == "easy":
-        return wt.Easy(order=order, backfill_order=backfill_order)
+    if kind in ("easy", "double"):
+        return (wt.Easy if kind == "easy" else wt.policy.Double)(order=order, backfill_order=backfill_order)
     if kind == "slack":
         return wt.policy.Slack(factor=draw(st.sampled_from((0, 0.5, 1, 3))), recent=draw(st.sampled_from((1, 2, 5, 100))))
     if kind in LATER_KINDS:

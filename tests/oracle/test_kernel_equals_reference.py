@@ -119,7 +119,7 @@ def test_kernel__run_in_pieces_equals_run_whole(kind, coincident, data):
 
 
 LATER = (
-    *("relaxed", "selective", "selective:threshold=adaptive", "los", "los:ties=slowdown", "multiqueue", "slack"),
+    *("double", "relaxed", "selective", "selective:threshold=adaptive", "los", "los:ties=slowdown", "multiqueue", "slack"),
     *("hybrid:depth=1,fit=best", "hybrid:depth=1,fit=greedy,metric=procseconds", "hybrid:depth=0,fit=greedy"),
     *("easy:order=lcfs", "easy:order=lxf:starvation=86400", "easy:order=unicef", "easy:order=f2,backfill-order=saf", "easy:order=f4"),
 )

@@ -19,7 +19,7 @@ from walltime.auditor.scores import known_to
 from walltime.engine.compiler.cache import is_kept
 from walltime.engine.compiler.compilation import Compilation, tell
 from walltime.engine.compiler.folder import cache_folder
-from walltime.policy import FCFS, Dialect, Kind, MultiQueue, Order, Policy, Wfp
+from walltime.policy import FCFS, Dialect, Kind, Order, Policy, Wfp
 from walltime.predictors import History, LogHistory, Prediction
 from walltime.workload import Workload
 
@@ -76,7 +76,7 @@ class Decisions:
         """Put the jobs into memory."""
         w, recorded, count = self.workload, self.recorded, len(self.recorded.job)
         by_start = np.argsort(recorded.start, kind="stable")
-        bounds = np.array(self.policy.bounds if isinstance(self.policy, MultiQueue) else (), np.int64)
+        bounds = np.array(self.policy.passes.bounds, np.int64)
         increments = np.array(self.prediction.correction.increments if self.prediction else (), np.int64)
         self.memory = s.new_memory(rules, count, by_start, bounds, increments)
         jobs = self.memory.jobs

@@ -8,29 +8,24 @@ import numpy as np
 
 from walltime.auditor.passes import state as s
 from walltime.auditor.passes.together import OBJECTIVES
-from walltime.policy import (
-    FCFS,
-    Conservative,
-    Dialect,
-    Easy,
-    Hybrid,
-    Lookahead,
-    MultiQueue,
-    NoBackfilling,
-    Order,
-    Policy,
-    Relaxed,
-    Selective,
-    Slack,
-    Wfp,
-)
-from walltime.policy.base import Heading
+from walltime.policy import FCFS, Dialect, Order, Passes, Policy, Wfp
 from walltime.policy.orders import ScoredOrder, has_history
 from walltime.predictors import Prediction
 
 __all__ = ["COINCIDENT", "OTHER", "changes", "lowered", "orders_of"]
 
 COINCIDENT = {"batch": s.BATCH, "sequential": s.SEQUENTIAL, "arrivals-first": s.ARRIVALS_FIRST, "one-by-one": s.ONE_BY_ONE}
+OF_KIND = {
+    "head": s.EASY,
+    "fresh": s.FRESH,
+    "kept": s.KEPT,
+    "relaxed": s.RELAXED,
+    "lookahead": s.TOGETHER,
+    "selective": s.SELECTED,
+    "multiqueue": s.QUEUES,
+    "slack": s.SLACK,
+}
+"""What is decided on, by the kinds of `walltime.policy.Passes`; without reservations there are two more."""
 COMPRESSION = {"once": 0, "fixpoint": 1, "always": 2}
 EXTRA = {"all": s.ALL, "literal": s.LITERAL, "none": s.NONE}
 SHADOW = {"afresh": s.AFRESH, "kept": s.UNTIL_END, "once": s.ONCE}
@@ -40,75 +35,53 @@ OTHER = {"none": s.NOT_CORRECTED, "estimate": s.TO_ESTIMATE, "double": s.DOUBLED
 
 def lowered(policy: Policy, dialect: Dialect, prediction: Prediction | None, procs: int, all_reserved: bool) -> s.Records | None:
     """The rules of a policy; None for one whose passes or history are not known here, as of a user's own."""
-    own = _kind(policy)
+    own = _kind(policy.passes)
     if own is None or has_history(policy):
         return None
     rules = np.zeros(1, s.RULES).view(np.recarray)[0]
     ordered = orders_of(policy)
     common: dict[str, Any] = {
         "procs": procs,
-        "plain_heads": not isinstance(policy, Heading) or policy.reads_as_papers,
         "near": policy.order.threshold if isinstance(policy.order, Wfp) else 0.0,
         "coincident": COINCIDENT[dialect.coincident],
         "silent": dialect.expiry == "silent",
         "dynamic": any(map(changes, ordered)) or (prediction is not None and prediction.predictor.again),
         "all_reserved": all_reserved,
     }
-    if isinstance(policy, Heading):
-        common |= {"window": policy.window, "committed": policy.decisions == "committed"}
     if prediction is not None:
         common |= _correction(prediction)
-        in_order = getattr(policy, "backfill_order", None) in (None, policy.order)
-        common["fitting"] = isinstance(policy, Easy) and policy.arrivals == "fitting" and in_order
+        common["fitting"] = not policy.passes.every_arrival
     common["asks"] = prediction is not None or common["dynamic"]
     for name, value in (common | own).items():
         rules[name] = value
     return rules
 
 
-def _kind(policy: Policy) -> dict[str, Any] | None:
+def _kind(passes: Passes) -> dict[str, Any] | None:
     """What a policy's passes decide on, and their own numbers."""
-    match policy:
-        case NoBackfilling():
-            return {"kind": s.HEADS}
-        case Hybrid(fit="greedy"):
-            return {"kind": s.TOGETHER, "depth": policy.depth, **_ahead(policy)}
-        case Lookahead():
-            return {"kind": s.TOGETHER, "depth": 1, **_ahead(policy)}
-        case Easy():
-            return {
-                "kind": s.EASY,
-                "extra": EXTRA[policy.extra],
-                "shadow": SHADOW[policy.shadow],
-                "before": policy.ends == "before",
-            }
-        case Hybrid(depth=0):
-            return {"kind": s.GREEDY}
-        case Hybrid(depth=1):
-            return {"kind": s.EASY}
-        case Hybrid():
-            return {"kind": s.FRESH, "depth": policy.depth}
-        case Conservative(variant="scratch"):
-            return {"kind": s.FRESH, "depth": s.NEVER}
-        case Conservative():
-            return {"kind": s.KEPT, "compression": COMPRESSION[policy.compression]}
-        case Relaxed():
-            return {"kind": s.RELAXED, "omega": policy.omega}
-        case Selective(threshold="adaptive"):
-            return {"kind": s.SELECTED, "threshold_of_all": True}
-        case Selective():
-            return {"kind": s.SELECTED, "factor": policy.threshold}
-        case MultiQueue():
-            return {"kind": s.QUEUES}
-        case Slack():
-            return {"kind": s.SLACK, "factor": policy.factor, "recent": policy.recent}
-    return None
-
-
-def _ahead(policy: Lookahead | Hybrid) -> dict[str, int]:
-    passes = policy.passes
-    assert passes is not None
-    return {"ahead": passes.ahead, "objective": OBJECTIVES[passes.objective]}
+    kind: int | None = OF_KIND.get(passes.kind)
+    if passes.kind == "head" and passes.depth == 0:
+        kind = s.GREEDY if passes.backfills else s.HEADS
+    if kind is None:
+        return None
+    return {
+        "kind": kind,
+        "depth": s.NEVER if passes.depth is None else passes.depth,
+        "window": passes.window,
+        "committed": passes.committed,
+        "plain_heads": not passes.window and not passes.committed,
+        "extra": EXTRA[passes.extra],
+        "shadow": SHADOW[passes.shadow],
+        "before": passes.ends == "before",
+        "heads_run": passes.heads_run,
+        "compression": COMPRESSION[passes.compression],
+        "ahead": passes.ahead,
+        "objective": OBJECTIVES[passes.objective],
+        "omega": passes.omega,
+        "factor": passes.factor,
+        "threshold_of_all": passes.adapts,
+        "recent": passes.recent,
+    }
 
 
 def _correction(prediction: Prediction) -> dict[str, Any]:

@@ -96,8 +96,7 @@ def _why_undecided(policy: Policy | None) -> str | None:
     own = getattr(policy, "backfill_order", None)
     if any(isinstance(order, Wfp) and order.threshold for order in (policy.order, own)):
         return "a threshold of scores is not known on a machine of several pools"
-    passes = policy.passes
-    if passes is None or passes.kind not in ("head", "fresh", "kept") or passes.window or not passes.every_arrival:
+    if not policy.runs_on_pools:
         return f"{policy.label} does not run on a machine of several pools"
     return None
 

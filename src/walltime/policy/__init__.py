@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from walltime.policy.dialect import PAPERS as PAPERS
     from walltime.policy.dialect import READINGS as READINGS
     from walltime.policy.dialect import Dialect as Dialect
+    from walltime.policy.double import Double as Double
     from walltime.policy.easy import Easy as Easy
     from walltime.policy.fcfs import NoBackfilling as NoBackfilling
     from walltime.policy.files import NotRunError as NotRunError

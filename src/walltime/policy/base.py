@@ -1,4 +1,4 @@
-"""What every policy declares: its names and options, the rules it guarantees, and how the compiled engine runs it."""
+"""What every policy declares: its names and options, the rules it guarantees, and the passes that it makes."""
 
 from __future__ import annotations
 
@@ -33,24 +33,48 @@ class Kind(IntEnum):
 
 
 class Passes(NamedTuple):
-    """How the compiled engine runs a policy."""
+    """The kind of passes that a policy makes, and what they read: the engines and the auditor know the kinds, and not the policies."""
 
     kind: str
     """`head`: at most one reservation (easy.py in kernel/number/ of the engine); `fresh`: reservations recomputed in every
-    pass (scratch.py); `kept`: reservations kept (conservative.py); `relaxed`, `lookahead`, `selective`, `multiqueue`, `slack`: as the
-    policy of this name"""
-    depth: int | None
+    pass (scratch.py); `kept`: reservations kept (conservative.py); `relaxed`, `lookahead`, `selective`, `multiqueue`, `slack`, `oar`,
+    `slurm`: as the policy of this name; `own`: those of a policy in plain Python"""
+    depth: int | None = None
     """how many waiting jobs have a reservation; None for all"""
+    compiled: bool = True
+    """whether the compiled engine makes them, with these options"""
     backfills: bool = True
     """whether a job may overtake another"""
     window: int = 0
-    """how many waiting jobs, the first to arrive, are in the queue; 0 for all; without backfilling only"""
+    """how many waiting jobs, the first to arrive, are in the queue; 0 for all"""
+    committed: bool = False
+    """whether a job that has come to the head stays there until it starts"""
     every_arrival: bool = True
     """whether every arrival brings a pass, where runtimes are predicted, or only that of a job that fits"""
+    extra: str = "all"
+    """which processors are extra, as the option of EASY"""
+    shadow: str = "afresh"
+    """when the shadow time is found, as the option of EASY"""
+    ends: str = "by"
+    """when backfilled jobs must end, as the option of EASY"""
+    heads_run: int = 1
+    """by what factor a job that starts at the head of the queue is expected to run for longer than it was planned"""
+    compression: str = "once"
+    """when reservations that are kept move forward, as the option of conservative backfilling"""
     ahead: int = 0
     """how many jobs are considered together in backfilling; 0 for one after the other"""
     objective: str = "procs"
     """what the jobs considered together are to have the most of: `procs`, `seconds`, `procseconds`, or `slowdown`, procs and then that"""
+    omega: float = 0.0
+    """by how many of its expected waits the head may be delayed"""
+    factor: float = 0.0
+    """from which expansion factor on a job has a reservation, and how many mean waits the slack is"""
+    adapts: bool = False
+    """whether that expansion factor is the mean slowdown of the jobs that have ended"""
+    bounds: tuple[int, ...] = ()
+    """bounds of the lengths of the queues, s"""
+    recent: int = 0
+    """how many of the jobs that started last count for the slack"""
 
 
 class Reservations(NamedTuple):
@@ -117,14 +141,21 @@ class Policy(Specified):
         return True
 
     @property
-    def backfills(self) -> bool:
-        """Whether a job may overtake another waiting job."""
-        return self.passes is None or self.passes.backfills
+    def runs_on_pools(self) -> bool:
+        """Whether it runs on a machine of several pools."""
+        passes = self.passes
+        plain = passes.every_arrival and passes.heads_run == 1 and not passes.window
+        return passes.compiled and passes.kind in ("head", "fresh", "kept") and plain
 
     @property
-    def passes(self) -> Passes | None:
-        """How the compiled engine runs it; None if only the reference engine can."""
-        return None
+    def backfills(self) -> bool:
+        """Whether a job may overtake another waiting job."""
+        return self.passes.backfills
+
+    @property
+    def passes(self) -> Passes:
+        """The passes that it makes."""
+        return Passes("own", compiled=False)
 
     @property
     def reads(self) -> set[str]:
@@ -136,19 +167,13 @@ class Policy(Specified):
 class Heading(Policy):
     """A policy for which the head of the queue is special.
 
-    With other values of its options than the default nothing is promised, and but for a window without backfilling they run on the
-    reference engine.
+    With other values of its options than the default it runs on the reference engine, but for a window without backfilling.
     """
 
     decisions: Literal["revised", "committed"] = field(default="revised", kw_only=True)
     """the head is whoever comes first in every pass, or, with `committed`, the job that was chosen, until it starts"""
     window: Annotated[int, Key(least=0)] = field(default=0, kw_only=True)
     """only so many waiting jobs, the first to arrive, are in the queue; 0 for all"""
-
-    @property
-    def reads_as_papers(self) -> bool:
-        """Whether the head is found as in the papers."""
-        return self.decisions == "revised" and self.window == 0
 
 
 @dataclass(frozen=True)

@@ -61,8 +61,7 @@ class Conservative(Policy):
         }
 
     @property
-    def passes(self) -> Passes | None:
+    def passes(self) -> Passes:
         """A reservation for every job."""
-        if self.compression != "once":
-            return None
-        return Passes("kept" if self.variant == "compress" else "fresh", None)
+        kind = "kept" if self.variant == "compress" else "fresh"
+        return Passes(kind, compiled=self.compression == "once", compression=self.compression)

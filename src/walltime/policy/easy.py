@@ -71,8 +71,9 @@ class Easy(Heading, Backfilling):
         }
 
     @property
-    def passes(self) -> Passes | None:
+    def passes(self) -> Passes:
         """One reservation, for the head."""
         every_arrival = self.arrivals == "all" or self.backfill_order not in (None, self.order)
-        default = self.reads_as_papers and (self.extra, self.shadow, self.ends) == ("all", "afresh", "by")
-        return Passes("head", 1, every_arrival=every_arrival) if default else None
+        default = self.decisions == "revised" and not self.window and (self.extra, self.shadow, self.ends) == ("all", "afresh", "by")
+        head = Passes("head", 1, compiled=default, window=self.window, committed=self.decisions == "committed", every_arrival=every_arrival)
+        return head._replace(extra=self.extra, shadow=self.shadow, ends=self.ends)

@@ -38,6 +38,7 @@ class NoBackfilling(Heading):
         return {"head_waits": head, **nobody, **KINDS}
 
     @property
-    def passes(self) -> Passes | None:
+    def passes(self) -> Passes:
         """Starts from the head, without a search."""
-        return Passes("head", 0, backfills=False, window=self.window) if self.decisions == "revised" else None
+        committed = self.decisions == "committed"
+        return Passes("head", 0, compiled=not committed, backfills=False, window=self.window, committed=committed)

@@ -62,4 +62,4 @@ class MultiQueue(Backfilling):
     @property
     def passes(self) -> Passes:
         """A reservation for the first job of each queue, recomputed in every pass."""
-        return Passes("multiqueue", None)
+        return Passes("multiqueue", bounds=self.bounds)

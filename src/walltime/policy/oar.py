@@ -90,4 +90,4 @@ class Oar(Policy):
     @property
     def passes(self) -> Passes:
         """A loop of its own (engine/kernel/nodes/oar.py), on single nodes."""
-        return Passes("oar", None)
+        return Passes("oar")

@@ -224,7 +224,7 @@ class OwnPolicy(PlainPolicy):
 class PlainRun:
     """A policy in plain Python in one run. What goes wrong in its own code is a PolicyError of one line."""
 
-    def __init__(self, policy: PlainPolicy, known: LogView, procs: int):
+    def __init__(self, policy: Any, known: LogView, procs: int):
         self.policy, self.sight = policy, Sight(known)
         with own_code(f"the making of {policy.name}"):
             self._own = policy.anew()
@@ -281,7 +281,7 @@ def checked_choice(policy: PlainPolicy, now: int, answer: Any, given: list[Any] 
     return [job.index for job in given], None if wake_at is None else _checked(policy, now, wake_at)
 
 
-def why_stuck(policy: PlainPolicy, now: int, jobs: Sequence[int], woken: int) -> str:
+def why_stuck(policy: Policy, now: int, jobs: Sequence[int], woken: int) -> str:
     """The message if these jobs (numbers) wait and no event is left; `woken`: how often it was woken in vain, 0 for never."""
     many = len(jobs) > 1
     who = f"{'jobs' if many else 'job'} {', '.join(map(str, jobs[:3]))}{', ...' if len(jobs) > 3 else ''}"

@@ -77,6 +77,7 @@ POLICIES = Family(
         "conservative-scratch": Form(
             "walltime.policy.conservative:Conservative", {"variant": "scratch"}, ("order",), meaning="The same, recomputed at every event."
         ),
+        "double": Form("walltime.policy.double:Double"),
         "hybrid": Form("walltime.policy.hybrid:Hybrid"),
         "relaxed": Form("walltime.policy.relaxed:Relaxed"),
         "selective": Form("walltime.policy.selective:Selective"),

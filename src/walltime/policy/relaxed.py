@@ -49,4 +49,4 @@ class Relaxed(Backfilling):
     @property
     def passes(self) -> Passes:
         """One reservation, for the head, and a later time until which it may be delayed."""
-        return Passes("relaxed", 1)
+        return Passes("relaxed", 1, omega=self.omega)

@@ -57,4 +57,6 @@ class Selective(Backfilling):
     @property
     def passes(self) -> Passes:
         """Reservations for some jobs, recomputed in every pass."""
-        return Passes("selective", None)
+        if self.threshold == "adaptive":
+            return Passes("selective", adapts=True)
+        return Passes("selective", factor=self.threshold)

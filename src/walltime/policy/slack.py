@@ -62,4 +62,4 @@ class Slack(Policy):
     @property
     def passes(self) -> Passes:
         """A reservation for every job, recomputed in every pass."""
-        return Passes("slack", None)
+        return Passes("slack", factor=self.factor, recent=self.recent)

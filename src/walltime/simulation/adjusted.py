@@ -12,7 +12,6 @@ from walltime.errors import WorkloadError
 from walltime.machine import Machine
 from walltime.metrics.jobs import accuracy
 from walltime.policy import SJF, Easy, Policy
-from walltime.policy.slurm import Slurm
 from walltime.predictors import Prediction
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.replay import Replay, predict
@@ -195,7 +194,7 @@ def simulated_policy(machine: Machine | None) -> tuple[Policy, str]:
     if machine is None or machine.policy is None:
         return Easy(), ""
     own = parse_scheduler(machine.policy).policy
-    usable = own.passes is not None and own.backfills and not isinstance(own, Slurm)
+    usable = own.passes.compiled and own.backfills and own.on_numbers
     return (own, "") if usable else (Easy(), own.label)
 
 

@@ -196,7 +196,7 @@ def compile_for(cases: Sequence[Case], dynamics: bool) -> None:
     nobody, known = np.zeros(0, np.int64), LogView({}, Calendar(0, UTC))
     unpredicted: Any = SimpleNamespace(needs_reference="", compiled=nothing_predicted)
     for policy, predicting in {(case.policy, case.prediction is not None) for case in cases}:
-        if policy.passes is None:
+        if not policy.passes.compiled:
             continue
         problem = Problem(nobody, nobody, nobody, nobody, 1, policy, known=known, prediction=unpredicted if predicting else None)
         NumberEngine(problem).compile()

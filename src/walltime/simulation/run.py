@@ -257,9 +257,9 @@ def placed_under(workload: Workload, machine: Machine, policy: Policy | None) ->
 
 def check_dynamics(policy: Policy) -> None:
     """Raise PolicyError for a policy under which the effects of backfilling are not recorded: they are effects on one head of the queue."""
-    if policy.passes is not None and policy.passes.kind in LATER:
+    if policy.passes.kind in LATER:
         raise PolicyError(
-            f"the effects of backfilling are not recorded under {policy.label}, only under fcfs, easy, hybrid and conservative"
+            f"the effects of backfilling are not recorded under {policy.label}, only under fcfs, easy, double, hybrid and conservative"
         )
 
 

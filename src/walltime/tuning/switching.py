@@ -12,7 +12,7 @@ import numpy as np
 from walltime.declared import Key
 from walltime.engine.interface.number import NumberEngine
 from walltime.errors import PolicyError
-from walltime.policy import FCFS, SJF, Easy, NoBackfilling, Order, ScoredOrder, UserOrder, Wfp
+from walltime.policy import FCFS, SJF, Order, ScoredOrder, UserOrder, Wfp
 from walltime.simulation.run import run_of
 from walltime.simulation.specification import Scheduler
 from walltime.workload import Workload
@@ -102,7 +102,8 @@ class Switching:
     """A simulation under a scheduler whose queue order is one of `orders` at a time; for FCFS and EASY without predictions."""
 
     def __init__(self, workload: Workload, scheduler: Scheduler, orders: Sequence[Order], overrun: str):
-        if not isinstance(scheduler.policy, Easy | NoBackfilling) or scheduler.policy.passes is None or scheduler.prediction is not None:
+        passes = scheduler.policy.passes
+        if passes.kind != "head" or not passes.compiled or scheduler.prediction is not None:
             raise PolicyError(f"{scheduler.label} cannot change its order while it runs; take fcfs or easy, without predictions")
         self._order = switch(orders)
         own = replace(scheduler, policy=replace(scheduler.policy, order=self._order))

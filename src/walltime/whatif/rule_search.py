@@ -452,7 +452,7 @@ def _policy(search: _Search, current: OneStep) -> OneStep:
         own = parse_policy(name)
         if own == search.rules.policy:
             continue
-        if own.passes is not None and own.passes.kind == "kept" and waiting > DEEPEST:
+        if own.passes.kind == "kept" and waiting > DEEPEST:
             search.notes.append(
                 f"{name} is not tried: {waiting:.0f} jobs wait on average, and a plan for all of them at every instant takes long."
             )

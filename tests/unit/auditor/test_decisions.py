@@ -8,6 +8,7 @@ import walltime as wt
 EVERY = [
     "fcfs",
     "easy",
+    "double",
     "hybrid:0",
     "hybrid:2",
     "conservative",

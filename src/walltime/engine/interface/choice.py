@@ -64,15 +64,12 @@ def new_engine(problem: Problem, wanted: str = "auto") -> Engine:
 
 def runs_on_pools(policy: Policy) -> bool:
     """Whether a policy runs on a machine of several pools."""
-    passes = policy.passes
-    if passes is None or passes.kind not in ("head", "fresh", "kept") or passes.window or not passes.every_arrival:
-        return False
-    return not (isinstance(policy.order, Wfp) and policy.order.threshold)
+    return policy.runs_on_pools and not (isinstance(policy.order, Wfp) and policy.order.threshold)
 
 
 def _needs_reference(problem: Problem) -> str:
     """What only the reference engine can do, as the beginning of a sentence; empty if the kernel can do all of it."""
-    if problem.policy.passes is None:
+    if not problem.policy.passes.compiled:
         return f"{problem.policy.label} runs"
     if has_history(problem.policy) and not isinstance((as_number(problem) or problem).machine, int):
         return "on several pools, orders by what users, groups and queues have had run"

@@ -13,8 +13,6 @@ from walltime.engine.interface.load import load, loop_name
 from walltime.engine.kernel.dynamics import new_effects, new_scratch
 from walltime.engine.kernel.history import bind_history
 from walltime.engine.kernel.memory import (
-    BY_FACTOR,
-    BY_QUEUE,
     HEAD,
     HOLE,
     JOB,
@@ -22,6 +20,7 @@ from walltime.engine.kernel.memory import (
     NEVER,
     OBJECTIVES,
     RULES,
+    SELECTS,
     Memory,
     new_memory,
     record,
@@ -31,7 +30,7 @@ from walltime.engine.kernel.memory import (
 from walltime.engine.kernel.number import index
 from walltime.engine.problem import Outcome, Problem, State
 from walltime.errors import PolicyError, WorkloadError
-from walltime.policy import MultiQueue, Policy, Relaxed, Selective, Slack, Wfp
+from walltime.policy import Policy, Wfp
 from walltime.policy.base import needs_nodes
 from walltime.policy.log_view import LogView
 
@@ -68,12 +67,12 @@ class NumberEngine(CompiledEngine):
         super().__init__(compiled_prediction(problem))
         self.problem = problem
         self._columns = (np.asarray(problem.submit), problem.runtime, problem.believed, problem.procs)
-        policy, jobs = problem.policy, records(JOB, len(problem))
+        jobs = records(JOB, len(problem))
         rules = self._lower(problem)
         jobs.submit, jobs.runtime, jobs.believed, jobs.procs = self._columns
         nobody = np.zeros(0, np.int64)
         after, think = (nobody, nobody) if problem.after is None or problem.think is None else (problem.after, problem.think)
-        self._sizes = policy.bounds if isinstance(policy, MultiQueue) else (), policy.recent if isinstance(policy, Slack) else 0
+        self._sizes = problem.policy.passes.bounds, problem.policy.passes.recent
         logged = problem.logged or self._histories != []
         self._memory: Memory = new_memory(jobs, rules, after, think, logged, self._prediction, *self._sizes)
         self._bind()
@@ -224,7 +223,7 @@ class NumberEngine(CompiledEngine):
         """The policy as a record of numbers."""
         policy, passes, procs = problem.policy, problem.policy.passes, problem.machine
         assert isinstance(procs, int)
-        if passes is None:
+        if not passes.compiled:
             raise PolicyError(f"{policy.label} runs on the reference engine only")
         if passes.kind not in MODES:
             raise needs_nodes(policy)
@@ -245,20 +244,14 @@ class NumberEngine(CompiledEngine):
             order_threshold=_threshold(policy, mode),
             ahead=passes.ahead,
             objective=OBJECTIVES[passes.objective],
+            omega=passes.omega,
+            selects=SELECTS.get(passes.kind, 0),
+            factor=passes.factor,
+            adapts=int(passes.adapts),
+            heads_run=passes.heads_run,
         )
         self._lower_orders(rules)
         lower_prediction(rules, self._prediction)
-        match policy:
-            case Relaxed():
-                rules.omega = policy.omega
-            case Selective(threshold="adaptive"):
-                rules.selects, rules.adapts = BY_FACTOR, 1
-            case Selective():
-                rules.selects, rules.factor = BY_FACTOR, policy.threshold
-            case Slack():
-                rules.factor = policy.factor
-            case MultiQueue():
-                rules.selects = BY_QUEUE
         return rules
 
     def _lower_orders(self, rules: Any) -> None:

@@ -44,7 +44,6 @@ class PoolsEngine(CompiledEngine):
         hardware, demands = problem.machine, problem.demands
         assert isinstance(hardware, Pools)
         assert isinstance(demands, Demands)
-        assert passes is not None
         submit, runtime, believed = problem.submit, problem.runtime, problem.believed
         longest = int(np.maximum(runtime, believed).sum()) + sum(max(0, end) for *_, end, _ in hardware.outages if end < NEVER)
         longest += 0 if problem.think is None else int(np.maximum(problem.think, 0).sum())

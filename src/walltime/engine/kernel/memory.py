@@ -48,6 +48,7 @@ EVERYWHERE = ("head", "fresh", "kept")
 """The kinds that machines of several pools have, too."""
 BY_PROCS, BY_SECONDS, BY_PROCSECONDS, BY_SLOWDOWN = 0, 1, 2, 3
 BY_FACTOR, BY_QUEUE = 1, 2
+SELECTS = {"selective": BY_FACTOR, "multiqueue": BY_QUEUE}
 """Which jobs have reservations (`Rules.selects`): those of a high expansion factor, or the first of each queue."""
 OBJECTIVES = {"procs": BY_PROCS, "seconds": BY_SECONDS, "procseconds": BY_PROCSECONDS, "slowdown": BY_SLOWDOWN}
 """By the names of `walltime.policy.Passes`."""
@@ -82,7 +83,7 @@ RULES = _dtype(
     "mode procs depth backfill window sequential order order_parameter order_reads_time order_grows order_starvation "
     "backfill_order backfill_parameter backfill_starvation "
     "long_queue short_queue predict started observe predict_again correction believe_order believe_own believe_running "
-    "quiet_expiry quiet_arrivals order_threshold omega ahead objective selects factor adapts",
+    "quiet_expiry quiet_arrivals order_threshold omega ahead objective selects factor adapts heads_run",
     {"order_threshold": np.float64, "omega": np.float64, "factor": np.float64},
 )
 """A policy, lowered to numbers.
@@ -97,7 +98,8 @@ follows where, with predictions, nothing happens but the arrival of jobs that do
 
 Later policies: `omega` of relaxed backfilling, 0 for none; `ahead`, `objective`: how many jobs are considered together, 0 for one after the
 other, and one of OBJECTIVES; `selects`: whether the jobs that have reservations are those of an expansion factor over `factor`, which
-is the mean slowdown of the jobs that have ended if it `adapts`, or else the first job of each queue; `factor` is also that of slack."""
+is the mean slowdown of the jobs that have ended if it `adapts`, or else the first job of each queue; `factor` is also that of slack.
+`heads_run`: by what factor a job that starts at the head is expected to run for longer than it was planned."""
 
 STATE = _dtype(
     "now next_job next_arrival later arrivals started free running events "

@@ -11,27 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from walltime.engine.reference.plain import Job
-from walltime.policy import Hybrid, Lookahead, MultiQueue, Policy, Relaxed, Selective, Slack
 
-__all__ = ["make_pass", "relaxed", "selective", "within_slack"]
-
-
-def make_pass(engine: Any, policy: Policy) -> None:
-    """The pass of a policy of the later literature."""
-    match policy:
-        case Lookahead() | Hybrid():
-            look_ahead(engine, policy)
-        case Relaxed():
-            relaxed(engine, policy)
-        case Selective():
-            selective(engine, policy)
-        case MultiQueue():
-            multiple_queues(engine, policy)
-        case Slack():
-            within_slack(engine, policy)
+__all__ = ["PASSES"]
 
 
-def relaxed(engine: Any, policy: Relaxed) -> None:
+def relaxed(engine: Any, policy: Any) -> None:
     """EASY, with the head's reservation put off to where it may still be (Ward, Mahood and West 2002)."""
     while True:
         queue = engine._start_heads(policy)
@@ -56,7 +40,7 @@ def relaxed(engine: Any, policy: Relaxed) -> None:
             return
 
 
-def look_ahead(engine: Any, policy: Lookahead | Hybrid) -> None:
+def look_ahead(engine: Any, policy: Any) -> None:
     """EASY, or a hybrid without reservations, that backfills the best of all combinations (Shmueli and Feitelson 2005)."""
     passes = policy.passes
     while True:
@@ -132,7 +116,7 @@ def _best_combination(
     return chosen
 
 
-def selective(engine: Any, policy: Selective) -> None:
+def selective(engine: Any, policy: Any) -> None:
     """Reservations for the jobs whose expansion factor exceeds the threshold (Srinivasan et al. 2002)."""
     threshold = engine.mean_slowdown() if policy.threshold == "adaptive" else policy.threshold
 
@@ -143,7 +127,7 @@ def selective(engine: Any, policy: Selective) -> None:
     _reserve_for(engine, [job for job in queue if reserves(job)], queue, policy)
 
 
-def multiple_queues(engine: Any, policy: MultiQueue) -> None:
+def multiple_queues(engine: Any, policy: Any) -> None:
     """Reservations for the first job of each queue, and for the one behind it if it starts (Lawson and Smirni 2002)."""
     profile = engine._profile_of_running()
     line = engine._in_order(engine.waiting, policy.order)
@@ -162,7 +146,7 @@ def multiple_queues(engine: Any, policy: MultiQueue) -> None:
     _start_beside(engine, others, profile, line, policy)
 
 
-def within_slack(engine: Any, policy: Slack) -> None:
+def within_slack(engine: Any, policy: Any) -> None:
     """Newcomers go as early as the slacks of the others allow (the idea of Talby and Feitelson 1999)."""
     engine.line = [job for job in engine.line if job.start < 0]
     for job, begin in _planned(engine, engine.line):
@@ -190,7 +174,7 @@ def _planned(engine: Any, line: Sequence[Job]) -> list[tuple[Job, int]]:
     return [(job, profile.reserve(job)) for job in line]
 
 
-def _reserve_for(engine: Any, chosen: Sequence[Job], line: Sequence[Job], policy: Selective) -> None:
+def _reserve_for(engine: Any, chosen: Sequence[Job], line: Sequence[Job], policy: Any) -> None:
     """Reservations for these jobs of the queue; then the others that delay none of them start."""
     profile = engine._profile_of_running()
     for job in chosen:
@@ -214,3 +198,13 @@ def _start_beside(engine: Any, others: Sequence[Job], profile: Any, line: Sequen
         if profile.anchor(job) == engine.now:
             profile.reserve(job)
             engine._start(job, engine._kind_behind(job, line[: line.index(job)]))
+
+
+PASSES: dict[str, Callable[[Any, Any], None]] = {
+    "relaxed": relaxed,
+    "lookahead": look_ahead,
+    "selective": selective,
+    "multiqueue": multiple_queues,
+    "slack": within_slack,
+}
+"""By the kinds of `walltime.policy.Passes`."""

@@ -15,25 +15,8 @@ from walltime.engine.reference import later
 from walltime.engine.reference.engine import Engine
 from walltime.engine.reference.plain import BACKFILLED, IMMEDIATE, RESERVED, Job, Profile, find_shadow
 from walltime.errors import EngineError, PolicyError
-from walltime.policy import (
-    FCFS,
-    Conservative,
-    Easy,
-    Hybrid,
-    Lookahead,
-    MultiQueue,
-    NoBackfilling,
-    Oar,
-    Order,
-    PlainPolicy,
-    Policy,
-    Relaxed,
-    Selective,
-    Slack,
-    Slurm,
-    Wfp,
-)
-from walltime.policy.base import Heading, needs_nodes
+from walltime.policy import FCFS, Order, Policy, Wfp
+from walltime.policy.base import needs_nodes
 from walltime.policy.plain import PlainRun, why_stuck
 
 __all__ = ["COINCIDENT", "PATIENCE", "Reference"]
@@ -68,7 +51,8 @@ class Reference(Engine):
         self.expected_wait: dict[int, int] = {}  # of jobs until the first reservation that they had as the head
         self.line, self.latest = list[Job](), dict[int, int]()  # slack: the waiting jobs as planned, and until when each may be put off
         self._slowdowns: list[int] = []  # of ended jobs: bounded, in thousandths
-        self._own = PlainRun(self.policy, self.known, self.machine_procs) if isinstance(self.policy, PlainPolicy) else None
+        self.passes = self.policy.passes
+        self._own = None if self.passes.kind != "own" else PlainRun(self.policy, self.known, self.machine_procs)
         self._wake_ups: set[int] = set()  # times at which a policy in plain Python wants to be asked
         self._woken = 0  # times in a row that nothing but a wake-up happened, and nothing else was ahead
         self._followers: dict[int, list[Job]] = {}
@@ -94,7 +78,7 @@ class Reference(Engine):
         times = [job.end for job in self.running] + [self.now] * len(self.terminating)
         times += [job.submit for job in self._arriving[:1]]
         expiries = [job.expected_end for job in self.running if self._can_be_corrected(job)]
-        if isinstance(self.policy, Conservative) and self.policy.variant == "compress" and not self.overdue:
+        if self.passes.kind == "kept" and not self.overdue:
             times += [job.reservation for job in self.waiting]
         others, times = times, times + expiries
         woken = 0 if times else self._woken + 1
@@ -117,16 +101,14 @@ class Reference(Engine):
         return True
 
     def _stuck(self) -> EngineError:
-        if not isinstance(self.policy, PlainPolicy):
+        if self._own is None:
             return EngineError(f"{len(self.waiting)} jobs wait for processors that nobody will free")
         ids = self.known.columns.get("job_id", range(1, len(self.jobs) + 1))
         return EngineError(why_stuck(self.policy, self.now, [ids[job.index] for job in self.waiting], PATIENCE if self._wake_ups else 0))
 
     def _nothing_but_arrivals(self) -> bool:
         """Whether only jobs arrive now, and the policy makes no pass for those that do not fit."""
-        if self.predictions is None or not isinstance(self.policy, Easy) or self.policy.arrivals == "all":
-            return False
-        if self.policy.backfill_order not in (None, self.policy.order):
+        if self.predictions is None or self.passes.every_arrival:
             return False
         ends = self.terminating or any(job.end == self.now for job in self.running)
         if not self._arriving or self._arriving[0].submit != self.now or (ends and self.coincident != "sequential"):
@@ -251,50 +233,46 @@ class Reference(Engine):
         if self.predictions is not None and self.predictions.again:
             for job in self.waiting:
                 self._predict(job)
-        match self.policy:
-            case NoBackfilling():
-                self._start_heads(self.policy)
-            case Hybrid(fit="greedy") | Lookahead() | Relaxed() | Selective() | MultiQueue() | Slack():
-                later.make_pass(self, self.policy)
-            case Easy() | Hybrid(depth=1):
-                self._easy(self.policy)
-            case Hybrid(depth=0):
-                self._backfill_without_reservation(self.policy)
-            case Hybrid():
-                self._reserve_afresh(self.policy.order, self.policy.backfill_order or self.policy.order, self.policy.depth)
-            case Conservative(variant="scratch"):
-                self._reserve_afresh(self.policy.order, self.policy.order, len(self.jobs))
-            case Conservative():
-                self._keep_reservations(self.policy.order, self.policy.compression)
-            case PlainPolicy():
-                self._ask(self.policy)
-            case Slurm() | Oar():
-                raise needs_nodes(self.policy)
+        policy, passes = self.policy, self.passes
+        match passes.kind:
+            case "head" if passes.depth:
+                self._easy(policy)
+            case "head" if passes.backfills:
+                self._backfill_without_reservation(policy)
+            case "head":
+                self._start_heads(policy)
+            case "fresh":
+                self._reserve_afresh(passes.depth)
+            case "kept":
+                self._keep_reservations(policy.order, passes.compression)
+            case "own":
+                self._ask(policy)
+            case kind if kind in later.PASSES:
+                later.PASSES[kind](self, policy)
             case _:
-                raise PolicyError(f"the reference engine does not know the policy {self.policy!r}")
+                raise needs_nodes(policy)
 
     def _start_heads(self, policy: Policy) -> list[Job]:
         """While the head of the queue fits, start it (feitelson98, section 1); returns the queue that is left, in order."""
         queue = self._queue(policy)
         while queue and queue[0].procs <= self.free:
             head = queue.pop(0)
+            head.run_length *= self.passes.heads_run  # doubled by `HeadDoubleEasyScheduler` of pyss
             self._start(head, self._kind_behind(head, ()))
-            if isinstance(policy, Heading) and not policy.reads_as_papers:
+            if self.passes.window or self.passes.committed:
                 queue = self._queue(policy)
         return queue
 
     def _queue(self, policy: Policy) -> list[Job]:
         """The queue in order, the head first: of all waiting jobs, or of those in the window; or first the one that was committed."""
-        if not isinstance(policy, Heading) or policy.reads_as_papers:
-            return self._in_order(self.waiting, policy.order)
         if self._committed is not None and self._committed.start < 0:
             return [self._committed, *(job for job in self.waiting if job is not self._committed)]
-        queue = self._in_order(self.waiting[: policy.window or None], policy.order)
-        if policy.decisions == "committed":
+        queue = self._in_order(self.waiting[: self.passes.window or None], policy.order)
+        if self.passes.committed:
             self._committed = queue[0] if queue else None
         return queue
 
-    def _easy(self, policy: Easy | Hybrid) -> None:
+    def _easy(self, policy: Policy) -> None:
         """Algorithm EASY Backfill (mualem01, section 2.2), restarted after every job that it starts."""
         while True:
             queue = self._start_heads(policy)
@@ -302,7 +280,7 @@ class Reference(Engine):
                 return
             head, others = queue[0], self._near_enough(queue[1:], queue[0], policy.order)
             kept_for, shadow, extra = self._kept
-            reading = policy if isinstance(policy, Easy) else Easy()
+            reading = self.passes
             if kept_for is not head or reading.shadow == "afresh" or (self.terminated and reading.shadow == "kept"):
                 shadow, extra = self._shadow(head, literal=reading.extra == "literal")
                 extra = 0 if reading.extra == "none" else extra
@@ -310,7 +288,7 @@ class Reference(Engine):
             self._note_head(head, shadow)
             # 2. Find a backfill job.
             free = self.free
-            for job in self._in_order(others, policy.backfill_order or policy.order):
+            for job in self._in_order(others, self._backfill_order()):
                 ends = self.now + job.believed
                 ends_by_shadow = job.procs <= free and (ends < shadow or (ends == shadow and reading.ends == "by"))
                 uses_extra_nodes = job.procs <= min(free, extra)
@@ -353,12 +331,15 @@ class Reference(Engine):
         """When the head would start if the real ends of all running jobs were known, and nobody else started (tsafrir06, section V)."""
         return find_shadow([(job.end, job.procs) for job in self.running], self.free, head.procs, self.now)[0]
 
-    def _backfill_without_reservation(self, policy: Hybrid) -> None:
+    def _backfill_order(self) -> Order:
+        return getattr(self.policy, "backfill_order", None) or self.policy.order
+
+    def _backfill_without_reservation(self, policy: Policy) -> None:
         """The heads that fit, then whoever fits; nobody has a reservation."""
         queue = self._start_heads(policy)
         if queue:
             queue = self._near_enough(queue, queue[0], policy.order)
-        for job in self._in_order(queue, policy.backfill_order or policy.order):
+        for job in self._in_order(queue, self._backfill_order()):
             if job.procs <= self.free:
                 self._start(job, BACKFILLED)
 
@@ -368,12 +349,12 @@ class Reference(Engine):
             profile.occupy(job.start, self._expected_end(job, self.now + 1), job.procs)
         return profile
 
-    def _reserve_afresh(self, order: Order, backfill_order: Order, depth: int) -> None:
+    def _reserve_afresh(self, depth: int | None) -> None:
         """Algorithm conservative backfill from scratch (feitelson98, Fig. 1), with reservations for `depth` blocked jobs only."""
         profile = self._profile_of_running()
-        queue = self._in_order(self.waiting, order)
+        queue = self._in_order(self.waiting, self.policy.order)
         blocked: list[Job] = []
-        while queue and len(blocked) < depth:
+        while queue and (depth is None or len(blocked) < depth):
             job = queue.pop(0)
             anchor = profile.reserve(job)
             if job.reserved_start < 0:
@@ -382,7 +363,7 @@ class Reference(Engine):
                 self._start(job, self._kind_behind(job, blocked))
             else:
                 blocked.append(job)
-        for job in self._in_order(queue, backfill_order):
+        for job in self._in_order(queue, self._backfill_order()):
             if profile.anchor(job) == self.now:
                 profile.reserve(job)
                 self._start(job, BACKFILLED)
@@ -425,7 +406,7 @@ class Reference(Engine):
                 if job.run_length > job.believed:
                     self.reservations_void = True  # it takes what was reserved for others
 
-    def _ask(self, policy: PlainPolicy) -> None:
+    def _ask(self, policy: Policy) -> None:
         """Start what a policy in plain Python chooses, checking that it may."""
         assert self._own is not None, "as the policy is in plain Python"
         chosen, wake_at = self._own.choose(self.now, self.waiting, self.running, self.free)
