@@ -144,7 +144,7 @@ def test_readings_of_policies__that_are_not_the_default_run_on_the_reference_eng
     w = jobs([0, 1], [5, 5], [4, 4])
     columns = (w.submit, w.runtime, w.believed, w.procs, w.machine_procs)
     for policy in (wt.Easy(extra="literal"), wt.Easy(shadow="kept"), wt.Conservative(compression="always")):
-        assert policy.passes is None
+        assert not policy.passes.compiled
         assert starts(w, policy) == [0, 5]
         with pytest.raises(PolicyError, match="reference engine only"):
             NumberEngine(Problem(*columns, policy))
@@ -158,7 +158,7 @@ def test_readings_of_policies__that_are_not_the_default_run_on_the_reference_eng
 def test_readings_of_policies__at_their_default_are_the_policies():
     assert wt.Easy(extra="all", shadow="afresh") == wt.Easy()
     assert wt.Conservative(compression="once") == wt.Conservative()
-    assert all(policy.passes is not None for policy in (wt.NoBackfilling(), wt.Easy(), wt.Hybrid(), wt.Conservative()))
+    assert all(policy.passes.compiled for policy in (wt.NoBackfilling(), wt.Easy(), wt.Hybrid(), wt.Conservative()))
     assert wt.Easy(extra="literal", shadow="kept").label == "easy:extra=literal,shadow=kept"
     assert wt.Easy(arrivals="fitting").label == "easy:arrivals=fitting"
     assert wt.Easy(arrivals="fitting", backfill_order=wt.SJF).label == "easy:backfill-order=sjf"  # where it means nothing

@@ -54,7 +54,7 @@ def test_parse_policy__passes_the_orders_on():
     [
         (
             "",
-            "unknown policy ''; known are fcfs, easy, conservative, conservative-scratch, hybrid, relaxed, selective, los, "
+            "unknown policy ''; known are fcfs, easy, conservative, conservative-scratch, double, hybrid, relaxed, selective, los, "
             "multiqueue, slack, slurm, oar, or FILE",
         ),
         ("sjf", "unknown policy 'sjf'; known are fcfs, easy"),
