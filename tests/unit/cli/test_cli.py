@@ -237,7 +237,7 @@ def test_job_wider_than_the_machine__stops_the_run_if_asked(capsys, log):
 BAD_CALLS = {
     "no processors": (["--procs", "0"], "--procs"),
     "negative processors": (["--procs", "-4"], "--procs"),
-    "an unknown policy": (["--policy", "esay"], "fcfs, easy, conservative, conservative-scratch, hybrid"),
+    "an unknown policy": (["--policy", "esay"], "fcfs, easy, conservative, conservative-scratch, double"),
     "a hybrid without a depth": (
         ["--policy", "hybrid:depth=x"],
         "depth of the policy 'hybrid:depth=x' must be a whole number of 0 or more",
