@@ -155,7 +155,7 @@ class Policy(Specified):
     @property
     def passes(self) -> Passes:
         """The passes that it makes."""
-        return Passes("own", compiled=False)
+        return Passes("unknown", compiled=False)
 
     @property
     def reads(self) -> set[str]:

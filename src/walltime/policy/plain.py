@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar
 
 from walltime.declared import Key
 from walltime.errors import PolicyError
-from walltime.policy.base import Policy
+from walltime.policy.base import Passes, Policy
 from walltime.policy.files import own_code
 from walltime.policy.log_view import COLUMNS, LogView, Moment
 from walltime.wording import shown
@@ -166,6 +166,11 @@ class PlainPolicy(Policy):
 
     def ended(self, job: EndedJob, now: Moment) -> None:
         """A job has ended now; its `runtime` and `end` are known."""
+
+    @property
+    def passes(self) -> Passes:
+        """Whatever `choose` says."""
+        return Passes("own", compiled=False)
 
     @property
     def reads(self) -> set[str]:

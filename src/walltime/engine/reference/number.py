@@ -249,6 +249,8 @@ class Reference(Engine):
                 self._ask(policy)
             case kind if kind in later.PASSES:
                 later.PASSES[kind](self, policy)
+            case _ if policy.on_numbers:
+                raise PolicyError(f"the reference engine does not know the policy {policy!r}")
             case _:
                 raise needs_nodes(policy)
 
