@@ -5,7 +5,8 @@
 The records are those of JSSPP'16 (Batsim's evaluation), in `oar/` of the folder that WALLTIME_PUBLISHED names: `passes-*.json.gz`, every
 pass of a real run with the nodes of each job, and `run*.swf.gz`, real runs of one workload. A pass is made by the engine from the recorded
 state of machine and queue. A run is simulated from submissions, requests and real runtimes alone; nothing is fitted. With `--log`, waits on
-that log under OAR's scheduling and under conservative backfilling, each difference alone. Ends with status 1 if a pass differs.
+that log under OAR's scheduling and under conservative backfilling, each difference alone. Ends with status 1 if a pass differs, or if free
+runs are on median or on average farther from the real ones than 1.5 times what two real runs are apart.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ from walltime.workload.scaling import shake
 Array = np.ndarray
 LONG = 10**6
 """A running job does not end within a pass, s."""
+MOST_DRIFT = 1.5
+"""So many times the difference of two real runs a simulated one may differ from them."""
 SAME = "the same nodes, planned anew"
 DIFFERENCES = {
     "security time": {"security_time": 60},
@@ -159,7 +162,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.log is not None:
         found["log"] = on_log(wt.read(given.log))
     print(json.dumps(found, indent=2) if given.json else shown(found))
-    return 0 if all(one["alike"] == one["passes"] for one in found["passes"].values()) else 1
+    return 0 if all(one["alike"] == one["passes"] for one in found["passes"].values()) and not drifting(found["runs"]) else 1
+
+
+def drifting(runs: dict[str, Any]) -> list[str]:
+    """Of median and mean those in which a simulated run is farther from its real one than 1.5 times what real runs are apart."""
+    most = {name: MOST_DRIFT * max(one[name] for one in runs["real"]) for name in ("median", "mean")} if runs["real"] else {}
+    return [name for name, limit in most.items() if any(one[name] > limit for one in runs["simulated"])]
 
 
 def shown(found: dict[str, Any]) -> str:
@@ -173,6 +182,7 @@ def shown(found: dict[str, Any]) -> str:
     rows = [(f"real runs, {k + 1}", one) for k, one in enumerate(found["runs"]["real"])]
     rows += [(f"simulated, {file}", one) for file, one in zip(found["runs"]["files"], found["runs"]["simulated"], strict=True)]
     lines += [f"{name:40} {one['median']:8.1f} {one['mean']:8.1f} {one['within_60']:12.0%}" for name, one in rows]
+    lines += [f"the {name} drifts beyond {MOST_DRIFT} times that of the real runs" for name in drifting(found["runs"])]
     if "log" in found:
         lines += ["", f"{'mean wait on the log, s':48} {'':>8} {'change':>8}   smallest to largest of ten copies"]
         for one in found["log"]:

@@ -7,7 +7,7 @@ import pytest
 
 import walltime as wt
 from tests.traces import published_path
-from validation.oar import differences, replay
+from validation.oar import differences, drifting, replay
 
 
 def passes():
@@ -38,3 +38,11 @@ def test_free_runs__differ_from_real_ones_hardly_more_than_two_real_ones_do():
     for simulated in found["simulated"]:
         assert simulated["median"] <= 1.5 * real["median"]
         assert simulated["mean"] <= 1.5 * real["mean"]
+
+
+def test_drifting__names_what_differs_by_more_than_real_runs_do():
+    real = {"median": 10.0, "mean": 43.0}
+    runs = {"real": [real], "simulated": [{"median": 15.0, "mean": 64.0}, {"median": 9.0, "mean": 40.0}]}
+    assert drifting(runs) == []
+    assert drifting(runs | {"simulated": [{"median": 15.1, "mean": 40.0}]}) == ["median"]
+    assert drifting(runs | {"simulated": [{"median": 1.0, "mean": 65.0}]}) == ["mean"]
