@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -93,8 +94,10 @@ def _starts(
     from walltime.slurm.starts.recorded import REPLAYED
 
     moments, samples, seed = drawn
-    with progress_bar((REPLAYED + 1) * moments, "moments") as progress:
-        starts = calibrate_starts(workload, machine, policy, moments=moments, samples=samples, seed=seed, progress=progress)
+    with progress_bar((REPLAYED + 1) * moments, "simulating", "moments") as progress:
+        learning = partial(progress, description="learning")
+        drawn_so = {"moments": moments, "samples": samples, "seed": seed}
+        starts = calibrate_starts(workload, machine, policy, **drawn_so, progress=progress, learning=learning)
     if report is not None:
         pages.write_recorded_starts_report(report, starts, workload, settings={"command": command_line(), "moments": moments})
     blocks = [*paragraphs(pages.verdict(starts)), "", *pages.tables_of(starts), *caveats(starts.caveats)]

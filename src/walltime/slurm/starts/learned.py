@@ -131,11 +131,12 @@ def said(result: StartTimes) -> tuple[Array, Array]:
     return quantiles_of(result.starts[:SAMPLES]), by_limits
 
 
-def learned(past: Replay) -> Array:
+def learned(past: Replay, progress: Callable[[int], None] | None = None) -> Array:
     """The intervals of all predictions, each from nothing but what was known when it was made: s after it, shape (3, predictions).
 
     The early end, the median and the late end of the shortest interval that has 90 % of a forest's distribution; both ends are moved by
-    what the starts that became known since have shown, by class of the median's distance. NaN where too few starts were known.
+    what the starts that became known since have shown, by class of the median's distance. NaN where too few starts were known. `progress`
+    is told after each forest for how many moments there are predictions.
     """
     logs = np.full((3, len(past)), np.nan)
     moments = np.unique(past.made)
@@ -145,6 +146,8 @@ def learned(past: Replay) -> Array:
         asked = np.flatnonzero((past.made >= now) & (past.made <= moments[last - 1]))
         if forest is not None:
             logs[:, asked] = _shortest(forest.quantiles(past.features[asked]))
+        if progress is not None:
+            progress(last)
     return _adapted(past, logs)
 
 

@@ -139,13 +139,15 @@ def calibrate_starts(
     seed: int = 0,
     workers: int | None = None,
     progress: Callable[[int], None] | None = None,
+    learning: Callable[[int], None] | None = None,
 ) -> RecordedStarts:
     """Predict the starts of the jobs that waited at moments of a log, with what was known then, and compare with those that were recorded.
 
     At each moment the recorded state is simulated (`start_times`), and at four times as many of the past, from whose outcomes the
     predictions learn (`learned`). `moments`: how many, or which (s from the start of the log).
     `machine`: by default the log's processors as one pool; `policy`: by default the machine's, else EASY.
-    `progress` is called with the number of moments done, those of the past among them. Raises WorkloadError for a log without waits.
+    `progress` is called with the number of moments simulated, those of the past among them, and `learning` with the number of those that
+    forests have predicted. Raises WorkloadError for a log without waits.
     """
     record = Record.of(workload, machine, policy)
     chosen = draw_moments(record, moments, seed) if isinstance(moments, int) else sorted(moments)
@@ -156,7 +158,7 @@ def calibrate_starts(
     if not judged.any():
         raise WorkloadError(f"no job of {workload.origin.name} waits at any of the moments")
     when, which, real, by_limits = past.made[judged], past.job[judged], past.real[judged], past.by_limits[judged]
-    simulated, adjusted = past.simulated[:, judged], learned(past)[:, judged]
+    simulated, adjusted = past.simulated[:, judged], learned(past, learning)[:, judged]
     unknown = np.isnan(adjusted[1])
     adjusted = np.where(unknown, little_known(simulated, by_limits), adjusted)
     caveats = [f"For {int(unknown.sum()):,} predictions too few starts were known to learn from: {LITTLE}"] if unknown.any() else []
