@@ -126,13 +126,13 @@ class Stretch:
 
     def of(self, workload: Workload, machine: Machine) -> Workload:
         """These jobs; a window begins with the jobs that ran or waited then, as far as the log says so."""
-        from walltime.logs.filters import parse_span
+        from walltime.logs.filters import span_of
         from walltime.simulation.specification import Variation
         from walltime.whatif import stretch
 
         workload = Variation(remove=self.remove or ()).apply(workload, 0)
         if self.window is not None:
-            workload = stretch(workload, machine, *parse_span(self.window))
+            workload = stretch(workload, machine, *span_of(workload, self.window))
         return Variation(head=self.head, tail=self.tail).apply(workload, 0)
 
     def alone(self, workload: Workload) -> Workload:

@@ -293,7 +293,9 @@ RemoveOption = Annotated[
 ]
 HeadOption = Annotated[int | None, _varied("--head", "Only the first jobs.", min=1)]
 TailOption = Annotated[int | None, _varied("--tail", "Only the last jobs.", min=1)]
-WindowOption = Annotated[str | None, option("--window", "Only jobs submitted in it.", VARY, metavar="BEGIN:END")]
+WindowOption = Annotated[
+    str | None, option("--window", "Only jobs submitted in it, such as 30d:60d or 1997-05-01:1997-08-01.", VARY, metavar="BEGIN:END")
+]
 ShakeOption = Annotated[int, option("--shake", panel=VARY, min=0, metavar="SECONDS")]
 ReplicationsOption = Annotated[
     int, option("--replications", "With seeds SEED, SEED + 1, ...: shaken, or with other random estimates.", VARY, min=1)

@@ -87,7 +87,7 @@ def read_period(
     trace: Path | None, reading: Reading, cluster: Path | None, window: str | None, week: bool, store: Path | None
 ) -> tuple[Workload, Period]:
     """The log, and the period that the options name, with those before it; keeps them in the store. Raises PolicyError."""
-    from walltime.logs.filters import parse_span
+    from walltime.logs.filters import span_of
     from walltime.schedule.period import last_week, period
     from walltime.schedule.trend_store import read_trend, write_trend
 
@@ -95,8 +95,8 @@ def read_period(
         raise PolicyError("there is no log to report on; name one, such as jobs.txt.gz that walltime slurm sacct-command gets")
     if week and window is not None:
         raise PolicyError("--week is the last whole week, and --window another span; take one of them")
-    span = None if window is None else parse_span(window)
     workload, _ = reading.load(trace, read_cluster(cluster))
+    span = None if window is None else span_of(workload, window)
     numbers = period(workload, *(last_week(workload) if span is None else span))
     if store is not None:
         clock = workload.origin.unix_start_time or 0

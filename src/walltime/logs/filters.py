@@ -16,14 +16,15 @@ import operator
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 
 import numpy as np
 
-from walltime.errors import PolicyError
+from walltime.errors import PolicyError, WorkloadError
 from walltime.wording import shown
 from walltime.workload import Workload
 
-__all__ = ["OWN", "UNITS", "parse_seconds", "parse_span", "select"]
+__all__ = ["OWN", "UNITS", "parse_seconds", "parse_span", "select", "span_of"]
 
 Array = np.ndarray
 
@@ -227,5 +228,26 @@ def parse_span(text: str) -> tuple[int, int]:
     """
     match = re.fullmatch(r"(\d+)([smhdw]?):(\d+)([smhdw]?)", text.strip())
     if match is None:
-        raise PolicyError(f"the window {text!r} is not of the form BEGIN:END, such as 86400:172800 or 30d:60d")
+        raise PolicyError(f"the window {text!r} is not of the form BEGIN:END, such as 86400:172800, 30d:60d or 1997-05-01:1997-08-01")
     return int(match[1]) * UNITS[match[2]], int(match[3]) * UNITS[match[4]]
+
+
+def span_of(workload: Workload, text: str) -> tuple[int, int]:
+    """Begin and end of a span in seconds from the start of a log: as `parse_span` reads it, or two dates of the log's time zone.
+
+    Such as 1997-05-01:1997-08-01; the second one is not in it. Raises PolicyError, and WorkloadError where the log does not say when it
+    starts.
+    """
+    match = re.fullmatch(r"(\d{4}-\d\d-\d\d):(\d{4}-\d\d-\d\d)", text.strip())
+    if match is None:
+        return parse_span(text)
+    start = workload.origin.unix_start_time
+    if start is None:
+        raise WorkloadError(
+            f"the window {text} has dates, but {workload.origin.name} does not say when it starts; take days, as in 30d:60d"
+        )
+    try:
+        begin, end = (datetime.fromisoformat(date).replace(tzinfo=workload.origin.tzinfo()) for date in match.groups())
+    except ValueError as fault:
+        raise PolicyError(f"the window {text!r} has a date that there is not") from fault
+    return int(begin.timestamp()) - start, int(end.timestamp()) - start

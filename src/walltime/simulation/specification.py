@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from walltime.errors import PolicyError
 from walltime.estimates import EstimateModel
 from walltime.logs.cleaning import clean
-from walltime.logs.filters import parse_span
+from walltime.logs.filters import span_of
 from walltime.policy import POLICIES, Policy
 from walltime.predictors import Prediction, Predictor
 from walltime.predictors.prediction import with_prediction
@@ -115,7 +115,7 @@ class Variation:
         if self.remove:
             workload = clean(workload, self.remove).after
         if self.window is not None:
-            workload = scaling.window(workload, *parse_span(self.window))
+            workload = scaling.window(workload, *span_of(workload, self.window))
         if self.head is not None:
             workload = scaling.head(workload, self.head)
         if self.tail is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,9 +11,9 @@ from hypothesis import strategies as st
 
 import walltime as wt
 from tests.strategies import examples
-from walltime.errors import PolicyError
+from walltime.errors import PolicyError, WorkloadError
 from walltime.logs.cleaning import PUBLISHED
-from walltime.logs.filters import OWN, select
+from walltime.logs.filters import OWN, select, span_of
 
 HOUR, DAY = 3600, 86_400
 
@@ -249,3 +251,14 @@ def test_monstrous_text__gets_one_short_line(what):
 )
 def test_long_text__that_is_not_deep_is_a_filter(text):
     assert select(LOG, text).tolist() == (N["job_id"] == 1).tolist()
+
+
+def test_span__has_dates_of_the_logs_time_zone():
+    jobs = wt.Workload.from_arrays(submit=[0], runtime=[1], procs=[1], machine_procs=1)
+    here = replace(jobs, origin=replace(jobs.origin, unix_start_time=0, time_zone="Europe/Stockholm"))
+    assert span_of(here, "1970-01-02:1970-01-03") == (23 * 3600, 47 * 3600)
+    assert span_of(jobs, "1d:2d") == (86_400, 172_800)
+    with pytest.raises(WorkloadError, match="does not say when it starts"):
+        span_of(jobs, "1970-01-02:1970-01-03")
+    with pytest.raises(PolicyError, match="a date that there is not"):
+        span_of(here, "1970-02-30:1970-03-03")
