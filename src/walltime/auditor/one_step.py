@@ -9,62 +9,46 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from walltime.auditor.decisions import STEPS, Decisions, RecordedJobs
 from walltime.auditor.lowering import lowered
 from walltime.auditor.passes import state as s
+from walltime.auditor.passes.answers import ASKED, BY_CLOCK, BY_OUTAGE, FREE_TO_START, WINDOW, Asked
 from walltime.auditor.passes.asked import ask_along
 from walltime.errors import PolicyError, WorkloadError
+from walltime.machine import NO_OVERHEAD, Overhead
+from walltime.machine.overheads import freed
 from walltime.machine.windows import Hours
 from walltime.policy import PAPERS, Dialect, Policy
 from walltime.predictors import Prediction
 from walltime.workload import Workload
 
-__all__ = ["OneStep", "Score", "SiteRules", "one_step"]
+__all__ = ["IN_THE_WAY", "OneStep", "Score", "SiteRules", "one_step"]
 
 Array = np.ndarray
+IN_THE_WAY = ("nothing", "the clock", "a limit", "not eligible", "an outage", "too few processors", "the order or a reservation")
+"""What keeps a policy from a start; the first ones have the numbers of `passes.answers`."""
+TOO_FEW, RESERVED = 5, 6
 LONGEST = np.iinfo(np.int64).max // 4
-WINDOW = np.dtype([(name, np.int64) for name in ["next", "last", "crossing"]], align=True)
-"""A window: which of the begins and ends comes next, where its own end, and whether jobs are not planned across its begins."""
-
-_ASKED = "eligible user forbidden recorded since last episodes asked hit short delay"
-ASKED = np.dtype([(name, np.int64) for name in _ASKED.split()], align=True)
-"""A job. `eligible`: when it may start at the earliest. `user`: whose limit it counts in, -1 for none. `forbidden`: by which rule, at the
-last instant. `recorded`: its recorded start. `since`: since when the policy has wished to start it, -1 if it does not. `last`: the instant
-at which it gave up such a wish. `episodes`: how often such a wish began. `asked`: 1 once it has started. `hit`: 1 if the policy would have
-started it then. `short`: 1 if it needed more processors than the record leaves. `delay`: from the beginning of the wish, s."""
-
-
-class Asked(NamedTuple):
-    """What the site's rules are, and what the policy has answered; `windows_of`: whether each window (row) holds for each job."""
-
-    jobs: Any
-    windows: Any
-    windows_of: Array
-    begins: Array
-    ends: Array
-    at_once: Array
-    running_of: Array
-    queue: Array
-    line: Array
-    back: Array
-    running: Array
 
 
 @dataclass(frozen=True)
 class SiteRules:
     """What a site lets start when, besides its policy.
 
-    `windows`: hours, and for which jobs (bool) they hold. `eligible`: the earliest start of each job, int64 s, None without. `at_once`: how
-    many jobs of each user run at once, by the number in the log's column `user`, int64, 0 for no limit.
+    `windows`: hours, and for which jobs (bool) they hold; `outages`: of the whole machine. `eligible`: the earliest start of each job,
+    int64 s, None without. `at_once`: how many jobs of each user run at once, by the number in the log's column `user`, int64, 0 for no
+    limit. `overhead`: time that the scheduler takes, by which decisions are before starts, and free processors after ends.
     """
 
     windows: Sequence[tuple[Hours, Array]] = ()
+    outages: Hours | None = None
     eligible: Array | None = None
     at_once: Array | None = None
+    overhead: Overhead = NO_OVERHEAD
 
 
 @dataclass(frozen=True)
@@ -73,7 +57,8 @@ class OneStep:
 
     `counted`: the jobs whose start is recorded. `made`: the policy would have made its start. `wishes`: how many times it began to wish to
     start the job. `delay`: from then to the recorded start, s, -1 where it was not made. `short`: jobs that started although the record
-    leaves fewer processors than they need.
+    leaves fewer processors than they need. `why`: of the starts that the policy would not have made, what stood in the way, a place in
+    IN_THE_WAY; 0 for those that it would have made.
     """
 
     counted: Array
@@ -81,12 +66,22 @@ class OneStep:
     wishes: Array
     delay: Array
     short: Array
+    why: Array
 
-    def score(self, chosen: Array | None = None) -> Score:
-        """The shares over these jobs (bool, one entry per job), by default all."""
+    def score(self, chosen: Array | None = None, within: int | None = None) -> Score:
+        """The shares over these jobs (bool, one entry per job), by default all.
+
+        `within`: a start counts as the policy's only if it would have made it at most so many seconds before.
+        """
         mask = self.counted if chosen is None else self.counted & chosen
-        jobs, made, wishes = int(mask.sum()), int(self.made[mask].sum()), int(self.wishes[mask].sum())
-        return Score(jobs, made, wishes)
+        made = self.made if within is None else self.made & (self.delay <= within)
+        return Score(int(mask.sum()), int(made[mask].sum()), int(self.wishes[mask].sum()))
+
+    def in_the_way(self, chosen: Array | None = None) -> dict[str, int]:
+        """Of how many recorded starts of these jobs what would have kept the policy from making them, the most first."""
+        mask = self.counted & ~self.made if chosen is None else self.counted & ~self.made & chosen
+        counts = np.bincount(self.why[mask], minlength=len(IN_THE_WAY)).tolist()
+        return dict(sorted(((IN_THE_WAY[k], count) for k, count in enumerate(counts) if count), key=lambda one: -one[1]))
 
 
 @dataclass(frozen=True)
@@ -143,13 +138,15 @@ def one_step(
     job = np.flatnonzero(counted)
     if not len(job):
         raise WorkloadError(f"{workload.origin.name} records no starts of these jobs; take a log with waits")
-    size = workload.machine_procs if procs is None else procs
+    size, site = workload.machine_procs if procs is None else procs, rules.overhead
     lowering = lowered(reading.apply(policy), reading, own, size, False)
     if lowering is None:
         raise PolicyError(f"{policy.label} decides in ways of its own, so it cannot be asked; take one of the known policies")
-    ended = start + workload.runtime if end is None else end
-    estimate = np.maximum(workload.believed, 1)
-    recorded = RecordedJobs(job, workload.submit[job], start[job], ended[job], (ended - start)[job], estimate[job], None, None)
+    ended = freed(site, start + workload.runtime if end is None else end)
+    submit = freed(Overhead(tick=site.tick), workload.submit)
+    start = np.where(counted, np.maximum(start - site.start, np.minimum(submit, start)), start)
+    estimate = np.maximum(workload.believed, 1) + site.start + site.end
+    recorded = RecordedJobs(job, submit[job], start[job], ended[job], (ended - start)[job], estimate[job], None, None)
     along = Decisions(workload, recorded, reading.apply(policy), reading, own, lowering)
     place = along.recorded.job
     asked = _asked(workload, rules, place)
@@ -163,10 +160,12 @@ def one_step(
             along.answer()
         elif progress is not None:
             progress(int(state.started))
-    made, wishes, delay, short = (np.zeros(len(workload), np.int64) for _ in range(4))
-    for column, name in ((made, "hit"), (wishes, "episodes"), (delay, "delay"), (short, "short")):
+    made, wishes, delay, short, why = (np.zeros(len(workload), np.int64) for _ in range(5))
+    for column, name in ((made, "hit"), (wishes, "episodes"), (delay, "delay"), (short, "short"), (why, "forbidden")):
         column[place] = asked.jobs[name]
-    return OneStep(counted, made.astype(bool), wishes, delay, short.astype(bool))
+    free = why == FREE_TO_START
+    why = np.where((free & (short == 1)) | (workload.procs > size), TOO_FEW, np.where(free, RESERVED, why))
+    return OneStep(counted, made.astype(bool), wishes, delay, short.astype(bool), np.where(counted & (made == 0), why, 0))
 
 
 def _asked(workload: Workload, rules: SiteRules, place: Array) -> Asked:
@@ -179,13 +178,13 @@ def _asked(workload: Workload, rules: SiteRules, place: Array) -> Asked:
     if limited:
         assert rules.at_once is not None
         at_once, jobs.user = rules.at_once, workload.columns["user"][place]
-    windows = np.zeros(len(rules.windows), WINDOW).view(np.recarray)
-    bounds = np.cumsum([0, *(len(hours.begin) for hours, _ in rules.windows)])
+    own = [*rules.windows, *([] if rules.outages is None else [(rules.outages, np.ones(len(workload), bool))])]
+    windows = np.zeros(len(own), WINDOW).view(np.recarray)
+    bounds = np.cumsum([0, *(len(hours.begin) for hours, _ in own)])
     windows.next, windows.last = bounds[:-1], bounds[1:]
-    windows.crossing = [int(hours.crossing) for hours, _ in rules.windows]
-    begins, ends = (
-        np.concatenate([np.zeros(0, np.int64), *(getattr(hours, name) for hours, _ in rules.windows)]) for name in ("begin", "end")
-    )
-    windows_of = np.array([mask[place] for _, mask in rules.windows], np.uint8).reshape(len(windows), len(place))
+    windows.crossing = [int(hours.crossing) for hours, _ in own]
+    windows.kind = [*[BY_CLOCK] * len(rules.windows), *[BY_OUTAGE] * (len(own) - len(rules.windows))]
+    begins, ends = (np.concatenate([np.zeros(0, np.int64), *(getattr(hours, name) for hours, _ in own)]) for name in ("begin", "end"))
+    windows_of = np.array([mask[place] for _, mask in own], np.uint8).reshape(len(windows), len(place))
     lists = (np.zeros(len(place), np.int64) for _ in range(4))
     return Asked(jobs, windows, windows_of, begins, ends, at_once, np.zeros(len(at_once), np.int64), *lists)

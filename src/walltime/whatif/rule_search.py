@@ -114,13 +114,13 @@ class _Search:
         self.asked += 1
         if self.progress is not None:
             self.progress(self.asked)
-        hours = self._hours(rules)
+        windows, outages = self._hours(rules)
         limits = None
         if rules.at_once:
             limits = np.zeros(int(self.w.columns["user"].max()) + 1, np.int64)
             for user, most in rules.at_once:
                 limits[user] = most
-        site = SiteRules(hours, eligible, limits)
+        site = SiteRules(windows, outages, eligible, limits)
         rest, size, answers = np.ones(len(self.w), bool), self.size, []
         for part in rules.parts:
             chosen = rest & part.takes(self.w)
@@ -132,7 +132,7 @@ class _Search:
             answers.append(one_step(self.w, self.log.start, rules.policy, procs=size, chosen=rest, rules=site))
         return _joined(answers)
 
-    def _hours(self, rules: Rules) -> list[tuple[Hours, Array]]:
+    def _hours(self, rules: Rules) -> tuple[list[tuple[Hours, Array]], Hours | None]:
         hours: list[tuple[Hours, Array]] = []
         if rules.windows:
             machine = self.machine_of(rules._replace(parts=(), at_once=(), outages=()))
@@ -141,8 +141,8 @@ class _Search:
                 hours.append((window, np.array([k in own for own in placed.windows_of])))
         if rules.outages:
             begin, end = (np.array(side, np.int64) for side in zip(*rules.outages, strict=True))
-            hours.append((Hours(begin, end, True), np.ones(len(self.w), bool)))
-        return hours
+            return hours, Hours(begin, end, True)
+        return hours, None
 
     def machine_of(self, rules: Rules) -> Machine:
         """The rules as a machine."""
@@ -242,6 +242,7 @@ def _joined(answers: Sequence[OneStep]) -> OneStep:
             whole.wishes + other.wishes,
             np.where(other.counted, other.delay, whole.delay),
             whole.short | other.short,
+            whole.why + other.why,
         )
     return whole
 

@@ -5,13 +5,11 @@ Start here: `ask_along`. The pass of the policy is made as if everything that it
 
 from __future__ import annotations
 
+from walltime.auditor.passes.answers import BY_HOLD, BY_LIMIT, FREE_TO_START
 from walltime.auditor.passes.events import all_events, decide, follow, give_up_plan, next_event, next_start
 from walltime.auditor.passes.places import comes_before, put_to_work
 from walltime.auditor.passes.state import ASKS, COMING, DONE, NEVER, PASS, PAUSED, RUNNING, WAITING
 from walltime.engine.kernel.jit import called_kernel, entry, kernel
-
-FREE_TO_START, BY_CLOCK, BY_LIMIT, BY_HOLD = range(4)
-"""Whether a job may start now, and what forbids it."""
 
 
 @called_kernel
@@ -21,7 +19,7 @@ def may_start(state, jobs, asked, job):
         return BY_HOLD
     for k in range(len(asked.windows)):
         if asked.windows_of[k, job] and is_shut(state, jobs, asked, asked.windows[k], job):
-            return BY_CLOCK
+            return asked.windows[k].kind
     user = asked.jobs[job].user
     if user >= 0 and asked.at_once[user] > 0 and asked.running_of[user] >= asked.at_once[user]:
         return BY_LIMIT
