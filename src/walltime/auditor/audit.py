@@ -16,7 +16,7 @@ from walltime.auditor.report import ALWAYS, OF_POLICIES, AuditReport, Violation
 from walltime.auditor.rows import Rows
 from walltime.errors import PolicyError
 from walltime.estimates import effective_times
-from walltime.machine import Placement
+from walltime.machine import NO_OVERHEAD, Placement
 from walltime.policy import PAPERS, Dialect, Policy
 from walltime.predictors import Prediction
 from walltime.workload import Workload, check_workload
@@ -133,6 +133,7 @@ class _Audit:
         """Rules of a machine of several pools; they need all jobs."""
         from walltime.auditor.pools import DECISIONS, MACHINE_CHECKS, broken_rules, skipped_rules
         from walltime.auditor.walk import MachineSchedule
+        from walltime.machine.overheads import as_seen, decided, freed
 
         self.checked += [*dict.fromkeys([*OF_POLICIES, *MACHINE_CHECKS])]
         why = "on a machine of several pools what is decided is checked, not its labels"
@@ -143,7 +144,12 @@ class _Audit:
             return
         start, end = self._by_job(rows.start), self._by_job(rows.end)
         columns = {name: self._by_job(self.file[name][rows.row]) for name in ("given", "limit") if name in self.file}
-        schedule = MachineSchedule(self.w, placement, start, end, self.overrun, slots=self.slots, **columns)
+        own = placement.machine.overhead
+        jobs, seen = as_seen(self.w, placement)
+        if own != NO_OVERHEAD:
+            self.assumed.append(f"times of decisions are {own.start} s before starts, and processors are free {own.end} s after ends")
+            start, end = decided(start, placement), freed(own, end)
+        schedule = MachineSchedule(jobs, seen, start, end, self.overrun, slots=self.slots, **columns)
         self.skipped.update(skipped_rules(schedule, self.policy))
         for rule, message, job, moment in broken_rules(schedule, self.policy, self.prediction):
             yield Violation(rule, message, (int(self.w.job_id[job]),), moment)

@@ -25,6 +25,8 @@ WORDS = {
     "known, begins or ends; under Slurm also each backfill cycle, and each full pass of the main scheduler; under OAR only the "
     "seconds that its passes read, which follow from the starts, ends and submissions of the schedule, from how long its server "
     "takes, and from the seed",
+    "start(j), end(j)": "as the schedule has them; on a machine with overheads start(j) is the decision, `start` seconds before, and "
+    "end(j) the next tick at which its processors are free, `end` seconds after; submissions are seen at ticks, too",
     "Q(t)": "the jobs that wait at t, by tier, then by the queue order (under Slurm by priority), then by arrival; without those that one "
     "of their limits holds back",
     "free(p, t)": "processors, and units of the second resource, of pool p that neither a running job nor an outage holds at t; at least 0",

@@ -13,7 +13,8 @@ from walltime.estimates import effective_times
 from walltime.explanation.alternatives import requests, sizes, with_procs, with_request
 from walltime.explanation.records import Alternative, Change, Explanation, Overtaker
 from walltime.explanation.sentences import at, count, more, owner, reserved_in_the_end, sooner_sentences
-from walltime.machine import Machine, Placement
+from walltime.machine import NO_OVERHEAD, Machine, Placement
+from walltime.machine.overheads import as_seen, decided, freed
 from walltime.machine.placing import NEVER
 from walltime.policy import Kind
 from walltime.schedule.schedule import Schedule
@@ -36,7 +37,8 @@ class Obstacles:
 
     `window`: hours of the site in which such jobs do not start. `limit`: one of its limits. `outage`: too little was free because of an
     outage. `too_few`: too little was free. `others`: enough was free in its pools, but not for it: it was reserved for others, kept by the
-    order of the queue, not on the nodes that it needs, or no scheduler had looked yet.
+    order of the queue, not on the nodes that it needs, or no scheduler had looked yet. `overhead`: until the scheduler looked, and from
+    its decision to the start.
     """
 
     window: int = 0
@@ -44,6 +46,7 @@ class Obstacles:
     outage: int = 0
     too_few: int = 0
     others: int = 0
+    overhead: int = 0
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -82,7 +85,8 @@ def machine_explanation(schedule: Schedule, job: int, sooner: bool, progress: Ca
     earlier = (submit < submit[job]) | ((submit == submit[job]) & (index < job))
     overtakers = np.flatnonzero(sharing & ~earlier & (index != job) & (start < start[job]))
     waited = int(start[job]) > int(submit[job])
-    free, held = _held_back(schedule, placement, job, places)
+    free, held = _held_back(*_by_decisions(schedule, placement), job, places)
+    held = replace(held, overhead=max(int(start[job] - submit[job]) - sum(vars(held).values()), 0))
     reserved = int(schedule.reserved_start[job])
     why = MachineExplanation(
         job=int(w.job_id[job]),
@@ -124,6 +128,17 @@ def _pair(values: Any) -> tuple[int, int]:
 
 
 # ---------------------------------------------------------------------------------------------- what held it back
+
+
+def _by_decisions(schedule: Schedule, placement: Placement) -> tuple[Schedule, Placement]:
+    """The schedule and the jobs' needs as the scheduler saw them: jobs have their processors from the decision until these are free."""
+    own = placement.machine.overhead
+    if own == NO_OVERHEAD:
+        return schedule, placement
+    workload, seen = as_seen(schedule.workload, placement)
+    submitted = None if schedule.submitted is None else -(-schedule.submitted // own.tick) * own.tick
+    start, end = decided(schedule.start, placement), freed(own, schedule.end)
+    return replace(schedule, workload=workload, start=start, end=end, submitted=submitted), seen
 
 
 def _held_back(schedule: Schedule, placement: Placement, job: int, places: list[int]) -> tuple[tuple[int, int], Obstacles]:
@@ -198,7 +213,7 @@ def _alternatives(schedule: Schedule, job: int, progress: Callable[[int], None] 
         engine.run(alive)
         place = np.flatnonzero(other.workload.job_id == number)
         if len(place):  # it may be too wide for another partition
-            start = engine.start_of(int(place[0]))
+            start = engine.start_of(int(place[0])) + placement.machine.overhead.start
             yield Alternative(what, value, start, was - start)
 
 
@@ -258,6 +273,7 @@ def _holding(why: MachineExplanation) -> str:
         "window": "the site's windows did not let it start at that hour",
         "limit": f"a limit held it back ({_limits(why)})",
         "others": f"enough was free, but reserved for others or kept by the order of the queue{node}",
+        "overhead": "the scheduler had not looked yet, or the job was being started",
     }
     spans = [(getattr(held, name), text) for name, text in words.items() if getattr(held, name)]
     if len(spans) == 1:

@@ -1,14 +1,16 @@
 """The machine as data: pools of nodes, partitions, outages and limits, and jobs placed on it."""
 
 from walltime.machine.files import read_machine, write_machine
-from walltime.machine.machine import Limit, Machine, Outage, Partition, Pool, Qos, Share, Window
+from walltime.machine.machine import NO_OVERHEAD, Limit, Machine, Outage, Overhead, Partition, Pool, Qos, Share, Window
 from walltime.machine.placing import PLACING_RULES, Placement, place
 
 __all__ = [
+    "NO_OVERHEAD",
     "PLACING_RULES",
     "Limit",
     "Machine",
     "Outage",
+    "Overhead",
     "Partition",
     "Placement",
     "Pool",

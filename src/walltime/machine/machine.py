@@ -12,7 +12,7 @@ from walltime.declared import MOST, Key, wrong_field
 from walltime.durations import seconds_of
 from walltime.errors import WorkloadError
 
-__all__ = ["Limit", "Machine", "Outage", "Partition", "Pool", "Qos", "Share", "Window", "length_of"]
+__all__ = ["NO_OVERHEAD", "Limit", "Machine", "Outage", "Overhead", "Partition", "Pool", "Qos", "Share", "Window", "length_of"]
 
 MEMBERS = ("user", "group", "queue", "partition", "array_job")
 """The columns by which a limit may be counted."""
@@ -217,6 +217,21 @@ class Window:
         return 0 if self.end is None else (_second(self.end) - self.second) % DAY or DAY
 
 
+@dataclass(frozen=True)
+class Overhead:
+    """Time that a site's scheduler takes, s: until it looks, from its decision to the start, and from the end until processors are free."""
+
+    start: Count = 0
+    """from the decision to the start of a job (s); it has its processors all that time"""
+    end: Count = 0
+    """from the end of a job until its processors are free (s)"""
+    tick: Annotated[int, Key(least=1)] = 1
+    """the scheduler looks every so many seconds, and sees only then what has happened"""
+
+
+NO_OVERHEAD = Overhead()
+
+
 def _second(time: str) -> int:
     return 3600 * int(time[:2]) + 60 * int(time[3:])
 
@@ -258,6 +273,8 @@ class Machine:
     """hours of the week in which jobs of a kind do not start"""
     clock: int | None = None
     """what the clock of the windows is ahead of UTC (s), without summer time; without it, they are in the log's time zone"""
+    overhead: Overhead = NO_OVERHEAD
+    """time that the scheduler takes"""
     _places: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -17,7 +17,8 @@ from walltime.engine.problem import NEVER, Demands, Outcome, Pools, Problem
 from walltime.engine.reference.engine import Predictions as PlainPredictions
 from walltime.errors import PolicyError, WorkloadError
 from walltime.estimates import effective_times
-from walltime.machine import Machine, Placement, place
+from walltime.machine import NO_OVERHEAD, Machine, Placement, place
+from walltime.machine.overheads import as_seen, started
 from walltime.metrics import Dynamics
 from walltime.policy import PAPERS, Dialect, Oar, Policy, Slurm
 from walltime.predictors import Correction, History, Jobs, LogHistory, Past, Prediction, Predictor, check_columns, log_ends
@@ -133,17 +134,23 @@ class Run:
         if outcome.limit is not None and (shortened := outcome.limit < self.problem.believed).any():
             limit = np.where(shortened, np.minimum(outcome.limit, workload.requested), workload.requested)
         waits = workload.feedback or (placement is not None and any(placement.after))
+        start, runtime, reserved, submitted = outcome.start, outcome.runtime, outcome.reserved_start, outcome.submit
+        if placement is not None and (own := placement.machine.overhead) != NO_OVERHEAD:
+            start, runtime = started(start, placement), effective_times(workload, self.overrun)[0]
+            reserved = np.where(reserved < 0, reserved, reserved + own.start)
+            submitted = _submitted(workload, placement, start + runtime) if waits else submitted
+            record = None if record is None else replace(record, predicted=np.maximum(record.predicted - own.start - own.end, 1))
         return Schedule(
             workload=workload,
             policy=self.scheduler.policy,
-            start=outcome.start,
-            end=outcome.start + outcome.runtime,
-            runtime=outcome.runtime,
+            start=start,
+            end=start + runtime,
+            runtime=runtime,
             kind=outcome.kind,
-            reserved_start=outcome.reserved_start,
+            reserved_start=reserved,
             overrun=self.overrun,
             dialect=self.dialect,
-            submitted=outcome.submit if waits else None,
+            submitted=submitted if waits else None,
             seconds={**seconds, **outcome.seconds},
             dynamics=None if outcome.effects is None else Dynamics(*outcome.effects),
             predictions=record,
@@ -180,7 +187,7 @@ def run_of(
     Raises PolicyError for what is not known on such a machine, and what placing the jobs raises.
     """
     scheduler = replace(scheduler, policy=dialect.apply(scheduler.policy))
-    placement, more = None, dict[str, Any]()
+    placement, more, seen = None, dict[str, Any](), None
     if machine is None:
         if dynamics:
             check_dynamics(scheduler.policy)
@@ -190,8 +197,9 @@ def run_of(
             raise PolicyError(f"{what} on a machine of several pools")
         if isinstance(scheduler.policy, Slurm | Oar):
             name = "OAR" if isinstance(scheduler.policy, Oar) else "Slurm"
-            if machine.windows:
-                raise PolicyError(f"{name}'s scheduling knows no windows; leave them out of the machine's file, or take another policy")
+            for what, there in (("windows", machine.windows), ("overheads of a machine's file", machine.overhead != NO_OVERHEAD)):
+                if there:
+                    raise PolicyError(f"{name}'s scheduling knows no {what}; leave them out of the machine's file, or take another policy")
             if scheduler.prediction is not None:
                 but = " but time_min" if name == "Slurm" else ""
                 raise PolicyError(f"{name}'s scheduling knows no predicted runtimes{but}; leave the predictor out")
@@ -200,15 +208,27 @@ def run_of(
             workload, placement, more = placed_on_nodes(workload, scheduler.policy, machine)
         else:
             workload, placement = place(workload, machine)
-            demands = Demands(
-                placement.second, placement.partition, placement.since, placement.after, placement.limits_of, placement.windows_of
-            )
-            more = {"machine": pools_of(placement), "demands": demands}
-    times = (workload.requested, *effective_times(workload, overrun))
-    problem = replace(number_problem(workload, scheduler, dialect, times), logged=dynamics, kill=overrun == "kill", **more)
+            seen, own = as_seen(workload, placement)
+            demands = Demands(own.second, own.partition, own.since, own.after, own.limits_of, own.windows_of)
+            more = {"machine": pools_of(own), "demands": demands}
+    jobs = workload if seen is None else seen
+    times = (jobs.requested, *effective_times(jobs, overrun))
+    problem = replace(number_problem(jobs, scheduler, dialect, times), logged=dynamics, kill=overrun == "kill", **more)
     if placement is not None and problem.after is not None:
         problem = replace(problem, after=np.where(placement.since < NEVER, -1, problem.after))  # it has been submitted already
     return Run(workload, scheduler, dialect, overrun, placement, problem)
+
+
+def _submitted(workload: Workload, placement: Placement, end: Array) -> Array:
+    """From when on each job waited, int64 s: its submission, or what followed the ends of others."""
+    submit = workload.submit.copy()
+    if workload.feedback:
+        after, think = workload.dependencies()
+        follows = (after >= 0) & (placement.since == NEVER)
+        submit[follows] = np.maximum(end[after[follows]] + think[follows], 0)
+    for job, others in enumerate(placement.after):
+        submit[job] = max([int(submit[job]), *(int(end[other]) for other in others)])
+    return submit
 
 
 def number_problem(workload: Workload, scheduler: Scheduler, dialect: Dialect, times: Times) -> Problem:

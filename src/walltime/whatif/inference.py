@@ -13,7 +13,7 @@ import numpy as np
 
 from walltime.auditor.one_step import Score
 from walltime.files import whole_file
-from walltime.machine import Machine, write_machine
+from walltime.machine import NO_OVERHEAD, Machine, write_machine
 from walltime.provenance import plain
 from walltime.wording import harmless
 
@@ -127,7 +127,13 @@ def unread_of(machine: Machine | None) -> list[str]:
     sizes = [f"nodes of different sizes ({', '.join(f'{size:,}' for size in nodes)} processors; parts are counted in processors)"]
     several = [("pools", machine.pools), ("partitions", machine.partitions)]
     lists = [f"{len(values)} {name}" for name, values in several if len(values) > 1]
-    rest = [("outages", machine.outages), ("limits", machine.limits), ("windows", machine.windows), ("shares", machine.shares)]
+    rest: list[tuple[str, Any]] = [
+        ("overheads", machine.overhead != NO_OVERHEAD),
+        ("outages", machine.outages),
+        ("limits", machine.limits),
+        ("windows", machine.windows),
+        ("shares", machine.shares),
+    ]
     lists += [name for name, values in [*rest, ("qualities of service", machine.qos), ("settings of Slurm", machine.slurm)] if values]
     lists += ["the policy"] if machine.policy is not None else []
     ignored = lists + sizes * (len(nodes) > 1)

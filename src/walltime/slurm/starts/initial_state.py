@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from walltime.errors import PolicyError
-from walltime.machine import Placement, place
+from walltime.machine import NO_OVERHEAD, Placement, place
 from walltime.policy import Slurm
 from walltime.simulation.specification import Scheduler
 from walltime.slurm.jobs import SnapshotJob
@@ -76,7 +76,7 @@ def initial_state_of(snapshot: Snapshot, history: Workload, scheduler: Scheduler
     recent = np.flatnonzero(_submitted(history) >= snapshot.time - LATEST_WEEKS * 7 * 86400)
     names, of_jobs, of_history = _names(jobs, history)
     count, total = len(jobs), len(jobs) + len(recent)
-    machine = snapshot.machine
+    machine = replace(snapshot.machine, overhead=NO_OVERHEAD)
     whole = {one.name: machine.pools[machine.place_of(one.pools[0])].procs for one in machine.partitions}
     second = [job.gpus if machine.second == "gpus" else job.memory_mb for job in jobs]
     procs = [max(job.cpus, job.nodes * whole[job.partition] if job.exclusive else 1) for job in jobs]

@@ -11,6 +11,7 @@ import numpy as np
 
 from walltime.errors import PolicyError
 from walltime.explanation import MachineExplanation, Obstacles, explain
+from walltime.machine import NO_OVERHEAD
 from walltime.policy import Policy, Slurm
 from walltime.simulation.specification import Scheduler
 from walltime.slurm.jobs import SNAPSHOT_RULES, SnapshotJob
@@ -150,6 +151,8 @@ def start_times(
     if isinstance(scheduler.policy, Slurm) and (notes := scheduler.policy.settings(snapshot.machine.slurm).notes):
         caveats.append(f"Settings of the scheduler that are not modelled: {harmless(', '.join(notes), 500)}.")
     factors = dict(factors or {})
+    if snapshot.machine.overhead != NO_OVERHEAD:
+        caveats.append("The overheads of the machine's file are left out: starts may be later by what the scheduler takes.")
     return StartTimes(snapshot, scheduler.label, samples, seed, arrivals, jobs, starts[:, order], simulated[:, order], factors, caveats)
 
 
