@@ -13,8 +13,8 @@ from __future__ import annotations
 import importlib
 import math
 import numbers
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, ClassVar, Generic, TypeVar, get_args, get_origin
 
 from walltime.declared import KINDS, DeclaredKey, Key, alternatives, described, is_within, keys_of, nearest, unwrapped
@@ -309,35 +309,40 @@ def spell(value: Any, option: DeclaredKey | None = None) -> str:
     return repr(float(value)).removesuffix(".0") if isinstance(value, float) else str(value)
 
 
-def complete(family: Family[Any], text: str) -> list[str]:
+def complete(family: Family[Any], text: str, more: Mapping[str, DeclaredKey] | None = None) -> list[str]:
     """How a text that somebody is typing may go on: whole texts, of the names, then of the options, then of their words.
 
-    Source of words: a Literal, yes and no, and names of other families.
+    Words are those of a Literal, yes and no, names of other families, and the default. An option that is the only one left is followed by
+    its words at once, so that a shell sets no space behind it. `more`: further options, as in `Family.read`.
     """
     name, colon, rest = text.partition(":")
     if not colon:
         return [known for known in family.forms if known.startswith(name.lower())]
     try:
-        keys = family.form(name)[0].keys
+        form = family.form(name)[0]
     except WalltimeError:
         return []
+    keys = {**form.keys, **(more or {})}
     before, comma, last = rest.rpartition(",")
     begin = f"{name}:{before}{comma}"
     key, equals, value = last.partition("=")
-    if not equals:
-        words = [] if before else [word for word in presets_of(family.form(name)[0].loaded, keys) if word.startswith(key)]
-        return [begin + word for word in words] + [
-            f"{begin}{known}=" for known in keys if known.startswith(key) and f"{known}=" not in before
-        ]
-    if key not in keys:
-        return []
-    return [f"{begin}{key}={word}" for one in alternatives(keys[key].kind) for word in _words(one, keys[key].key) if word.startswith(value)]
+    if equals:
+        return [f"{begin}{key}={word}" for word in _words(keys[key]) if word.startswith(value)] if key in keys else []
+    presets = [] if before else [f"{begin}{word}" for word in presets_of(form.loaded, keys) if word.startswith(key)]
+    bare = [part for part in before.split(",") if part and "=" not in part]  # options that came first, without their names
+    said = {part.partition("=")[0] for part in before.split(",")}.union(getattr(form.loaded, "positional", ())[: len(bare)])
+    left = [known for known in keys if known.startswith(key) and known not in said]
+    words = [f"{begin}{left[0]}={word}" for word in _words(keys[left[0]])] if len(left) == 1 and not presets else []
+    return [*presets, *(f"{begin}{known}=" for known in left), *words]
 
 
-def _words(kind: Any, key: Key) -> Collection[str]:
-    """The words that a value may be."""
-    inner, key = _alternative(kind, key)
-    return list(FAMILIES[inner].forms) if inner in FAMILIES else ("yes", "no") if inner is bool else [*key.known, *key.instead]
+def _words(option: DeclaredKey) -> list[str]:
+    """The words that a value may be, and the default."""
+    words: list[str] = [] if option.default is MISSING else [spell(option.default, option)]
+    for one in alternatives(option.kind):
+        inner, key = _alternative(one, option.key)
+        words += FAMILIES[inner].forms if inner in FAMILIES else ("yes", "no") if inner is bool else (*key.known, *key.instead)
+    return list(dict.fromkeys(words))
 
 
 def _name_of(thing: Specified) -> tuple[str, Mapping[str, Any]]:

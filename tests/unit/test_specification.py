@@ -123,6 +123,8 @@ def fault_of(family, text):
 def test_completion__names_then_options_then_words():
     estimates = BY_TITLE["estimates"]
     assert complete(estimates, "m") == ["mualem01"]
-    assert complete(estimates, "tsafrir05:emax=64800,sh") == ["tsafrir05:emax=64800,share="]
+    assert complete(estimates, "tsafrir05:emax=64800,sh") == ["tsafrir05:emax=64800,share=", "tsafrir05:emax=64800,share=none"]
     assert complete(estimates, "tsafrir05:modes-rule=") == ["tsafrir05:modes-rule=linear", "tsafrir05:modes-rule=power"]
     assert complete(estimates, "nobody:") == []
+    assert complete(estimates, "f:4,limit=user,") == ["f:4,limit=user,deterministic=", "f:4,limit=user,truncated="]
+    assert complete(BY_TITLE["correction"], "double:") == ["double:uncapped", "double:capped="]

@@ -21,6 +21,7 @@ from walltime.cli.calibrate import calibrate
 from walltime.cli.cite import cite
 from walltime.cli.clean import clean
 from walltime.cli.compare import compare
+from walltime.cli.completion import answer_bash
 from walltime.cli.convert import convert
 from walltime.cli.demo import demo
 from walltime.cli.dialects import dialects
@@ -103,7 +104,7 @@ def main() -> None:
         signal.signal(signal.SIGINT, output.interrupt)
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, output.interrupt)
-    sys.exit(run(sys.argv[1:]))
+    sys.exit(answer_bash(run) if os.environ.get("_WALLTIME_COMPLETE") == "complete_bash" else run(sys.argv[1:]))
 
 
 def run(arguments: list[str]) -> int:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from walltime.cli.completion import completion_of
 from walltime.errors import OutputError
 from walltime.wording import printable
 
@@ -160,9 +161,13 @@ MOST = 2**40
 TABLE = (".csv", ".parquet")
 PAGE = (".html", ".htm", ".pdf")
 MEANINGS = {
+    "--backfill-order": "Order in which jobs are tried for backfilling; default: --order.",
+    "--believe": "Where predictions are used: regular, selective (not for running jobs), none, or three bits: order, own length, running.",
     "--by": "Tables by groups of jobs: month, class, user (heavy, medium and light ones), users (one by one), size, length, queue, ...",
     "--cluster": "The machine and how it schedules: a file like cluster.toml, in place of --procs.",
     "--copies": "Copies of the log with shaken submissions.",
+    "--correction": "New expected runtime of a job that outlives its prediction: tsafrir07, tsafrir07:elapsed, estimate, double, "
+    "double:uncapped, half, none.",
     "--dialect": "How the rules are read: as in the papers, or as a published simulator reads them: pyss, predictsim, ...; "
     "papers:shadow=kept changes one reading.",
     "--estimates": "Estimates for the scheduler: user, exact, double, f:4, badness:3, mualem01, tsafrir05, ... (see the guide on "
@@ -204,7 +209,8 @@ MEANINGS = {
 
 def option(name: str, detail: str = "", panel: str | None = RUN, **more: Any) -> Any:
     """The declaration of an option of `MEANINGS`; `detail`: what the command adds."""
-    return typer.Option(name, help=f"{MEANINGS[name]} {detail}".strip(), rich_help_panel=panel, **more)
+    help_text = f"{MEANINGS[name]} {detail}".strip()
+    return typer.Option(name, help=help_text, rich_help_panel=panel, autocompletion=completion_of(name), **more)
 
 
 def out(what: str, *endings: str, panel: str | None = OUTPUT, **more: Any) -> Any:
@@ -309,30 +315,12 @@ FeedbackOption = Annotated[
 PolicyOption = Annotated[str | None, option("--policy", "Default: that of the cluster's file, else easy.")]
 SitePolicyOption = Annotated[str | None, option("--policy", "How the site schedules, instead of the policy of the cluster's file.")]
 OrderOption = Annotated[str, option("--order")]
-BackfillOrderOption = Annotated[
-    str | None,
-    typer.Option("--backfill-order", help="Order in which jobs are tried for backfilling; default: --order.", rich_help_panel=RUN),
-]
+BackfillOrderOption = Annotated[str | None, option("--backfill-order")]
 EstimatesListOption = Annotated[list[str] | None, option("--estimates", "Default: user; repeat it to compare them.")]
 SeedOption = Annotated[int, option("--seed", min=0, max=2**63)]
 PredictorOption = Annotated[str | None, option("--predictor", metavar="NAME")]
-BelieveOption = Annotated[
-    str,
-    typer.Option(
-        "--believe",
-        help="Where predictions are used: regular, selective (not for running jobs), none, or three bits: order, own length, running.",
-        rich_help_panel=RUN,
-    ),
-]
-CorrectionOption = Annotated[
-    str,
-    typer.Option(
-        "--correction",
-        help="New expected runtime of a job that outlives its prediction: tsafrir07, tsafrir07:elapsed, estimate, double, "
-        "double:uncapped, half, none.",
-        rich_help_panel=RUN,
-    ),
-]
+BelieveOption = Annotated[str, option("--believe")]
+CorrectionOption = Annotated[str, option("--correction")]
 LearnFromOption = Annotated[LearnFrom, option("--learn-from")]
 ClusterOption = Annotated[Path | None, option("--cluster", metavar="FILE")]
 OverrunOption = Annotated[

@@ -1,0 +1,89 @@
+"""What a shell completes where an option takes a specification: names, options and words, by the declarations that read them."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import os
+import re
+from collections.abc import Callable, MutableMapping
+from typing import Any
+
+__all__ = ["COMPLETED", "answer_bash", "completion_of", "join_words"]
+
+COMPLETED = {
+    "--backfill-order": "walltime.policy.registry:ORDERS",
+    "--believe": "walltime.predictors.prediction:BELIEFS",
+    "--correction": "walltime.predictors.prediction:CORRECTIONS",
+    "--dialect": "walltime.policy.dialect:DIALECTS",
+    "--estimates": "walltime.estimates.registry:ESTIMATES",
+    "--order": "walltime.policy.registry:ORDERS",
+    "--policy": "walltime.policy.registry:POLICIES",
+    "--predictor": "walltime.predictors.registry:PREDICTORS",
+}
+"""Where the names are that an option takes; imported when somebody asks."""
+ENDS_WORD = re.compile(r"[:=]+")
+"""Bash takes these for words of their own, and completes only what follows the last one."""
+
+
+def completion_of(option: str) -> Callable[[str], list[str]] | None:
+    """What completes the values of an option; None for one whose values have no names."""
+    if option not in COMPLETED:
+        return None
+
+    def completed(incomplete: str) -> list[str]:
+        return _texts(option, incomplete)
+
+    return completed
+
+
+def _texts(option: str, incomplete: str) -> list[str]:
+    from walltime.specification import complete, options_of
+
+    module, _, name = COMPLETED[option].partition(":")
+    family: Any = getattr(importlib.import_module(module), name)
+    if option != "--policy":
+        return complete(family, incomplete)
+    from walltime.predictors import Prediction
+    from walltime.simulation.specification import ALIASES
+
+    return [*complete(family, incomplete, options_of(Prediction)), *(name for name in ALIASES if name.startswith(incomplete))]
+
+
+def answer_bash(run: Callable[[list[str]], int]) -> int:
+    """Print what may follow the word that is typed in bash, which replaces only what comes after the last colon or equals sign of it."""
+    word = join_words(os.environ)
+    value = word.partition("=")[2] if word.startswith("--") else word
+    kept = max((match.end() for match in ENDS_WORD.finditer(value)), default=0)
+    with contextlib.redirect_stdout(io.StringIO()) as answers:
+        try:
+            status = run([])
+        except SystemExit as end:
+            status = int(end.code or 0)
+    for text in answers.getvalue().splitlines():
+        print(text[kept:])
+    return status
+
+
+def join_words(environment: MutableMapping[str, str]) -> str:
+    """Join again what bash has split at colons and equals signs, in the variables in which it says what is typed; returns the last word.
+
+    >>> asked = {"COMP_WORDS": "walltime simulate log --policy easy : or".replace(" ", chr(10)), "COMP_CWORD": "6"}
+    >>> join_words(asked), asked["COMP_CWORD"]
+    ('easy:or', '4')
+    """
+    words, at = environment.get("COMP_WORDS", "").split("\n"), environment.get("COMP_CWORD", "")
+    if not at.isdecimal():
+        return ""
+    joined: list[str] = []
+    glued = False  # whether the last word goes on
+    for number, word in enumerate(words[: int(at) + 1]):
+        splits = ENDS_WORD.fullmatch(word) is not None
+        if joined and number > 1 and (splits or (glued and word)):
+            joined[-1] += word
+        else:
+            joined.append(word)
+        glued = splits
+    environment.update({"COMP_WORDS": "\n".join(joined), "COMP_CWORD": str(len(joined) - 1)})
+    return joined[-1]

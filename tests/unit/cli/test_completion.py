@@ -1,0 +1,60 @@
+"""Completion in a shell: names, options and words of specifications, as bash asks for them."""
+
+import pytest
+
+from walltime.cli.completion import COMPLETED, answer_bash
+from walltime.cli.main import run
+
+BREAKS = ":="
+
+
+def split(line):
+    """The words of a line as bash has them: colons and equals signs stand alone."""
+    for sign in BREAKS:
+        line = line.replace(sign, f" {sign} ")
+    return line.split() + ([""] if line.endswith(" ") and line.rstrip()[-1] not in BREAKS else [])
+
+
+@pytest.fixture
+def typed(monkeypatch, capsys):
+    def answers(line):
+        words = split(line)
+        monkeypatch.setenv("_WALLTIME_COMPLETE", "complete_bash")
+        monkeypatch.setenv("COMP_WORDS", "\n".join(words))
+        monkeypatch.setenv("COMP_CWORD", str(len(words) - 1))
+        assert answer_bash(run) == 0
+        out, err = capsys.readouterr()
+        assert not err
+        return out.split()
+
+    return answers
+
+
+@pytest.mark.parametrize(
+    ("line", "answers"),
+    [
+        ("walltime simulate LOG --policy cons", ["conservative", "conservative-scratch"]),
+        ("walltime simulate LOG --policy easy", ["easy", "easy++"]),
+        ("walltime simulate LOG --policy=easy:backfill-order=s", ["sjf", "sqf", "saf"]),
+        ("walltime compare LOG --policy fcfs --policy easy:believe=sel", ["selective"]),
+        ("walltime simulate LOG --policy easy:shadow=kept,ends=", ["by", "before"]),
+        ("walltime simulate LOG --order sjf:", ["starvation=", "starvation=none"]),
+        ("walltime simulate LOG --backfill-order l", ["lcfs", "ljf", "lqf", "laf", "lxf", "linear"]),
+        ("walltime simulate LOG --predictor tsafrir07:rec", ["recompute=", "recompute=no", "recompute=yes"]),
+        ("walltime simulate LOG --correction double:un", ["uncapped"]),
+        ("walltime generate lublin99 --estimates mu", ["mualem01"]),
+        ("walltime dialects LOG --dialect papers:sh", ["shadow=", "shadow=afresh", "shadow=kept", "shadow=once"]),
+        ("walltime simulate LOG --policy own.py:My", []),
+        ("walltime simulate myl", []),  # the shell completes names of files
+        ("walltime simulate LOG --mapping ", []),
+    ],
+)
+def test_completion__names_options_and_words(typed, line, answers):
+    found = typed(line)
+    assert found[: len(answers)] == answers
+    assert bool(found) == bool(answers)
+
+
+def test_completion__every_option_with_names(typed):
+    for option in COMPLETED:
+        assert typed(f"walltime simulate LOG {option} ".rstrip() + " "), option
