@@ -195,6 +195,13 @@ class Problem:
     def __len__(self) -> int:
         return len(self.submit)
 
+    @property
+    def machine_procs(self) -> int:
+        """Processors of the machine."""
+        if isinstance(self.machine, int):
+            return self.machine
+        return int((self.machine.capacity[:, 0] if isinstance(self.machine, Pools) else self.machine.procs).sum())
+
     def rows(self) -> list[tuple[int, int, int, int, int, int]]:
         """Submit time, runtime, believed runtime, processors, `after` and `think` of each job, as Python's whole numbers."""
         nobody = np.full(len(self), -1), np.zeros(len(self), np.int64)
@@ -211,8 +218,9 @@ class Problem:
 class State(NamedTuple):
     """What a scheduler knows at one moment of a simulation; arrays are int64, times s.
 
-    `now`: the time; `free`: processors that no job runs on. `queue`: the indices of the waiting jobs in the workload, in order of arrival;
-    `planned`: for each of them the runtime that is planned with. `running`: the indices of the running jobs, by expected end, which is
+    `now`: the time; `free`: processors that no job runs on, whether they are in order or not. `queue`: the indices of the waiting jobs in
+    the workload, in order of arrival; for each of them `planned`, the runtime that is planned with, and `reserved`, the start of the first
+    reservation that it had, -1 without one. `running`: the indices of the running jobs, by expected end, which is
     `expected_end`. Jobs that have started, or that have arrived, keep their indices when others are submitted.
     """
 
@@ -220,6 +228,7 @@ class State(NamedTuple):
     free: int
     queue: Array
     planned: Array
+    reserved: Array
     running: Array
     expected_end: Array
 

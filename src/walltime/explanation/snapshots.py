@@ -90,10 +90,7 @@ def snapshots_by(wanted: str, schedule: Schedule, job: int) -> Iterator[Snapshot
 def _observed(engine: NumberEngine, schedule: Schedule, scheduler: Scheduler, job: int) -> Iterator[Snapshot]:
     """What the compiled engine shows."""
     rank = _Rank(schedule, scheduler, engine.order_length)
-    instants = np.unique(np.concatenate([schedule.submit, schedule.start, schedule.end]))
-    instants = instants[instants < schedule.submit[job]]
-    while not engine.done and (ahead := len(instants) - int(np.searchsorted(instants, engine.now, side="right"))) > 1:
-        engine.advance(ahead)  # an event takes one step at least, and each of these instants has one, so this stops before
+    engine.run_until(int(schedule.submit[job]) - 1)
     while (seen := engine.observe()) is not None:
         waiting = seen.state.queue.tolist()
         if job not in waiting and job not in seen.started:

@@ -11,6 +11,8 @@ import numpy as np
 from walltime.engine.problem import State
 from walltime.errors import WorkloadError
 from walltime.estimates import effective_times
+from walltime.machine import Machine
+from walltime.machine.placing import PLACING_RULES
 from walltime.policy import PAPERS, Dialect, Policy
 from walltime.predictors import Prediction, Predictor
 from walltime.schedule.schedule import Schedule
@@ -32,9 +34,10 @@ OF_JOB = ("submit", "runtime", "procs", "requested", "believed")
 class Simulation:
     """A simulation that goes on as far as it is told.
 
-    The arguments are those of `walltime.simulate`, and so is the schedule, however it was stepped through. `engine` is the compiled engine
-    where it can run the scheduler, else the reference engine (some thousand times slower): for policies and predictors in plain Python, the
-    dialects `rlscheduler` and `mualem01-measured`, and other readings that `simulate` names.
+    The arguments are those of `walltime.simulate`, and so is the schedule, however it was stepped through, on every machine and under every
+    policy that runs there. `engine` is the compiled engine where it can run the scheduler, else the reference engine (some thousand times
+    slower): for policies and predictors in plain Python, the dialects `rlscheduler` and `mualem01-measured`, and other readings that
+    `simulate` names.
 
     `now`: the time up to which everything has happened, s. `done`: whether
     every job has started and ended. Raises what `walltime.simulate` raises.
@@ -62,11 +65,13 @@ class Simulation:
         dialect: Dialect | str = PAPERS,
         overrun: str = "kill",
         prediction: Prediction | Predictor | str | None = None,
+        machine: Machine | None = None,
         engine: str = "auto",
     ):
         check_workload(workload)
         self._workload, self._new, self._job_id = workload, tuple[Workload, ...](), workload.job_id
-        self._by_number = _by_number(workload)
+        self._by_number, self._machine = _by_number(workload), machine
+        self._run: Run | None = None
         self._scheduler, self._dialect = Scheduler.of(policy, prediction), Dialect.of(dialect, coincident)
         self._overrun, self._wanted = overrun, engine
         self._passed = -1  # everything up to this time has happened, s
@@ -87,7 +92,8 @@ class Simulation:
     def step(self) -> bool:
         """Go on to the next event: handle the events of that instant, and make the scheduling pass; returns whether there was one.
 
-        With simultaneous events one by one (`coincident`), a step is one event and the pass after it.
+        With simultaneous events one by one (`coincident`), a step is one event and the pass after it; under OAR, it is one of its passes.
+        Raises EngineError if jobs are left that nothing will start.
         """
         self._catch_up()
         if self.done:
@@ -119,11 +125,12 @@ class Simulation:
 
         `job`: `submit`, `runtime` (s) and `procs`, and what else is known: `requested`, `believed` (s; default: as in
         `walltime.Workload.from_arrays`), `job_id` (default: the next number), and columns of the log, -1 where not given. The job comes
-        after those with the same submit time and lower numbers. It takes half a millisecond; on the reference engine and with predictions
-        the past is simulated again, once, when the simulation goes on after submissions.
+        after those with the same submit time and lower numbers. It takes half a millisecond; on the reference engine, on machines of pools
+        or nodes, and with predictions the past is simulated again, once, when the simulation goes on after submissions. Under Slurm's
+        fair share, users and accounts that are new have had their share from the beginning on.
 
-        Raises WorkloadError for a job that is not later than now, that is not possible, or that has a name no column of the workload has,
-        and for workloads with feedback.
+        Raises WorkloadError for a job that is not later than now, that is not possible, that cannot run on the machine, or that has a
+        name no column of the workload has, and for workloads with feedback.
         """
         jobs, known = self._workload, (*OF_JOB, "job_id", *self._workload.columns)
         if not isinstance(job, Mapping) or not {"submit", "runtime", "procs"} <= set(job):
@@ -142,28 +149,35 @@ class Simulation:
         columns = {name: np.array([own.get(name, -1)]) for name in jobs.columns}
         arrays: dict[str, Any] = {name: [own[name]] for name in (*OF_JOB, "job_id")}
         one = Workload.from_arrays(**arrays, columns=columns, machine_procs=jobs.machine_procs)
+        if self._machine is not None:
+            self._run = self._run_with(one)
         log = self._engine.log
-        if log is None or log.reads_columns or not self._by_number:
+        if self._machine is not None or log is None or log.reads_columns or not self._by_number:
             place, self._submitted = len(self._job_id), True
         else:
             first, last = np.searchsorted(log.submit, job["submit"]), np.searchsorted(log.submit, job["submit"], "right")
             place = int(first + np.searchsorted(self._job_id[first:last], number))
             (runtime,), (believed,) = effective_times(one, self._overrun)
             self._engine = self._engine.with_job(place, int(one.submit[0]), int(runtime), int(believed), int(one.procs[0]))
+        if self._machine is None:
+            self._run = None
         self._job_id = np.insert(self._job_id, place, number)
         self._new, self.done = (*self._new, one), False
         return int(number)
 
+    def _run_with(self, one: Workload) -> Run:
+        """The jobs with one more on the machine; raises WorkloadError if it cannot run there."""
+        before, run = self._under_scheduler(), self._run_of(_together(self._workload, (*self._new, one)))
+        for rule, count in run.workload.origin.dropped.items():
+            if count > before.workload.origin.dropped.get(rule, 0) and rule in PLACING_RULES:
+                assert run.placement is not None
+                raise WorkloadError(f"job {one.job_id[0]} cannot run on {run.placement.machine.name}: {PLACING_RULES[rule][1]}")
+        return run
+
     @property
     def workload(self) -> Workload:
-        """The jobs, with those that were submitted here."""
-        if self._new:
-            jobs = (self._workload, *self._new)
-            arrays: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in jobs]) for name in (*OF_JOB, "job_id")}
-            columns = {name: np.concatenate([part.columns[name] for part in jobs]) for name in jobs[0].columns}
-            self._workload = Workload.from_arrays(**arrays, columns=columns, machine_procs=jobs[0].machine_procs, origin=jobs[0].origin)
-            self._new = ()
-        return self._workload
+        """The jobs, with those that were submitted here; on a machine, those that can run there, as they run there."""
+        return self._under_scheduler().workload
 
     def copy(self) -> Simulation:
         """Another simulation that goes on from here: both give the schedules that they would give alone.
@@ -183,14 +197,20 @@ class Simulation:
         self._catch_up()
         self._engine.run()
         self.done = True
-        return self._run().schedule(self._engine.outcome())
+        return self._under_scheduler().schedule(self._engine.outcome())
 
-    def _run(self) -> Run:
+    def _under_scheduler(self) -> Run:
         """The jobs under the scheduler, as they are now."""
-        return run_of(self.workload, self._scheduler, dialect=self._dialect, overrun=self._overrun)
+        self._workload, self._new = _together(self._workload, self._new), ()
+        if self._run is None:
+            self._run = self._run_of(self._workload)
+        return self._run
+
+    def _run_of(self, jobs: Workload) -> Run:
+        return run_of(jobs, self._scheduler, dialect=self._dialect, overrun=self._overrun, machine=self._machine)
 
     def _new_engine(self) -> Engine:
-        return self._run().engine(self._wanted)
+        return self._under_scheduler().engine(self._wanted)
 
     def _advance(self, time: int) -> None:
         """Handle all events up to a time, s."""
@@ -209,6 +229,16 @@ class Simulation:
         self._advance(self._passed if steps == 0 else max(self._passed, self._instant - 1))
         for _ in range(steps):
             self._engine.step()
+
+
+def _together(jobs: Workload, others: tuple[Workload, ...]) -> Workload:
+    """Jobs with some more."""
+    if not others:
+        return jobs
+    parts = (jobs, *others)
+    arrays: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in (*OF_JOB, "job_id")}
+    columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in jobs.columns}
+    return Workload.from_arrays(**arrays, columns=columns, machine_procs=jobs.machine_procs, origin=jobs.origin)
 
 
 def _by_number(jobs: Workload) -> bool:

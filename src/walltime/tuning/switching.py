@@ -20,8 +20,8 @@ from walltime.workload import Workload
 __all__ = ["Switching", "can_switch"]
 
 Array = np.ndarray
-State = tuple[tuple[int, ...], list[Array]]
-"""Copies of all that changes in a simulation: the single numbers, and the arrays."""
+State = tuple[NumberEngine, Array]
+"""A simulation that goes on from there, and the numbers of its order."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +109,6 @@ class Switching:
         own = replace(scheduler, policy=replace(scheduler.policy, order=self._order))
         self._simulation = NumberEngine(run_of(workload, own, overrun=overrun).problem)
         self._simulation.compile()
-        self._arrivals = np.unique(workload.submit)
 
     def choose(self, which: int, moment: int) -> None:
         """The order at this place is in force from this time (s) on."""
@@ -118,17 +117,7 @@ class Switching:
 
     def run_until(self, moment: int) -> None:
         """Handle all events before this time (s)."""
-        memory = self._simulation.memory
-        state, ends = memory.state, memory.machine.events["rank"]
-        last = int(np.searchsorted(self._arrivals, moment))
-        while True:
-            arrival = int(state["next_arrival"])
-            if arrival < moment:  # a step is an event at most, and there are at least so many events before that time
-                self._simulation.advance(last - int(np.searchsorted(self._arrivals, arrival)))
-            elif state["events"] > 0 and ends[0] < moment:
-                self._simulation.advance(1)
-            else:
-                return
+        self._simulation.run_until(moment - 1)
 
     def finish(self) -> None:
         """Run to the end."""
@@ -141,20 +130,8 @@ class Switching:
 
     def state(self) -> State:
         """A copy of where the simulation is."""
-        return self._simulation.memory.state.item(), [part.copy() for part in self._arrays()]
+        return self._simulation.copy(), self._order.numbers.copy()
 
     def restore(self, state: State) -> None:
         """Go back to where it was then."""
-        numbers, arrays = state
-        record = self._simulation.memory.state
-        for name, value in zip(record.dtype.names, numbers, strict=True):
-            record[name] = value
-        for part, kept in zip(self._arrays(), arrays, strict=True):
-            part[...] = kept
-
-    def _arrays(self) -> list[Array]:
-        memory = self._simulation.memory
-        machine, head = memory.machine, memory.reservations.head
-        assert head is not None, "FCFS and EASY only"
-        parts = [memory.jobs, memory.queue, machine.events, machine.later, machine.waits, machine.running]
-        return [*parts, *head.queue_index, *(memory.ordered or ()), self._order.numbers]
+        self._simulation, self._order.numbers[:] = state[0].copy(), state[1]

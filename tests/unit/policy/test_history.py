@@ -118,13 +118,21 @@ def test_order__says_what_is_wrong_with_it_in_one_line(tmp_path, capsys):
         assert said in err
 
 
-def test_history__is_not_copied_nor_audited_beyond_the_rules_for_all():
+def test_history__is_not_audited_beyond_the_rules_for_all():
     schedule = wt.simulate(made(3), wt.Easy(order=by_wait))
     report = schedule.audit()
     assert report.ok
     assert "decides in ways of its own" in report.skipped["head_waits"]
-    simulation = wt.Simulation(made(3), wt.Easy(order=by_wait))
-    simulation.run_until(50)
-    with pytest.raises(wt.PolicyError, match="cannot be copied"):
-        simulation.copy()
-    assert np.array_equal(simulation.finish().start, schedule.start)
+
+
+@pytest.mark.parametrize("order", [of_last, decaying, by_wait], ids=["last", "half-life", "wait"])
+@pytest.mark.parametrize("policy", [wt.Easy, wt.Conservative])
+def test_history__goes_on_in_copies_of_a_simulation(policy, order):
+    jobs = made(3)
+    expected = wt.simulate(jobs, policy(order=order)).start
+    simulation = wt.Simulation(jobs, policy(order=order))
+    for time in (50, 90, 200):
+        simulation.run_until(time)
+        ahead = simulation.copy()
+        assert np.array_equal(ahead.finish().start, expected)
+    assert np.array_equal(simulation.finish().start, expected)

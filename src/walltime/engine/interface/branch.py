@@ -256,7 +256,7 @@ def state_of(memory: Memory, first: int = 0) -> State:
     waiting = waiting[jobs["start"][waiting] < 0]
     waiting = waiting[np.argsort(jobs["arrival"][waiting])]
     running = memory.machine.running[: int(state["running"])]
-    queue = waiting + first, jobs["own_length"][waiting]
+    queue = waiting + first, jobs["own_length"][waiting], jobs["reserved_start"][waiting]
     return State(int(state["now"]), int(state["free"]), *queue, running["job"] + first, running["expected"].copy())
 
 

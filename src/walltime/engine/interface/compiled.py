@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from walltime.engine.interface.load import load, load_predictor
-from walltime.engine.kernel.callbacks import COLUMNS, FIRST_OFFSET, compile_score
-from walltime.engine.kernel.history import history_words
+from walltime.engine.kernel.callbacks import COLUMNS, FIRST_OFFSET, HISTORY, compile_score
+from walltime.engine.kernel.history import ENDS, GONE, TIMES, TOTALS, history_words
 from walltime.engine.kernel.memory import BY_ARRIVAL, BY_LENGTH, BY_USER, BY_WFP, DONE, NEVER, REACHED, STUCK
 from walltime.engine.kernel.prediction_memory import NEVER_CORRECTED, Predicting, Prediction
 from walltime.engine.problem import Outcome, Problem, State
@@ -53,6 +53,17 @@ class LoweredOrder(NamedTuple):
         moved: Array = facts.copy()
         moved[COLUMNS] += first * table.strides[0]
         return moved
+
+    def copied(self) -> LoweredOrder:
+        """The same order for a copy of the simulation, with a history of its own, which is to be bound to the copy."""
+        if self.history is None:
+            return self
+        compiled, table, numbers, facts, (slots, *others) = self.kept
+        history, facts, own = self.history.copy(), facts.copy(), [array.copy() for array in others]
+        for place, array in zip((TOTALS, TIMES, ENDS, GONE), own, strict=True):
+            history[place] = array.ctypes.data
+        facts[HISTORY] = history.ctypes.data
+        return self._replace(parameter=facts.ctypes.data, kept=(compiled, table, numbers, facts, (slots, *own)), history=history)
 
 
 def lower_order(order: Order, known: LogView, submit: Array, longest: int) -> LoweredOrder:
@@ -166,6 +177,7 @@ class CompiledEngine(ABC):
     name = "kernel"
     machine: str
     """Kind of the machine: `number`, `pools` or `nodes`."""
+    problem: Problem
     _memory: Any
 
     def __init__(self, prediction: Prediction | None) -> None:
@@ -229,14 +241,31 @@ class CompiledEngine(ABC):
 
     def run_until(self, time: int) -> bool:
         """Handle all events up to this time, s; returns whether the simulation is done."""
-        raise self._cannot("be stopped at a time")
+        self._memory.state["until"] = time
+        try:
+            while not (done := self.advance()):
+                if self.reached:
+                    break
+        finally:
+            self._memory.state["until"] = NEVER
+        return done
 
     def state(self) -> State:
         """What the scheduler knows now."""
-        raise self._cannot("be looked at while it runs")
+        jobs, queue, (running, expected) = self._memory.jobs, self._waiting(), self._running()
+        by_end = np.argsort(expected, kind="stable")
+        running = running[by_end]
+        planned = jobs["own_length" if "own_length" in jobs.dtype.names else "believed"][queue]
+        free = self.problem.machine_procs - int(self.problem.procs[running].sum())
+        return State(self.now, free, queue, planned, jobs["reserved_start"][queue], running, expected[by_end])
 
-    def _cannot(self, what: str) -> PolicyError:
-        return PolicyError(f"a simulation on a machine of {self.machine} cannot {what} yet")
+    def _waiting(self) -> Array:
+        """The waiting jobs in order of arrival, int64."""
+        raise NotImplementedError
+
+    def _running(self) -> tuple[Array, Array]:
+        """The running jobs and their expected ends, s."""
+        raise NotImplementedError
 
     log: Any = None
     """The jobs and the rules for a `Branch`, where there can be one."""

@@ -127,6 +127,21 @@ class NodesEngine(CompiledEngine):
         self._memory = with_room(self._memory, max(rows, FEWEST_ROWS), int(state.most_ranges))
         return super().advance(budget)
 
+    def step(self) -> bool:
+        """Handle the next event and make the passes after it; False if there was none."""
+        went = super().step()
+        while self._memory.state["between"] and not self.done:  # there was no room for all that could start
+            self.advance(1)
+        return went
+
+    def _waiting(self) -> Array:
+        waiting = self._memory.traffic.queue[: int(self._memory.state["waiting"])]
+        return np.asarray(waiting[np.argsort(self._memory.jobs["arrival"][waiting])])
+
+    def _running(self) -> tuple[Array, Array]:
+        running = self._memory.use.running[: int(self._memory.state["running"])]
+        return running["job"].copy(), running["expected"].copy()
+
     def _name(self) -> str:
         return "slurm"
 

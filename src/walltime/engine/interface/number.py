@@ -104,10 +104,15 @@ class NumberEngine(CompiledEngine):
             bind_history(words, self._memory.jobs, self._memory.machine.notes, self._memory.state)
 
     def copy(self) -> NumberEngine:
-        """Another simulation that goes on from here. Raises PolicyError for an order with a history, which is not copied."""
+        """Another simulation that goes on from here."""
+        other = super().copy()
         if self._histories:
-            raise PolicyError(f"a simulation under {self.problem.policy.label} cannot be copied, as its order has a history")
-        return super().copy()
+            first, second = self._kept
+            own = first.copied()
+            other._kept = own, own if second is first else second.copied()
+            other._point_to_orders(other._memory.rules)
+            other._bind()
+        return other
 
     def compile(self) -> None:
         """Compile what this problem needs, or load it from disk."""
@@ -121,25 +126,13 @@ class NumberEngine(CompiledEngine):
     def _why_stuck(self) -> str:
         return f"{len(self.problem) - self.started} jobs wait for processors that nobody will free"
 
-    def run_until(self, time: int) -> bool:
-        """Handle all events up to this time, s; returns whether the simulation is done."""
-        state = self._memory.state
-        state.until = time
-        try:
-            while not (done := self.advance()):
-                if self.reached:
-                    break
-        finally:
-            state.until = NEVER
-        return done
-
     def branch(self) -> NumberEngine | Branch:
         """A simulation that goes on from here, and is copied in microseconds; this one itself where there is no `log`."""
         return self.following(self) or self
 
     def following(self, other: Any) -> Branch | None:
         """A branch that goes on where another simulation of jobs that are among these is; None where there is no `log`."""
-        return None if self.log is None else Branch(self.log, other)
+        return Branch(self.log, other) if self.log is not None and isinstance(other, NumberEngine | Branch) else None
 
     @property
     def log(self) -> Log | None:
@@ -266,6 +259,11 @@ class NumberEngine(CompiledEngine):
         if own is not None and own != order:
             second = lower_order(own, known, submit, longest)
         self._kept = (first, second)  # the kernel has no more than their addresses
+        self._point_to_orders(rules)
+
+    def _point_to_orders(self, rules: Any) -> None:
+        """Tell the kernel of the orders."""
+        first, second = self._kept
         rules.order, rules.order_parameter, rules.order_starvation = first.kind, first.parameter, first.starvation
         rules.order_reads_time, rules.order_grows = first.reads_time, first.grows
         rules.backfill_order, rules.backfill_parameter, rules.backfill_starvation = second.kind, second.parameter, second.starvation

@@ -67,6 +67,13 @@ class OarEngine(CompiledEngine):
         for job, own in nodes.items():
             self._memory.had[job] = as_set(own, self._memory.had.shape[1])
 
+    def _waiting(self) -> Array:
+        return self._memory.traffic.queue[: int(self._memory.state["waiting"])].copy()
+
+    def _running(self) -> tuple[Array, Array]:
+        running, jobs = self._memory.traffic.running[: int(self._memory.state["running"])], self._memory.jobs
+        return running, jobs["start"][running] + jobs["believed"][running]
+
     def _name(self) -> str:
         return "oar"
 

@@ -46,13 +46,13 @@ class ReferenceEngine:
         self.seconds += time.perf_counter() - begin
 
     def step(self) -> bool:
-        """Handle the next event and make the pass after it; False if there was none. For a number of processors."""
+        """Handle the next event and make the pass after it; False if there was none."""
         went: bool = self.reference.step()
         self.done = self.reference.done
         return went
 
     def run_until(self, time: int) -> bool:
-        """Handle all events up to this time, s; returns whether the simulation is done. For a number of processors."""
+        """Handle all events up to this time, s; returns whether the simulation is done."""
         while self.reference.step(time):
             pass
         self.done = self.reference.done
@@ -78,12 +78,14 @@ class ReferenceEngine:
         return True
 
     def state(self) -> State:
-        """What the scheduler knows now. For a number of processors."""
+        """What the scheduler knows now."""
         engine = self.reference
+        waiting = sorted(engine.waiting, key=lambda job: job.arrival)
         running = sorted(engine.running, key=lambda job: job.expected_end)
-        columns = [[job.index for job in engine.waiting], [job.believed for job in engine.waiting]]
+        columns = [[getattr(job, name) for job in waiting] for name in ("index", "believed", "reserved_start")]
         columns += [[job.index for job in running], [job.expected_end for job in running]]
-        return State(self.now, engine.free, *(np.array(column, np.int64) for column in columns))
+        free = self.problem.machine_procs - sum(job.procs for job in running)
+        return State(self.now, free, *(np.array(column, np.int64) for column in columns))
 
     log: Any = None
     """There is none, as for compiled engines whose memory is of all jobs."""
@@ -102,7 +104,7 @@ class ReferenceEngine:
     def copy(self) -> ReferenceEngine:
         """Another simulation that goes on from here; what the orders and the workload are is shared."""
         other, policy = copy.copy(self), self.problem.policy
-        shared = [self.reference.known, policy.order, getattr(policy, "backfill_order", None)]
+        shared = [self.problem, getattr(self.reference, "known", None), policy.order, getattr(policy, "backfill_order", None)]
         other.reference = copy.deepcopy(self.reference, {id(one): one for one in shared if one is not None})
         return other
 

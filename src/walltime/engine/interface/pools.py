@@ -123,6 +123,15 @@ class PoolsEngine(CompiledEngine):
         by_end = np.lexsort((tickets, expected))
         machine.running.expected[: len(order)], machine.running.job[: len(order)] = expected[by_end], order[by_end]
 
+    def _waiting(self) -> Array:
+        queue = self._memory.line.queue["job"][: int(self._memory.state["waiting"])]
+        waiting = queue[self._memory.jobs["start"][queue] < 0]
+        return np.asarray(waiting[np.argsort(self._memory.jobs["arrival"][waiting])])
+
+    def _running(self) -> tuple[Array, Array]:
+        running = self._memory.machine.running[: int(self._memory.state["running"])]
+        return running["job"].copy(), running["expected"].copy()
+
     def _name(self) -> str:
         return cluster_loop_name(self._memory)
 

@@ -59,6 +59,11 @@ class SlurmJob:
         """When it ends, once it has started."""
         return self.start + self.runtime
 
+    @property
+    def expected_end(self) -> int:
+        """When it was planned to end when it started."""
+        return self.planned
+
 
 @dataclass
 class Block:
@@ -110,6 +115,8 @@ class SlurmReference:
         self.now = 0
         self.waiting: list[SlurmJob] = []
         self.running: list[SlurmJob] = []
+        self.coming: set[int] | None = None  # before the first event
+        self.done = False
         self.shares = FairShares(problem.shares, settings) if settings.multifactor else None
         self.changes = sorted({t for _, begin, end, known in machine.outages for t in (min(known, begin), begin, end) if t < NEVER})
         self._arrived = self._started = 0
@@ -118,32 +125,44 @@ class SlurmReference:
 
     # ------------------------------------------------------------------ events
 
-    def run(self) -> None:
-        """Simulate until every job has started and ended."""
+    def _place_first(self) -> None:
+        """The jobs that run at first get their nodes, in order of their starts."""
         for job in sorted((job for job in self.jobs if job.since < NEVER), key=lambda job: (job.since, job.index)):
             free = self._usable(job, 0, 1, [], set())
             if not self._enough(job, free):
                 raise WorkloadError(f"there is no room for job number {job.index + 1}, which runs at first")
             self._run(job, free, job.since, job.believed)
-        coming = {job.index for job in self.jobs if job.since == NEVER}
-        while True:
-            when = self._next_event(coming)
-            if when is None:
-                break
-            self.now = when
-            while self.shares is not None and self._next_sum <= self.now:
-                self._compute_priorities()
-            gone = self._end_jobs()
-            while self.changes and self.changes[0] == self.now:
-                self.changes.pop(0)
-                gone = True
-            came = self._let_in(coming)
-            if came or gone:
-                self._news = self._news_for_all = True
-            if self.waiting:
-                self._schedule(came, gone)
-        if self.waiting or coming:
+
+    def run(self) -> None:
+        """Simulate until every job has started and ended."""
+        while self.step():
+            pass
+
+    def step(self, until: float = math.inf) -> bool:
+        """Handle the next event and make the passes after it; False if there is none, or it is later than `until`, s."""
+        if self.coming is None:
+            self.coming = {job.index for job in self.jobs if job.since == NEVER}
+            self._place_first()
+        coming = self.coming
+        when = self._next_event(coming)
+        self.done = when is None and not self.waiting and not coming
+        if when is None and not self.done and until == math.inf:
             raise EngineError(f"{len(self.waiting) + len(coming)} jobs wait for ever")
+        if when is None or when > until:
+            return False
+        self.now = when
+        while self.shares is not None and self._next_sum <= self.now:
+            self._compute_priorities()
+        gone = self._end_jobs()
+        while self.changes and self.changes[0] == self.now:
+            self.changes.pop(0)
+            gone = True
+        came = self._let_in(coming)
+        if came or gone:
+            self._news = self._news_for_all = True
+        if self.waiting:
+            self._schedule(came, gone)
+        return True
 
     def _next_event(self, coming: set[int]) -> int | None:
         s = self.settings

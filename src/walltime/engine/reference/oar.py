@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -34,6 +35,16 @@ class OarJob:
     kind: int = IMMEDIATE
     reserved_start: int = -1
     nodes: list[int] = field(default_factory=list)
+
+    @property
+    def arrival(self) -> tuple[int, int]:
+        """By which the queue is ordered."""
+        return self.submit, self.index
+
+    @property
+    def expected_end(self) -> int:
+        """The end at what it asked for."""
+        return self.start + self.believed
 
 
 @dataclass
@@ -108,9 +119,12 @@ class OarReference:
         self.events: list[tuple[int, int, int]] = []
         """When (ms) what happens: 0 a submission is noticed, 1 an end, 2 a launch; and the job."""
         self.time, self.now = 0, -NEVER
+        self.begun = self.done = False
+        self.again = False
+        """Something happened after the states of nodes were brought up to date."""
 
-    def run(self) -> None:
-        """Simulate until every job has started and ended."""
+    def _begin(self) -> None:
+        """The jobs that run at first get their nodes, in order of their starts; the others are submissions to come."""
         for job in sorted((job for job in self.jobs if self.since[job.index] < NEVER), key=lambda job: (self.since[job.index], job.index)):
             free = sorted(job.may - {n for other in self.running for n in other.nodes})
             if len(free) < job.need:
@@ -120,22 +134,41 @@ class OarReference:
             if self.since[job.index] == NEVER and not job.waits_for:
                 self.events.append((1000 * job.submit + job.noticed, 0, job.index))
         self.time = min((time for time, _, _ in self.events), default=0)
-        again = False  # something happened after the states of nodes were brought up to date
-        while again or self.events or self.waiting:
-            if not again:
-                times = [time for time, _, _ in self.events]
-                if self.waiting and self.takes.period:
-                    times.append(self.time + self.takes.period)
-                if not times:
-                    raise EngineError(f"{len(self.waiting)} jobs wait for ever")
-                self.time = max(self.time, min(times))
-            self._let_happen()
-            self.time += self.takes.step
-            again = self._let_happen(self.takes.clock)
-            self._pass()
-        left = sum(not job.nodes for job in self.jobs)
-        if left:
-            raise EngineError(f"{left} jobs wait for ever")
+
+    def run(self) -> None:
+        """Simulate until every job has started and ended."""
+        while self.step():
+            pass
+
+    def step(self, until: float = math.inf) -> bool:
+        """The next step for what has happened, and the pass after it; False if there is none, or it reads a second later than `until`."""
+        if not self.begun:
+            self._begin()
+            self.begun = True
+        begin = self.time
+        if not self.again:
+            times = [time for time, _, _ in self.events]
+            if self.waiting and self.takes.period:
+                times.append(self.time + self.takes.period)
+            left = 0 if times else sum(not job.nodes for job in self.jobs)
+            self.done = not times and not left
+            if left and until == math.inf:
+                raise EngineError(f"{left} jobs wait for ever")
+            if not times:
+                return False
+            begin = max(self.time, min(times))
+        if self._second_read(begin + self.takes.step) > until:
+            return False
+        self.time = begin
+        self._let_happen()
+        self.time += self.takes.step
+        self.again = self._let_happen(self.takes.clock)
+        self._pass()
+        return True
+
+    def _second_read(self, time: int) -> int:
+        """The second that a pass reads which begins then (ms): in it jobs start."""
+        return int(max((time + self.takes.clock) // 1000, self.now) + self.takes.tick)
 
     def _let_happen(self, later: int = 0) -> bool:
         """All that has happened until so many ms from now; returns whether there was anything."""
@@ -162,7 +195,7 @@ class OarReference:
                     self.events.append((1000 * other.submit + other.noticed, 0, other.index))
 
     def _pass(self) -> None:
-        self.now = max((self.time + self.takes.clock) // 1000, self.now) + self.takes.tick
+        self.now = self._second_read(self.time)
         if not self.waiting:
             self.time += self.takes.idle
             return

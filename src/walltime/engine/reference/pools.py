@@ -77,6 +77,8 @@ class ClusterReference(Engine):
         self.waiting: list[ClusterJob] = []
         self._planned_now: list[ClusterJob] = []  # started in this pass
         self.running: list[ClusterJob] = []
+        self.coming: set[int] | None = None  # before the first event
+        self.done = False
         match policy:
             case NoBackfilling():
                 self.depth: float = 0
@@ -92,8 +94,8 @@ class ClusterReference(Engine):
 
     # ------------------------------------------------------------------ events
 
-    def run(self) -> None:
-        """Simulate until every job has started and ended."""
+    def _place_first(self) -> None:
+        """The jobs that run at first get their places, in order of their starts."""
         for since, job in sorted(((job.since, job) for job in self.jobs if job.since is not None), key=lambda one: (one[0], one[1].index)):
             free = {p: self._free_now(p, before_first=True) for p in job.pools}
             given = self._share(job, free)
@@ -102,56 +104,68 @@ class ClusterReference(Engine):
             job.given, job.start, job.ticket = given, since, self._started
             self._started += 1
             self.running.append(job)
-        coming = {job.index for job in self.jobs if job.since is None}
-        while True:
-            times = [job.end for job in self.running]
-            times += [self.jobs[k].submit for k in coming if not self.jobs[k].waits_for]
-            times += [job.expected_end for job in self.running if self._can_be_corrected(job)]
-            times += [job.reservation for job in self.waiting if job.reservation >= 0] if not self.overdue else []
-            changes = [time for s in self.shortages for time in (min(s.known, s.begin), s.begin, s.end)]
-            changes += [time for stretches, _ in self.windows for stretch in stretches for time in stretch]
-            if times or self.waiting:
-                times += [time for time in changes if time > self.now or (not self._seen and time >= min([*times, *changes]))]
-            if not times:
-                break
-            first, self.now, self._seen = not self._seen, min(times), True
-            if first:
-                for job in [job for job in self.jobs if job.since is not None]:
-                    self._predict(job)
-                    self._note_start(job)
-            for job in sorted((job for job in self.running if job.end == self.now), key=lambda job: job.ticket):
-                self.running.remove(job)
-                self.ended_early = self.ended_early or self.now < job.expected_end
-                self._note_end(job)
-                for other in self.jobs:
-                    if job.index in other.waits_for:
-                        other.waits_for.remove(job.index)
-                        following = other.after == job.index
-                        other.submit = max(self.now + other.think, 0) if following else max(other.submit, self.now)
-            self._correct_expired()
-            self.reservations_void = self.reservations_void or any(
-                (s.known < s.begin and s.known == self.now) or (s.known >= s.begin and s.begin == self.now) for s in self.shortages
-            )
-            for k in sorted(coming):
-                if not self.jobs[k].waits_for and self.jobs[k].submit == self.now:
-                    coming.remove(k)
-                    self.jobs[k].arrival = self._arrived
-                    self._arrived += 1
-                    self.waiting.append(self.jobs[k])
-                    self._predict(self.jobs[k])
-            if self.predictions is not None and self.predictions.again:
-                for job in self.waiting:
-                    planned = job.believed
-                    self._predict(job)
-                    self.reservations_void = self.reservations_void or job.believed != planned
-            if isinstance(self.policy, Conservative) and self.policy.variant == "compress":
-                while self._keep_reservations():
-                    pass
-            else:
-                while self._pass():
-                    pass
-        if self.waiting or coming:
+
+    def run(self) -> None:
+        """Simulate until every job has started and ended."""
+        while self.step():
+            pass
+
+    def step(self, until: float = math.inf) -> bool:
+        """Handle the next event and make the pass after it; False if there is none, or it is later than `until`, s."""
+        if self.coming is None:
+            self.coming = {job.index for job in self.jobs if job.since is None}
+            self._place_first()
+        coming = self.coming
+        times = [job.end for job in self.running]
+        times += [self.jobs[k].submit for k in coming if not self.jobs[k].waits_for]
+        times += [job.expected_end for job in self.running if self._can_be_corrected(job)]
+        times += [job.reservation for job in self.waiting if job.reservation >= 0] if not self.overdue else []
+        changes = [time for s in self.shortages for time in (min(s.known, s.begin), s.begin, s.end)]
+        changes += [time for stretches, _ in self.windows for stretch in stretches for time in stretch]
+        if times or self.waiting:
+            times += [time for time in changes if time > self.now or (not self._seen and time >= min([*times, *changes]))]
+        self.done = not times and not self.waiting and not coming
+        if not times and not self.done and until == math.inf:
             raise EngineError(f"{len(self.waiting) + len(coming)} jobs wait for ever")
+        if not times or min(times) > until:
+            return False
+        first, self.now, self._seen = not self._seen, min(times), True
+        if first:
+            for job in [job for job in self.jobs if job.since is not None]:
+                self._predict(job)
+                self._note_start(job)
+        for job in sorted((job for job in self.running if job.end == self.now), key=lambda job: job.ticket):
+            self.running.remove(job)
+            self.ended_early = self.ended_early or self.now < job.expected_end
+            self._note_end(job)
+            for other in self.jobs:
+                if job.index in other.waits_for:
+                    other.waits_for.remove(job.index)
+                    following = other.after == job.index
+                    other.submit = max(self.now + other.think, 0) if following else max(other.submit, self.now)
+        self._correct_expired()
+        self.reservations_void = self.reservations_void or any(
+            (s.known < s.begin and s.known == self.now) or (s.known >= s.begin and s.begin == self.now) for s in self.shortages
+        )
+        for k in sorted(coming):
+            if not self.jobs[k].waits_for and self.jobs[k].submit == self.now:
+                coming.remove(k)
+                self.jobs[k].arrival = self._arrived
+                self._arrived += 1
+                self.waiting.append(self.jobs[k])
+                self._predict(self.jobs[k])
+        if self.predictions is not None and self.predictions.again:
+            for job in self.waiting:
+                planned = job.believed
+                self._predict(job)
+                self.reservations_void = self.reservations_void or job.believed != planned
+        if isinstance(self.policy, Conservative) and self.policy.variant == "compress":
+            while self._keep_reservations():
+                pass
+        else:
+            while self._pass():
+                pass
+        return True
 
     _seen = False
 

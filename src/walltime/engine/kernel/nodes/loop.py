@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from walltime.engine.kernel.heap import drop_first, push
 from walltime.engine.kernel.jit import called_kernel, kernel
-from walltime.engine.kernel.memory import BACKFILLED, DONE, IMMEDIATE, NEVER, PAUSED, RESERVED, STUCK
+from walltime.engine.kernel.memory import BACKFILLED, DONE, IMMEDIATE, NEVER, PAUSED, REACHED, RESERVED, STUCK
 from walltime.engine.kernel.nodes.choice import choose, missing
 from walltime.engine.kernel.nodes.memory import CLOSED
 from walltime.engine.kernel.nodes.plan import (
@@ -43,7 +43,7 @@ from walltime.engine.kernel.pools.passes import count_towards_limits, within_lim
 
 
 def run_slurm(state, rules, jobs, site, use, plan, traffic, budget):
-    """Simulate until all jobs have started and ended, or until about `budget` steps have been taken; returns as `run` of loop.py does.
+    """Simulate until all jobs have started and ended, or until about `budget` steps have been taken; returns as `run_cluster` does.
 
     It also pauses where there may not be room for all that could start; `with_room` of memory.py makes more.
     """
@@ -56,8 +56,12 @@ def run_slurm(state, rules, jobs, site, use, plan, traffic, budget):
     while budget > 0:
         if not state.between:
             now = _next_event(state, rules, use, traffic)
+            if now == NEVER and state.started == len(jobs):
+                return DONE
+            if now > state.until:
+                return REACHED
             if now == NEVER:
-                return DONE if state.started == len(jobs) else STUCK
+                return STUCK
             state.now = now
             _let_happen(state, rules, jobs, site, use, plan, traffic)
             state.between = 1

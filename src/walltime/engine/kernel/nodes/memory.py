@@ -39,7 +39,7 @@ SLURM_RULES = _dtype(
 SLURM_STATE = _dtype(
     "now arrivals arriving started running overdue events waiting next_change news news_for_all next_sum came gone between at_first begun "
     "no_room ranges most_ranges spare_rows planes procs_planes kinds closed users_counted tested planned blocks spare_sets ahead "
-    "bounds slack steps in_line gain gain_of_whole changed_until chosen"
+    "bounds slack steps in_line gain gain_of_whole changed_until chosen until"
 )
 """`arrivals`, `started`: jobs so far. `arriving`, `running`, `events`, `waiting`, `ranges`, `spare_rows`, `planned`, `blocks`,
 `spare_sets`, `bounds`, `steps`, `chosen`: entries in use. `overdue`: how many running jobs are planned to end later than at first.
@@ -50,7 +50,7 @@ up next; `came`, `gone`: whether a job came, or ended, at this event; `between`:
 
 `planes`: of what is free of each node, of which the first `procs_planes` are processors and the others the second resource; `kinds` of
 partitions; `most_ranges`: that the jobs that run at the same time can have; `closed`: whether the main scheduler has
-closed nodes; `users_counted`: the number of the cycle; `tested`: jobs that it has tried.
+closed nodes; `users_counted`: the number of the cycle; `tested`: jobs that it has tried; `until`: as in memory.STATE.
 
 The plan (plan.py): `ahead`, blocks of the jobs before the one that is considered; `slack`: what the last search has found out, as in
 PROSPECT; `in_line`: how many blocks the time line has; `gain`, `gain_of_whole`, `changed_until`: what has become of the machine since the
@@ -213,7 +213,7 @@ def new_slurm_memory(
     tested = min(count, int(rules.most_tested)) if rules.backfill else 0
     site, changes, kinds = _new_site(machine, tested)
     words, columns = site.sets.shape[1], len(kinds) * (1 + bool(machine.second.any()))
-    state = record(SLURM_STATE, next_sum=rules.period, steps=1, spare_sets=tested + 1, kinds=len(kinds))
+    state = record(SLURM_STATE, until=NEVER, next_sum=rules.period, steps=1, spare_sets=tested + 1, kinds=len(kinds))
     state.procs_planes, state.planes = _bits(machine.procs), _bits(machine.procs) + _bits(machine.second)
     state.most_ranges = min(int(machine.procs.sum() + machine.second.sum()), int((jobs.procs + jobs.second).sum()))
     use = Use(

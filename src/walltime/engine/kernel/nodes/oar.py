@@ -20,7 +20,20 @@ import numpy as np
 
 from walltime.engine.kernel.heap import drop_first, push
 from walltime.engine.kernel.jit import called_kernel, kernel
-from walltime.engine.kernel.memory import BACKFILLED, DONE, IMMEDIATE, ITEM, NEVER, PAUSED, RESERVED, STUCK, _dtype, record, records
+from walltime.engine.kernel.memory import (
+    BACKFILLED,
+    DONE,
+    IMMEDIATE,
+    ITEM,
+    NEVER,
+    PAUSED,
+    REACHED,
+    RESERVED,
+    STUCK,
+    _dtype,
+    record,
+    records,
+)
 from walltime.engine.kernel.nodes.bits import count_bits
 from walltime.engine.kernel.pools.memory import Lists, Records
 
@@ -34,9 +47,10 @@ OAR_JOB = _dtype("submit runtime believed nodes partition noticed phase start ki
 OAR_RULES = _dtype("security bug step clock idle busy start launch end period tick")
 """`policy.oar.Latencies`, ms, and whether the plan has the `bug`."""
 
-OAR_STATE = _dtype("now time again begun no_room at_first events waiting running started slots starting")
+OAR_STATE = _dtype("now time again begun no_room at_first events waiting running started slots starting until")
 """`now`: of the last pass, s; `time`: until which the server has worked, ms; `again`: whether something has happened since the last step.
-`events`, `waiting`, `running`, `slots`, `starting`: entries in use; `no_room`: the number of a job that runs at first and has none."""
+`events`, `waiting`, `running`, `slots`, `starting`: entries in use; `no_room`: the number of a job that runs at first and has none;
+`until`: as in memory.STATE, for passes."""
 
 SLOT = _dtype("begin end next")
 """Seconds [begin, end], and the slot after it, -1 for none. What is free is the row of the same number of `OarPlan.free`."""
@@ -79,7 +93,7 @@ class OarMemory(NamedTuple):
 def new_oar_memory(rules: Records, jobs: Records, sets: Array, followers: Lists) -> OarMemory:
     """Memory before the first event."""
     count, words = len(jobs), sets.shape[1]
-    state = record(OAR_STATE, now=-NEVER, time=-NEVER)
+    state = record(OAR_STATE, now=-NEVER, time=-NEVER, until=NEVER)
     plan = OarPlan(records(SLOT, count + 2), np.zeros((count + 2, words), np.int64), np.zeros(count, np.int64))
     places = [np.zeros(count, np.int64) for _ in range(3)]
     traffic = OarTraffic(places[0], records(ITEM, 2 * count), places[1], places[2], followers)
@@ -87,7 +101,7 @@ def new_oar_memory(rules: Records, jobs: Records, sets: Array, followers: Lists)
 
 
 def run_oar(state, rules, jobs, sets, had, plan, traffic, budget):
-    """Simulate until all jobs have started and ended, or until about `budget` steps have been taken; returns as `run` of loop.py does."""
+    """Simulate until all jobs have started and ended, or until about `budget` steps have been taken; returns as `run_cluster` does."""
     if not state.begun:
         _place_first(state, rules, jobs, sets, had, traffic)
         state.begun = 1
@@ -100,9 +114,15 @@ def run_oar(state, rules, jobs, sets, had, plan, traffic, budget):
                 when = traffic.events[0].rank
             if state.waiting > 0 and rules.period > 0:
                 when = min(when, state.time + rules.period)
+            if when == NEVER and state.started == len(jobs):
+                return DONE
             if when == NEVER:
-                return DONE if state.started == len(jobs) else STUCK
+                return STUCK if state.until == NEVER else REACHED
+            if _reads_later(state, rules, max(state.time, when)):
+                return REACHED
             state.time = max(state.time, when)
+        elif _reads_later(state, rules, state.time):
+            return REACHED
         _let_happen(state, jobs, traffic, state.time)
         state.time += rules.step
         state.again = _let_happen(state, jobs, traffic, state.time + rules.clock)
@@ -123,6 +143,12 @@ def run_oar(state, rules, jobs, sets, had, plan, traffic, budget):
 
 
 # ---------------------------------------------------------------------------------------------------- events
+
+
+@kernel
+def _reads_later(state, rules, begin):
+    """Whether the pass after a step that begins then (ms) reads a second that is later than the loop is to go."""
+    return max((begin + rules.step + rules.clock) // 1000, state.now) + rules.tick > state.until
 
 
 @kernel

@@ -23,7 +23,7 @@ import numpy as np
 
 from walltime.engine.kernel.heap import drop_first, push
 from walltime.engine.kernel.jit import called_kernel, kernel
-from walltime.engine.kernel.memory import DONE, NEVER, PAUSED, STUCK
+from walltime.engine.kernel.memory import DONE, NEVER, PAUSED, REACHED, STUCK
 from walltime.engine.kernel.pools.kept import give_back_rest, pass_with_kept_places
 from walltime.engine.kernel.pools.memory import OPENS, SHUTS
 from walltime.engine.kernel.pools.passes import count_towards_limits, enter_queue, pass_with_fresh_places
@@ -34,12 +34,19 @@ __all__ = ["run_cluster"]
 
 
 def run_cluster(state, rules, jobs, machine, line, plan, kept, budget):
-    """Simulate until all jobs have started and ended, or until about `budget` steps have been taken; returns as `run` of loop.py does."""
+    """Simulate until all jobs have started and ended, or until about `budget` steps have been taken; returns as `run` of loop.py does.
+
+    Where it goes up to a time only, jobs that nothing will start are no error: others may be submitted.
+    """
     predicting = machine.predicting
     while budget > 0:
         now = _next_event(state, rules, jobs, machine, predicting)
+        if now == NEVER and state.started == len(jobs):
+            return DONE
+        if now > state.until:
+            return REACHED
         if now == NEVER:
-            return DONE if state.started == len(jobs) else STUCK
+            return STUCK
         state.now = now
         _begin_predicting(state, rules, jobs, machine.running, predicting)
         while state.events > 0 and machine.events[0].rank == now:

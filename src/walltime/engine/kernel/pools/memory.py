@@ -33,13 +33,13 @@ CLUSTER_RULES = _dtype(
 
 CLUSTER_STATE = _dtype(
     "now arrivals next_coming later started running events waiting holes looked_at freed most_free settled outages next_change "
-    "steps planned deferred candidates again begun early broken next_due opened_until windowed"
+    "steps planned deferred candidates again begun early broken next_due opened_until windowed until"
 )
 """`arrivals`: jobs that have arrived so far; `next_coming`: the next of `coming`; `later`: jobs in the heap of arrivals that waited for
 another's end; `started`, `running`, `events`: jobs; `waiting`: places of the queue, of which `holes` are of jobs that have started;
 `next_change`: the next change of capacity; `outages`: those that are known or have begun, and are not over; `steps`: of the plan;
 `candidates`: jobs to be tried for backfilling, or those that get a reservation or start; `again`: 1 if the pass must be made again;
-`begun`: 1 once the first event has come; `windowed`: 1 if there are windows.
+`begun`: 1 once the first event has come; `windowed`: 1 if there are windows; `until`: as in memory.STATE.
 
 Places of the queue below `looked_at` were considered in an earlier pass; `freed`: 1 if anything has happened since then but arrivals at the
 end of the queue; for kept reservations, if a job has none. Reservations made anew: `most_free`: free processors of the partition with the
@@ -228,7 +228,7 @@ def new_cluster_memory(
         predicting=None if prediction is None else new_predicting(count, prediction),
     )
     return ClusterMemory(
-        state=record(CLUSTER_STATE, next_due=NEVER, freed=1, windowed=int(len(waiting.windows) > 0)),
+        state=record(CLUSTER_STATE, next_due=NEVER, until=NEVER, freed=1, windowed=int(len(waiting.windows) > 0)),
         rules=rules,
         jobs=jobs,
         machine=machine,

@@ -1,0 +1,167 @@
+"""On pools and on nodes, too, a simulation that is stepped through gives the schedule of `walltime.simulate`, and takes jobs on the way."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import walltime as wt
+from tests.oracle import test_machines, test_oar, test_slurm
+from tests.profiles import scaled
+from walltime.errors import EngineError, WorkloadError
+from walltime.machine import Limit, Machine, Outage, Partition, Pool
+
+STATE = ("now", "free", "queue", "planned", "reserved", "running", "expected_end")
+
+
+def pools(draw):
+    """Jobs, a machine of pools, and a policy for it, often with predictions."""
+    machine = test_machines.machine_of(draw)
+    policy = draw.choice(test_machines.POLICIES)
+    if draw.random() < 0.5:
+        policy += (",", ":")[":" not in policy] + draw.choice(test_machines.PREDICTIONS)
+    return test_machines.workload_of(draw, machine).with_feedback(draw.random() < 0.3), machine, policy
+
+
+def slurm(draw):
+    """Jobs, a machine of nodes, and parameters of Slurm."""
+    kind = draw.choice(test_slurm.KINDS)
+    machine, workload = test_slurm.site_of(draw, kind)
+    return workload, machine, test_slurm.policy_of(draw, kind)
+
+
+def oar(draw):
+    """Jobs, a machine of nodes, and parameters of OAR."""
+    machine, workload = test_oar.site_of(draw)
+    return workload, machine, test_oar.policy_of(draw, draw.choice(test_oar.KINDS))
+
+
+MACHINES = {"pools": pools, "slurm": slurm, "oar": oar}
+
+
+def cases(kind, what, count):
+    """Problems that can be simulated, and how they are."""
+    found = 0
+    for seed in range(3 * scaled(count)):
+        draw = random.Random(f"{what} {kind} {seed}")
+        workload, machine, policy = MACHINES[kind](draw)
+        options = {"machine": machine, "overrun": draw.choice(("kill", "extend", "overrun"))}
+        try:
+            expected = wt.simulate(workload, policy, **options)
+        except (EngineError, WorkloadError):
+            continue
+        yield seed, draw, workload, policy, options, expected
+        found += 1
+        if found == scaled(count):
+            return
+
+
+def columns_of(schedule):
+    """All that a schedule says of its jobs."""
+    names = ("start", "end", "kind", "reserved_start", "given", "submit", "runtime")
+    return {name: getattr(schedule, name).tolist() for name in names} | {"slots": [one.tolist() for one in schedule.slots or ()]}
+
+
+def step_about(draw, simulation, most=12):
+    """Some steps, and some runs of some seconds."""
+    for _ in range(draw.randrange(most)):
+        if draw.random() < 0.5:
+            simulation.step()
+        else:
+            simulation.run_until(simulation.now + draw.choice((0, 1, 1, 3, 10, 40)))
+
+
+def seen(simulation):
+    """The state, without the order of jobs that are expected to end at once."""
+    state = simulation.state()
+    running = sorted(zip(state.expected_end.tolist(), state.running.tolist(), strict=True))
+    return [getattr(state, name) if name in ("now", "free") else getattr(state, name).tolist() for name in STATE[:5]], running
+
+
+@pytest.mark.parametrize("engine", ["auto", "reference"])
+@pytest.mark.parametrize("kind", MACHINES)
+def test_schedule__is_that_of_simulate_however_it_is_stepped_through(kind, engine):
+    for seed, draw, workload, policy, options, expected in cases(kind, f"stepped {engine}", 40):
+        simulation = wt.Simulation(workload, policy, engine=engine, **options)
+        step_about(draw, simulation)
+        ahead = simulation.copy()
+        assert seen(ahead) == seen(simulation), f"seed {seed}"
+        step_about(draw, ahead)
+        assert columns_of(ahead.finish()) == columns_of(expected), f"seed {seed}"
+        step_about(draw, simulation)
+        other = simulation.copy()
+        assert columns_of(simulation.finish()) == columns_of(expected), f"seed {seed}"
+        assert columns_of(other.finish()) == columns_of(expected), f"seed {seed}"
+        assert simulation.done
+        assert not simulation.step()
+
+
+@pytest.mark.parametrize("kind", MACHINES)
+def test_state__is_the_same_on_both_engines_after_every_step(kind):
+    for seed, _, workload, policy, options, _ in cases(kind, "states", 25):
+        fast, slow = (wt.Simulation(workload, policy, engine=engine, **options) for engine in ("auto", "reference"))
+        while fast.step():
+            assert slow.step(), f"seed {seed}"
+            assert seen(fast) == seen(slow), f"seed {seed}"
+        assert not slow.step(), f"seed {seed}"
+
+
+@pytest.mark.parametrize("kind", MACHINES)
+def test_jobs_submitted_on_the_way__are_scheduled_as_if_they_had_been_known(kind):
+    for seed, draw, workload, policy, options, _ in cases(kind, "submitted", 25):
+        simulation = wt.Simulation(workload.with_feedback(False), policy, **options)
+        for _ in range(draw.randrange(6)):
+            step_about(draw, simulation, 5)
+            job = {"runtime": draw.randint(0, 9), "procs": 1, "user": draw.randint(1, 3), "partition": 1, "group": 1, "queue": 1}
+            known = {name: value for name, value in job.items() if name in ("runtime", "procs", *workload.columns)}
+            simulation.submit({"submit": simulation.now + draw.choice((1, 1, 4, 30)), **known})
+            simulation.state()
+        again = wt.simulate(simulation.workload, policy, **options)
+        assert columns_of(simulation.finish()) == columns_of(again), f"seed {seed}"
+
+
+MACHINE = Machine((Pool("a", 2, 2), Pool("b", 1, 4)), (Partition("1", ("a",)), Partition("2", ("b",))), name="two pools")
+JOBS = wt.Workload.from_arrays(
+    submit=[0, 1, 2, 3], runtime=[10, 10, 5, 5], procs=[4, 4, 1, 2], machine_procs=8, columns={"partition": [1, 1, 2, 2]}
+)
+
+
+@pytest.mark.parametrize("policy", ["easy", "conservative", "slurm"])
+def test_simulation__on_pools_and_nodes(policy):
+    simulation = wt.Simulation(JOBS, policy, machine=MACHINE)
+    simulation.run_until(5)
+    state = simulation.state()
+    assert (state.now, state.free, state.queue.tolist(), state.running.tolist()) == (5, 1, [1], [2, 3, 0])
+    assert state.expected_end.tolist() == [7, 8, 10]
+    simulation.submit({"submit": 6, "runtime": 1, "procs": 1, "partition": 2})
+    assert simulation.finish().start.tolist()[:2] == [0, 10]
+
+
+def test_submit__of_a_job_that_cannot_run_on_the_machine():
+    simulation = wt.Simulation(JOBS, "easy", machine=MACHINE)
+    with pytest.raises(WorkloadError, match="job 5 cannot run on two pools: The job needs more processors"):
+        simulation.submit({"submit": 6, "runtime": 1, "procs": 5, "partition": 2})
+    assert len(simulation.finish().start) == 4
+
+
+def test_run_until__waits_where_only_another_job_could_go_on():
+    machine = replace(MACHINE, outages=(Outage("a", 20),))
+    jobs = JOBS.take(np.array([True, True, False, False]), "")
+    simulation = wt.Simulation(jobs, "easy", machine=replace(machine, outages=(Outage("a", 5),)))
+    simulation.run_until(1000)
+    assert simulation.state().queue.tolist() == [1]
+    assert not simulation.done
+    with pytest.raises(EngineError, match="1 jobs wait for ever"):
+        simulation.step()
+
+
+def test_limits_hold_while_it_is_stepped_through():
+    machine = replace(MACHINE, limits=(Limit((), jobs=1),))
+    simulation = wt.Simulation(JOBS, "easy", machine=machine)
+    running = []
+    while simulation.step():
+        running.append(len(simulation.state().running))
+    assert max(running) == 1
