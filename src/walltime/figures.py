@@ -12,6 +12,7 @@ They can be told apart in grey and in print: lines differ in dashes, areas in ha
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from walltime.report import estimates as of_estimates
 from walltime.report import figures as of_schedules
 from walltime.report import sweeps as of_many
 from walltime.report.combinations import chosen, swept
-from walltime.report.replicated import compare_replications
+from walltime.report.replicated import SLOWDOWNS, WAITS, compare_replications, draw_bands
 from walltime.report.stretch import choose_stretch
 from walltime.schedule import Schedule
 from walltime.simulation import Replications
@@ -39,6 +40,7 @@ __all__ = [
     "WIDTHS",
     "Array",
     "accuracy_by_runtime",
+    "bands",
     "estimate_distribution",
     "estimate_use",
     "estimates_against_runtimes",
@@ -52,11 +54,25 @@ __all__ = [
     "sweep",
     "utilization",
     "wait_distribution",
+    "width_in_inches",
 ]
 
 Array = np.ndarray
-WIDTHS = {"column": 3.4, "page": 7.1, "slide": 9.2}
-"""Widths of new figures, inches: one column of a two-column page, the whole page, a slide."""
+WIDTHS = {
+    "column": 3.4,
+    "page": 7.1,
+    "slide": 9.2,
+    "ieee-column": 3.5,
+    "ieee-page": 7.16,
+    "acm-column": 3.33,
+    "acm-page": 7.0,
+    "elsevier-column": 90 / 25.4,
+    "elsevier-page": 190 / 25.4,
+    "springer-column": 84 / 25.4,
+    "springer-page": 174 / 25.4,
+    "lncs": 122 / 25.4,
+}
+"""Widths of new figures, inches: one column of a two-column page, the whole page, a slide; and those of common journals and proceedings."""
 RATIO = 0.68
 """Height of a new figure over its width."""
 
@@ -170,17 +186,48 @@ def intervals(
     return _drawn(lambda axes: of_many.draw_intervals(axes, lines), ax, width, ratio=ratio)
 
 
+def bands(
+    results: Sequence[Replications],
+    of: str = "wait",
+    *,
+    ax: Axes | None = None,
+    width: str | float = "column",
+) -> Axes:
+    """Cumulative distributions of waits or slowdowns: means over replications, with bands in which a further run would lie.
+
+    `results`: what `walltime.replicate` returns with `keep=walltime.report.replicated.curves()`. `of`: wait or slowdown. Raises PolicyError
+    for another word, or for results that kept no curves.
+    """
+    if of not in BANDS:
+        raise PolicyError(f"bands are drawn of {', '.join(BANDS)}, not of {shown(of)}; the other figures show one run")
+    if not results or not all(result.kept for result in results):
+        raise PolicyError("these replications kept no curves; make them with replicate(..., keep=walltime.report.replicated.curves())")
+    k, grid, label, ticks = BANDS[of]
+    kept = {result.scheduler.label: np.array([pair[k] for pair in result.kept]) for result in results}
+
+    def draw(axes: Axes) -> None:
+        draw_bands(axes, kept, grid, label)
+        ticks(axes)
+
+    return _drawn(draw, ax, width, legend=True)
+
+
 def panels(rows: int, columns: int, *, width: str | float = "page", height: float | None = None, **options: Any) -> tuple[Figure, Any]:
     """A new figure with axes in the style of these ones, to draw several on: the figure, and its axes as `Figure.subplots` gives them.
 
     `height`: inches, without it as usual for the width of a panel. `options` go to `Figure.subplots`.
     """
-    inches = _inches(width)
+    inches = width_in_inches(width)
     with of_schedules.style():
         figure = Figure(figsize=(inches, height or inches / columns * RATIO * rows), layout="constrained")
         return figure, figure.subplots(rows, columns, **options)
 
 
+BANDS: Mapping[str, tuple[int, Array, str, Callable[[Axes], None]]] = {
+    "wait": (0, WAITS, "wait less than", of_schedules.time_ticks),
+    "slowdown": (1, SLOWDOWNS, "bounded slowdown at most", of_schedules.ratio_ticks),
+}
+"""What `bands` draws: the place among the kept curves, where they are taken, the axis."""
 OF_SCHEDULES: Mapping[str, Callable[..., Axes]] = {
     "wait": wait_distribution,
     "slowdown": slowdown_distribution,
@@ -215,24 +262,44 @@ def named_file(text: str) -> tuple[str, Path]:
     return name, path
 
 
+class _ShownAxes(Axes):
+    """Axes that a notebook shows as their figure, as the last line of a cell."""
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+        """The figure with twice the pixels that it covers, and how many it covers."""
+        figure = self.get_figure(root=True)
+        assert figure is not None, "new axes are on a figure"
+        width, height = figure.get_size_inches()
+        return of_schedules.figure_bytes(figure, "png"), {"width": int(96 * width), "height": int(96 * height)}
+
+
 def _drawn(draw: Callable[[Axes], None], ax: Axes | None, width: str | float, *, legend: bool = False, ratio: float = RATIO) -> Axes:
-    inches = _inches(width)
+    inches = width_in_inches(width)
     with of_schedules.style():
         axes = ax
         if axes is None:
-            axes = Figure(figsize=(inches, inches * ratio), layout="constrained").subplots()
+            axes = Figure(figsize=(inches, inches * ratio), layout="constrained").add_subplot(axes_class=_ShownAxes)
         draw(axes)
         if legend and len(axes.get_legend_handles_labels()[1]) > 1:
             axes.legend(loc="best", fontsize=8)
     return axes
 
 
-def _inches(width: str | float) -> float:
-    if isinstance(width, str):
-        if width not in WIDTHS:
-            raise PolicyError(f"unknown width {width!r}; known are {', '.join(WIDTHS)}, or a number of inches")
+def width_in_inches(width: str | float) -> float:
+    """A width by its name in `WIDTHS`, or in inches. Raises PolicyError for what is neither, or not between 1 and 40 inches.
+
+    >>> width_in_inches("ieee-column"), width_in_inches("3.25")
+    (3.5, 3.25)
+    """
+    if isinstance(width, str) and width in WIDTHS:
         return WIDTHS[width]
-    return float(width)
+    try:
+        inches = float(width)
+    except ValueError:
+        inches = math.nan
+    if not 1 <= inches <= 40:
+        raise PolicyError(f"unknown width {width!r}; known are {', '.join(WIDTHS)}, or a number of inches from 1 to 40")
+    return inches
 
 
 def _checked(schedules: tuple[Schedule, ...]) -> tuple[Schedule, ...]:

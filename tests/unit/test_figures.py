@@ -112,4 +112,32 @@ def test_command_line__refuses_figures_that_there_are_not(capsys, log, tmp_path)
     assert "there is no figure 'x'; known are wait, slowdown" in one_line(*call(capsys, "simulate", log, "--figure", tmp_path / "x.pdf"))
     assert "can be written as" in one_line(*call(capsys, "simulate", log, "--figure", "wait.gif"))
     assert "cannot be written" in one_line(*call(capsys, "simulate", log, "--figure", tmp_path / "none" / "wait.pdf"))
-    assert "show one run" in one_line(*call(capsys, "compare", log, "--figure", tmp_path / "wait.pdf", "--shake", 5, "--replications", 2))
+    assert "shows one run" in one_line(*call(capsys, "compare", log, "--figure", tmp_path / "queue.pdf", "--shake", 5, "--replications", 2))
+
+
+def test_axes__a_notebook_shows_the_figure():
+    content, size = figures.wait_distribution(*SCHEDULES)._repr_png_()
+    assert content.startswith(b"\x89PNG")
+    assert size["width"] == int(96 * figures.WIDTHS["column"])
+
+
+def test_width__is_a_name_or_inches():
+    assert figures.width_in_inches("ieee-column") == 3.5
+    assert figures.width_in_inches("3.25") == figures.width_in_inches(3.25) == 3.25
+    for wrong in ("ieee", "nan", 0, 50):
+        with pytest.raises(wt.PolicyError, match="known are column, page"):
+            figures.width_in_inches(wrong)
+
+
+def test_bands__lie_around_the_mean_of_the_replications():
+    from walltime.report.replicated import curves
+
+    kept = wt.replicate(lambda seed: wt.workloads.shake(JOBS, 30, seed), "easy", range(4), keep=curves())
+    axes = figures.bands([kept], "wait")
+    drawn = axes.lines[0].get_ydata()
+    assert np.allclose(drawn, np.mean([pair[0] for pair in kept.kept], axis=0)[: len(drawn)])
+    assert len(axes.collections) == 1
+    with pytest.raises(wt.PolicyError, match="show one run"):
+        figures.bands([kept], "gantt")
+    with pytest.raises(wt.PolicyError, match="kept no curves"):
+        figures.bands([wt.replicate(lambda seed: wt.workloads.shake(JOBS, 30, seed), "easy", range(2))])

@@ -68,14 +68,30 @@ class Threads:
         tell(0)
 
 
+LOCAL = re.compile(r"local(:workers=(?P<workers>[1-9][0-9]{0,3}))?")
+"""How processes on this machine are asked for."""
+
+
+def _local_cluster(address: Any) -> Any:
+    """A Dask cluster of processes on this machine, without a dashboard, if the address asks for it; else None."""
+    asked = LOCAL.fullmatch(address) if isinstance(address, str) else None
+    if asked is None:
+        return None
+    from distributed import LocalCluster
+
+    workers = int(asked["workers"]) if asked["workers"] else None
+    return LocalCluster(n_workers=workers, threads_per_worker=1 if workers else None, dashboard_address=None, silence_logs=50)
+
+
 class Dask:
     """The workers of a Dask scheduler; they must see the same files under the same names."""
 
     def __init__(self, address: Any, logs: Path | None = None):
         """Find the scheduler, or submit the workers to Slurm.
 
-        `address`: the scheduler's, such as tcp://10.0.0.1:8786, a `distributed` cluster object, or `slurm:jobs=10,cores=16`, as
-        `walltime.campaign.slurm` reads it; `logs` is the folder of such jobs' outputs. Raises PolicyError.
+        `address`: the scheduler's, such as tcp://10.0.0.1:8786, a `distributed` cluster object, `local` or `local:workers=4` for
+        processes on this machine, or `slurm:jobs=10,cores=16`, as `walltime.campaign.slurm` reads it; `logs` is the folder of such jobs'
+        outputs. Raises PolicyError.
         """
         try:
             from distributed import Client
@@ -84,6 +100,9 @@ class Dask:
         self._slurm = SlurmJobs(address, logs) if is_slurm(address) else None
         if self._slurm is not None:
             address = self._slurm.cluster
+        self._local = _local_cluster(address)
+        if self._local is not None:
+            address = self._local
         nobody = f"no Dask scheduler answers at {address!r}; start one, or name an address such as tcp://host:8786"
         if isinstance(address, str) and not ADDRESS.fullmatch(address):
             raise PolicyError(nobody)
@@ -129,6 +148,9 @@ class Dask:
             self.client.close(timeout=5)
         if self._slurm is not None:
             self._slurm.close()
+        if self._local is not None:
+            with contextlib.suppress(Exception):
+                self._local.close(timeout=5)
 
 
 def _run_packed(packed: bytes) -> Report:

@@ -43,8 +43,8 @@ def run(
         typer.Option(
             "--dask",
             metavar="ADDRESS",
-            help="Run on the workers of this Dask scheduler, e.g. tcp://host:8786; or submit workers: slurm:jobs=10,cores=16, with memory, "
-            "walltime, partition, account.",
+            help="Run on the workers of this Dask scheduler, e.g. tcp://host:8786; on processes of this machine: local:workers=4; or "
+            "submit workers: slurm:jobs=10,cores=16, with memory, walltime, partition, account.",
         ),
     ] = None,
     output: Output,

@@ -10,8 +10,8 @@ import typer
 
 from walltime.cli import options as o
 from walltime.cli.groups import Part, Reading, Scheduling, one_workload, read_cluster
-from walltime.cli.output import Output, caveats, progress_bar, write_rows
-from walltime.cli.simulate import draw_figures, drawn_in, run_record, write_comparison
+from walltime.cli.output import Output, caveats, drawn_in, progress_bar, write_rows
+from walltime.cli.simulate import draw_figures, run_record, write_comparison
 from walltime.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ def compare(
     out: Annotated[Path | None, o.out("a row for each run", *o.TABLE)] = None,
     report: o.ReportOption = None,
     figure: o.FigureOption = None,
+    size: o.SizeOption = "",
     output: Output,
 ) -> None:
     """Replay a log under several policies and compare the results."""
@@ -87,8 +88,10 @@ def compare(
     if many:
         from walltime.cli.replications import refuse, run_many
 
-        refuse({"--figure": figure, "--monthly": monthly, "--by": groupings, "--gains": gains})
-        run_many(trace, reading.load(trace, machine)[0], chosen, run, part, machine, output, report=report, out=out)
+        refuse({"--monthly": monthly, "--by": groupings, "--gains": gains})
+        run_many(
+            trace, reading.load(trace, machine)[0], chosen, run, part, machine, output, report=report, out=out, figures=figure, size=size
+        )
         return
     workload, seconds_read = reading.load(trace, machine)
     workload = one_workload(run, part, workload)
@@ -122,7 +125,7 @@ def compare(
             blocks += [sides_table(change, f"who gains, {title}"), changes_table(change, f"the largest changes, {title}")]
     if report is not None:
         write_comparison(report, schedules, run, spread)
-    draw_figures(figure, schedules, trim)
+    draw_figures(figure, schedules, trim, size)
     output.show(as_object(records, report, warnings, spread), blocks, report=report, **{f"{len(schedules)} rows": out}, **drawn_in(figure))
 
 

@@ -5,16 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+import typer
+
 from walltime.cli import options as o
 from walltime.cli.output import Output
+from walltime.errors import PolicyError
 
 __all__ = ["convert"]
+ENDINGS = (".swf", ".swf.gz", ".parquet", ".csv", ".csv.gz")
 
 
 def convert(
     trace: o.TraceArgument,
+    written: Annotated[
+        Path | None, typer.Argument(metavar="[OUT]", help="The same as --out.", show_default=False, callback=o.writable(*ENDINGS))
+    ] = None,
     *,
-    out: Annotated[Path, o.out("the log", ".swf", ".swf.gz", ".parquet", ".csv", ".csv.gz")],
+    out: Annotated[Path | None, o.out("the log", *ENDINGS)] = None,
     procs: o.ProcsOption = None,
     skip_bad_lines: o.SkipBadLinesOption = False,
     time_zone: o.TimeZoneOption = None,
@@ -28,6 +35,10 @@ def convert(
     from walltime.provenance import version
     from walltime.wording import printable
 
+    if (out is None) == (written is None):
+        raise PolicyError("say once where the log is written: walltime convert TRACE --out FILE")
+    out = out or written
+    assert out is not None, "one of them is given"
     log = read_log(trace, skip_bad_lines=skip_bad_lines, time_zone=time_zone, mapping=mapping, anonymise=anonymise)
     if procs is not None:
         log = with_procs(log, procs)

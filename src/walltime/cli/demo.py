@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from walltime.schedule import Schedule
     from walltime.workload import Workload
 
-__all__ = ["POLICIES", "demo", "next_commands", "write_log"]
+__all__ = ["POLICIES", "demo", "next_commands", "program_here", "write_log"]
 
 POLICIES = ("fcfs", "easy", "easy:backfill-order=sjf,predictor=tsafrir07")
 """No backfilling, the usual one, and EASY++ (tsafrir07): they differ clearly, and compile fast."""
@@ -72,11 +74,25 @@ def write_log(path: Path, jobs: int, procs: int, load: float, seed: int) -> Work
 
 
 def next_commands(log: Path, easy: Schedule, job: int | None) -> list[str]:
-    """What to try next with the log: the longest wait and what its user could have asked for, if any job waited, and who gains."""
-    name = shlex.quote(str(log))
-    commands = [f"walltime compare {name} --gains"]
+    """What to try next with the log: the longest wait and what its user could have asked for, if any job waited, and who gains.
+
+    The program is called as it can be from here.
+    """
+    name, program = shlex.quote(str(log)), program_here()
+    commands = [f"{program} compare {name} --gains"]
     if job is not None:
         w = easy.workload
         user = int(w.columns["user"][w.job_id == job][0])
-        commands = [f"walltime explain {name} --job {job} --figure job.svg", *commands, f"walltime suggest {name} --user {user}"]
+        commands = [f"{program} explain {name} --job {job} --figure job.svg", *commands, f"{program} suggest {name} --user {user}"]
     return commands
+
+
+def program_here() -> str:
+    """How the running program is called from the current folder: its name if that is found, else its path."""
+    own = Path(sys.argv[0])
+    if not own.name.startswith("walltime") or shutil.which(own.name) == str(own.absolute()):
+        return "walltime"
+    if not own.is_file():
+        return "walltime"
+    own = own.absolute()
+    return shlex.quote(str(own.relative_to(Path.cwd())) if own.is_relative_to(Path.cwd()) else str(own))

@@ -10,7 +10,7 @@ import typer
 
 from walltime.cli import options as o
 from walltime.cli.groups import Reading
-from walltime.cli.output import Output, progress_bar, write_rows
+from walltime.cli.output import Output, note, progress_bar, write_rows
 
 if TYPE_CHECKING:
     from walltime.simulation.dialects import DialectRow, DialectTable
@@ -40,9 +40,10 @@ def dialects(
     from walltime.simulation.dialects import SCHEDULERS, compare_dialects, dialect_runs
 
     schedulers = policy or list(SCHEDULERS)
-    count = dialect_runs(schedulers, dialect)
+    count = dialect_runs(schedulers, dialect, copies=copies)
     workload, _ = reading.load(trace)
-    with progress_bar(count, "readings") as progress:
+    note(f"{count} simulations of {len(workload):,} jobs; some of the readings run on the reference engine, which takes seconds for each")
+    with progress_bar(count, "readings", "simulations") as progress:
         comparison = compare_dialects(
             workload, schedulers, dialects=dialect, copies=copies, overrun=overrun.value, trim=trim.value, progress=progress
         )

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from walltime.cli import options as o
-from walltime.cli.groups import Reading
-from walltime.cli.output import Output
+from walltime.cli.groups import Reading, Stretch
+from walltime.cli.output import Output, command_line
 
 if TYPE_CHECKING:
     from walltime.logs import JobLog
@@ -23,7 +23,7 @@ LISTED = 20
 """Number of bad lines listed; all are counted, and `--json` lists all."""
 
 
-def info(trace: o.TraceArgument, *, reading: Reading, output: Output) -> None:
+def info(trace: o.TraceArgument, *, reading: Reading, part: Stretch, report: o.ReportOption = None, output: Output) -> None:
     """Show the content of a log: its machine, span and load, and the rules that dropped, changed or noticed jobs."""
     from walltime.logs import read_log
     from walltime.provenance import version
@@ -37,8 +37,15 @@ def info(trace: o.TraceArgument, *, reading: Reading, output: Output) -> None:
         estimate = estimated_size(log)
     workload = log.to_workload(**(reading.of_jobs | ({} if estimate is None else {"procs": estimate.procs})))
     seconds = time.perf_counter() - begin
+    workload = part.alone(workload)
     record = _record(log, workload) | {"procs_estimated": None if estimate is None else asdict(estimate)}
-    output.show({"trace": str(trace), **record, "seconds": {"read": seconds}, "version": version()}, _blocks(record, workload))
+    if report is not None:
+        from walltime.report.html import write_page
+        from walltime.report.printed import log_page
+
+        write_page(log_page(workload, _blocks(record, workload), command_line()), report)
+    record = {"trace": str(trace), **record, "seconds": {"read": seconds}, "report": report, "version": version()}
+    output.show(record, _blocks(record, workload), report=report)
 
 
 def _record(log: JobLog, w: Workload) -> dict[str, Any]:

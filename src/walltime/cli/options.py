@@ -62,6 +62,7 @@ __all__ = [
     "SeedOption",
     "ShakeOption",
     "SitePolicyOption",
+    "SizeOption",
     "SkipBadLinesOption",
     "TailOption",
     "TimeZoneOption",
@@ -78,6 +79,7 @@ __all__ = [
     "option",
     "out",
     "read_dialect",
+    "width_of_figures",
     "writable",
 ]
 
@@ -256,6 +258,15 @@ def named_figures(texts: list[str] | None) -> list[str] | None:
     return texts
 
 
+def width_of_figures(text: str) -> str:
+    """A callback that refuses a width that is unknown."""
+    if text:
+        from walltime.figures import width_in_inches
+
+        width_in_inches(text)
+    return text
+
+
 def _log(name: str, help_text: str, **more: Any) -> Any:
     return typer.Option(name, help=help_text, rich_help_panel=INPUT, **more)
 
@@ -366,6 +377,15 @@ FigureOption = Annotated[
         OUTPUT,
         metavar="NAME=FILE",
         callback=named_figures,
+    ),
+]
+SizeOption = Annotated[
+    str,
+    _result(
+        "--size",
+        "Width of the figures: column, page, slide, ieee-column, ieee-page, acm-column, ..., or inches.",
+        metavar="NAME",
+        callback=width_of_figures,
     ),
 ]
 OneFigureOption = Annotated[Path | None, option("--figure", panel=OUTPUT, callback=writable(".pdf", ".svg", ".png"))]

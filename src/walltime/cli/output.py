@@ -38,6 +38,7 @@ __all__ = [
     "Row",
     "caveats",
     "command_line",
+    "drawn_in",
     "hidden_key",
     "interrupt",
     "note",
@@ -54,6 +55,8 @@ PATIENCE = 1.0
 """Seconds before the row of an activity appears."""
 EVERY = 10.0
 """Seconds between two lines of one activity, where standard error is not a terminal."""
+SOON, LONG = 3.0, 60.0
+"""The first line comes after so many seconds, if the rest takes over so many."""
 _lock = threading.RLock()
 _display: Progress | None = None
 _interrupted = threading.Event()
@@ -122,6 +125,7 @@ class Lines:
     def __init__(self, label: str, total: int | None = None, unit: str = ""):
         self._state: dict[str, Any] = {"description": label, "total": total, "unit": unit, "note": ""}
         self._begin = self._said = time.monotonic()
+        self._quiet = True
         self._first: int | None = None
         """What was done when the activity began, such as cells that were in the store."""
 
@@ -133,17 +137,24 @@ class Lines:
             if self._first is None or changes.get("description", self._state["description"]) != self._state["description"]:
                 self._first, self._begin = done, now
             self._state |= changes
-            if now - self._said < EVERY:
+            left = self._left(done, done - self._first, now - self._begin)
+            is_long = self._quiet and now - self._begin >= SOON and left > LONG
+            if now - self._said < EVERY and not is_long:
                 return
-            self._said = now
-            typer.echo(f"walltime: {self._line(done, done - self._first, now - self._begin)}", err=True)
+            self._said, self._quiet = now, False
+            typer.echo(f"walltime: {self._line(done, left)}", err=True)
 
-    def _line(self, done: int, new: int, taken: float) -> str:
+    def _left(self, done: int, new: int, taken: float) -> float:
+        """About how many seconds the rest takes; 0 if that is not known."""
+        total = self._state["total"]
+        return taken * (total - done) / new if total is not None and new > 0 and done < total else 0.0
+
+    def _line(self, done: int, left: float) -> str:
         total, unit, note = (self._state[name] for name in ("total", "unit", "note"))
         counted = f"{done:,}" if total is None else f"{done:,} of {total:,}"
         parts = [f"{counted} {unit}".strip(), note]
-        if total is not None and new > 0 and done < total:
-            parts.append(f"about {human_time(taken * (total - done) / new)} left")
+        if left > 0:
+            parts.append(f"about {human_time(left)} left")
         return f"{self._state['description']}: {', '.join(filter(None, parts))}"
 
 
@@ -317,3 +328,12 @@ def _defined(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_defined(item) for item in value]
     return str(value) if isinstance(value, Path) else value
+
+
+def drawn_in(texts: Sequence[str] | None) -> dict[str, Path]:
+    """The files of the figures that are asked for, by what they show."""
+    if not texts:
+        return {}
+    from walltime.figures import named_file
+
+    return {f"figure_of_{name}": path for name, path in map(named_file, texts)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,7 +16,9 @@ from walltime.errors import OutputError, PolicyError
 from walltime.tables import Table
 
 if TYPE_CHECKING:
+    from walltime.papers.items import Item
     from walltime.papers.results import Result
+    from walltime.papers.subjects import Subject
 
 __all__ = ["app"]
 
@@ -116,11 +118,23 @@ def run(
     for one in subjects:
         note(f"{one.name}: {one.log}, {one.about}")
     note(f"{name}: {printed(name).title}. {printed(name).source}")
+    note(_work(chosen, subjects, folder, quick))
     shown = None if output.as_json else _tell
     with _bar(name) as show:
         done = run_paper(name, chosen, subjects, folder, quick=quick, workers=workers, progress=show, told=shown)
     words = f"page written to {done.page}; {done.jobs:,} jobs simulated in {done.seconds:,.1f} s"
     output.show(_record(name, done, folder, quick), [words])
+
+
+def _work(items: Sequence[Item], subjects: Sequence[Subject], folder: Path, quick: bool) -> str:
+    """What will be run, on what, and how it can be shortened or stopped."""
+    from walltime.papers.subjects import GENERATED
+
+    counted = f"{len(items)} {'item' if len(items) == 1 else 'items'} on {len(subjects)} {'log' if len(subjects) == 1 else 'logs'}"
+    made = sum(one.kind == GENERATED for one in subjects)
+    found = f", {made} of them generated, as there is none (walltime fetch, or --logs DIR, brings the real ones)" if made else ""
+    shorter = "" if quick else "; without --quick that may take ten minutes and more for each item"
+    return f"{counted}{found}{shorter}; the lines below are of the log at work; Ctrl-C stops it, and what is done is kept in {folder}"
 
 
 def _tell(result: Result) -> None:

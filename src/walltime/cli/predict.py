@@ -10,7 +10,7 @@ import typer
 
 from walltime.cli import options as o
 from walltime.cli.groups import Reading
-from walltime.cli.output import Output, note, progress_bar, write_rows
+from walltime.cli.output import Output, command_line, note, progress_bar, write_rows
 
 if TYPE_CHECKING:
     from walltime.simulation.replay import Replay
@@ -45,6 +45,7 @@ def predict(
     dialect: o.DialectOption = "papers",
     reading: Reading,
     out: Annotated[Path | None, o.out("the table, or with one --predictor each job's prediction,", *o.TABLE)] = None,
+    report: o.ReportOption = None,
     output: Output,
 ) -> None:
     """Replay a log with predictors: accuracy, and how many jobs are over- and underestimated; nothing is scheduled."""
@@ -69,11 +70,16 @@ def predict(
 
     head = {"trace": str(trace), "sha256": workload.origin.sha256, "procs": workload.machine_procs, "jobs": len(workload)}
     record = head | {"dropped": dict(workload.origin.dropped), "ends": replays[0].ends, "unknown_ends": replays[0].unknown_ends}
-    record |= {"dialect": rules.label, "predictors": rows, "out": out, "seconds": {"read": seconds}, "version": version()}
+    record |= {"dialect": rules.label, "predictors": rows, "out": out, "report": report, "seconds": {"read": seconds}, "version": version()}
     if replays[0].unknown_ends:
         note(f"{replays[0].unknown_ends:,} jobs have no wait times, so nothing is learned from them")
-    blocks = _blocks(workload, rows, bool(given), _source(replays[0].ends, ends, rules.label))
-    output.show(record, blocks, **{"predictions" if len(replays) == 1 else "table": out})
+    blocks = list(_blocks(workload, rows, bool(given), _source(replays[0].ends, ends, rules.label)))
+    if report is not None:
+        from walltime.report.html import write_page
+        from walltime.report.printed import replays_page
+
+        write_page(replays_page(workload, rows, blocks, command_line()), report)
+    output.show(record, blocks, report=report, **{"predictions" if len(replays) == 1 else "table": out})
 
 
 def row(replay: Replay) -> dict[str, Any]:

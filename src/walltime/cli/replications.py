@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from walltime.cli.groups import note_feedback
-from walltime.cli.output import Output, caveats, command_line, progress_bar, write_rows
+from walltime.cli.output import Output, caveats, command_line, drawn_in, progress_bar, write_rows
 from walltime.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -43,27 +43,32 @@ def run_many(
     part: Part,
     machine: Machine | None,
     output: Output,
-    **files: Path | None,
+    *,
+    report: Path | None = None,
+    out: Path | None = None,
+    figures: Sequence[str] | None = None,
+    size: str = "",
 ) -> None:
     """Simulate every combination of load, estimates and policy with the same seeds; print, and write the page and the table of all runs.
 
-    `files`: `report` and `out`. Raises PolicyError if all replications would be the same.
+    `figures`: bands over the replications, as `--figure` spells them, of a `size`. Raises PolicyError if all replications would be the
+    same, and for a figure of one run.
     """
     from walltime.campaign import replication_cells
     from walltime.report.replicated import caveats_of_cells, compare_replications, write_replicated_report
 
-    report, out = files.get("report"), files.get("out")
     models, variations, trim = run.models(), part.variations(run.feedback), run.trim.value
+    several = len(models) > 1 or len(variations) > 1
+    check_bands(figures, several)
     for variation, model in itertools.product(variations.values(), models.values()):
         if run.replications > 1:
             variation.check_replications(model)
     bases = {load: variation.apply(workload, run.seed) for load, variation in variations.items()}
     shown = next(iter(bases.values()))
-    several = len(models) > 1 or len(bases) > 1
     if len(bases) > 1:  # what they have in common
         shown = replace(next(iter(variations.values())), load=None, scale_by="interarrival").apply(workload, run.seed)
     note_feedback(shown)
-    pairs = list(_simulate(schedulers, run, variations, bases, report is not None and not several, machine))
+    pairs = list(_simulate(schedulers, run, variations, bases, (report is not None or bool(figures)) and not several, machine))
     results, combinations = [result for _, result in pairs], [combination for combination, _ in pairs] if several else None
     loads = {"load": list(bases), "offered_load_of_log": [base.offered_load for base in bases.values()]} if len(bases) > 1 else {}
     estimates = list(models) if len(models) > 1 else run.estimates
@@ -88,7 +93,31 @@ def run_many(
         record |= {"seeds": list(run.seeds), **loads, "estimates": list(models), "report": report}
         record["policy"] = list(dict.fromkeys(combination["policy"] for combination in combinations))
         record |= {"baseline": baseline, "caveats": told, "lines": line_records(lines)}
-    output.show(record, blocks, report=report, **{f"{len(cells)} rows": out})
+    draw_bands(figures, results, size)
+    output.show(record, blocks, report=report, **{f"{len(cells)} rows": out}, **drawn_in(figures))
+
+
+def check_bands(figures: Sequence[str] | None, several: bool) -> None:
+    """Raise PolicyError, before any work is done, for figures that have no bands; `several`: there are several loads or estimates."""
+    if not figures:
+        return
+    from walltime.figures import BANDS, named_file
+
+    if several:
+        refuse({"--figure": figures})
+    others = [name for name, _ in map(named_file, figures) if name not in BANDS]
+    if others:
+        raise PolicyError(f"--figure {others[0]} shows one run; over replications there are bands of {' and '.join(BANDS)}")
+
+
+def draw_bands(texts: Sequence[str] | None, results: Sequence[Replications], size: str) -> None:
+    """Draw the figures that are asked for, as bands over the replications."""
+    if not texts:
+        return
+    from walltime import figures
+
+    for name, path in map(figures.named_file, texts):
+        figures.save(figures.bands(results, name, width=size or "column"), path)
 
 
 def _record(shown: Workload, run: Scheduling, settings: Mapping[str, Any], report: Path | None) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import typer
 
 from walltime.cli import options as o
 from walltime.cli.groups import Part, Reading, Scheduling, one_workload, read_cluster
-from walltime.cli.output import Output, caveats, command_line, progress_bar
+from walltime.cli.output import Output, caveats, command_line, drawn_in, progress_bar
 from walltime.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from walltime.simulation import Fairness, Spread
     from walltime.tables import Facts, Table
 
-__all__ = ["draw_figures", "drawn_in", "run_record", "simulate", "write_comparison"]
+__all__ = ["draw_figures", "run_record", "simulate", "write_comparison"]
 
 
 def simulate(
@@ -55,6 +55,7 @@ def simulate(
     ] = False,
     out: Annotated[Path | None, o.out("the schedule", ".csv", ".parquet", ".swf", ".swf.gz")] = None,
     figure: o.FigureOption = None,
+    size: o.SizeOption = "",
     fair: Annotated[
         bool,
         typer.Option("--fairness", help="Also say how many jobs start late because of jobs that arrived later.", rich_help_panel=o.OUTPUT),
@@ -104,9 +105,9 @@ def simulate(
     if not run.is_single or len(part.loads) > 1:
         from walltime.cli.replications import refuse, run_many
 
-        single: dict[str, object] = {"--out": out, "--figure": figure, "--monthly": monthly, "--dynamics": dynamics, "--by": groupings}
+        single: dict[str, object] = {"--out": out, "--monthly": monthly, "--dynamics": dynamics, "--by": groupings}
         refuse(single | {"--batch-means": batch_means, "--timeline": timeline, "--fairness": fair})
-        run_many(trace, reading.load(trace, machine)[0], [chosen], run, part, machine, output, report=report)
+        run_many(trace, reading.load(trace, machine)[0], [chosen], run, part, machine, output, report=report, figures=figure, size=size)
         return
     workload, seconds_read = reading.load(trace, machine)
     schedule = run.run(one_workload(run, part, workload), chosen, dynamics=dynamics, machine=machine)
@@ -138,7 +139,7 @@ def simulate(
     if out is not None:
         schedule.write(out)
         record["out"] = out
-    draw_figures(figure, [schedule], trim)
+    draw_figures(figure, [schedule], trim, size)
     if timeline is not None:
         from walltime.schedule.files import write_table
 
@@ -196,25 +197,17 @@ def write_comparison(path: Path, schedules: Sequence[Schedule], run: Scheduling,
     write_report(path, schedules, trim=run.trim.value, spread=spread, settings=settings)
 
 
-def draw_figures(texts: Sequence[str] | None, schedules: Sequence[Schedule], trim: str) -> None:
-    """Draw the figures that are asked for, of these schedules."""
+def draw_figures(texts: Sequence[str] | None, schedules: Sequence[Schedule], trim: str, size: str = "") -> None:
+    """Draw the figures that are asked for, of these schedules; `size`: their width, by default what each has of itself."""
     if not texts:
         return
     from walltime import figures
 
     for name, path in map(figures.named_file, texts):
         draw = figures.OF_SCHEDULES[name]
-        trimmed = {"trim": trim} if name in ("wait", "slowdown") else {}
-        figures.save(draw(schedules[0]) if name == "gantt" else draw(*schedules, **trimmed), path)
-
-
-def drawn_in(texts: Sequence[str] | None) -> dict[str, Path]:
-    """The files of the figures that are asked for, by what they show."""
-    if not texts:
-        return {}
-    from walltime.figures import named_file
-
-    return {f"figure_of_{name}": path for name, path in map(named_file, texts)}
+        more = {"trim": trim} if name in ("wait", "slowdown") else {}
+        more |= {"width": size} if size else {}
+        figures.save(draw(*schedules[: 1 if name == "gantt" else None], **more), path)
 
 
 def _fairness(schedule: Schedule, sample: int | None, seed: int) -> Fairness:

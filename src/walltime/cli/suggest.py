@@ -10,7 +10,7 @@ import typer
 
 from walltime.cli import options as o
 from walltime.cli.groups import Reading
-from walltime.cli.output import Output
+from walltime.cli.output import Output, command_line
 from walltime.errors import WorkloadError
 from walltime.wording import shown
 
@@ -44,6 +44,7 @@ def suggest(
     least: Annotated[int, typer.Option("--least", min=2, help="Least number of earlier jobs.")] = 10,
     *,
     reading: Reading,
+    report: o.ReportOption = None,
     output: Output,
 ) -> None:
     """Suggest walltimes for a user's next job of a kind, with the risk that it is killed."""
@@ -62,7 +63,14 @@ def suggest(
     from walltime.provenance import version
 
     record = {"trace": str(trace), "sha256": workload.origin.sha256, "user": number, **asdict(advice), "version": version()}
-    output.show(record, _blocks(workload.origin.name, workload.origin.name_of("user", number), kind, advice))
+    called = workload.origin.name_of("user", number)
+    blocks = list(_blocks(workload.origin.name, called, kind, advice))
+    if report is not None:
+        from walltime.report.html import write_page
+        from walltime.report.printed import advice_page
+
+        write_page(advice_page(workload, called, advice, blocks, command_line()), report)
+    output.show(record, blocks, report=report)
 
 
 def _number(workload: Workload, column: str, text: str) -> int:

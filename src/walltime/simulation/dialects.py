@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
@@ -135,7 +136,11 @@ def compare_dialects(
 
     schedules = in_threads(make_worker, len(tasks), workers, progress)
     papers = {spelled: schedule for (dialect, _, spelled), schedule in zip(tasks, schedules, strict=True) if dialect == PAPERS}
-    bands = {spelled: _band(workload, spelled, copies, overrun, trim) for spelled in schedulers}
+    bands = {}
+    for k, spelled in enumerate(schedulers):
+        begun = len(tasks) + k * copies
+        tell = None if progress is None else functools.partial(_tell_further, progress, begun)
+        bands[spelled] = _band(workload, spelled, copies, overrun, trim, tell)
     rows = []
     for (dialect, alone, spelled), schedule in zip(tasks, schedules, strict=True):
         summary = schedule.summary(trim)
@@ -146,9 +151,13 @@ def compare_dialects(
     return DialectTable(workload, rows, copies)
 
 
-def dialect_runs(schedulers: Sequence[str] = SCHEDULERS, dialects: Sequence[Dialect | str] | None = None) -> int:
+def _tell_further(progress: Callable[[int], None], begun: int, done: int) -> None:
+    progress(begun + done)
+
+
+def dialect_runs(schedulers: Sequence[str] = SCHEDULERS, dialects: Sequence[Dialect | str] | None = None, *, copies: int = COPIES) -> int:
     """The number of simulations that `compare_dialects` reports to `progress`."""
-    return len(_tasks(schedulers, dialects))
+    return len(_tasks(schedulers, dialects)) + copies * len(schedulers)
 
 
 def _tasks(schedulers: Sequence[str], dialects: Sequence[Dialect | str] | None) -> list[tuple[Dialect, bool, str]]:
@@ -163,7 +172,9 @@ def _tasks(schedulers: Sequence[str], dialects: Sequence[Dialect | str] | None) 
     return tasks + [(dialect, alone, text) for dialect, alone in several for text in parsed if matters(dialect, parsed[text])]
 
 
-def _band(workload: Workload, spelled: str, copies: int, overrun: str, trim: str) -> tuple[float, float]:
+def _band(
+    workload: Workload, spelled: str, copies: int, overrun: str, trim: str, progress: Callable[[int], None] | None
+) -> tuple[float, float]:
     """The range of the mean bounded slowdown in which a further shaken copy would lie."""
     if not copies or not len(workload):
         return float("nan"), float("nan")
@@ -175,5 +186,5 @@ def _band(workload: Workload, spelled: str, copies: int, overrun: str, trim: str
 
         return run
 
-    band = metrics.range_of_runs(np.array(in_threads(make_worker, copies)))
+    band = metrics.range_of_runs(np.array(in_threads(make_worker, copies, None, progress)))
     return band.low, band.high

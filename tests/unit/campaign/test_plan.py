@@ -385,3 +385,19 @@ def test_keys__tell_apart_what_is_computed_differently(tmp_path):
     ]
     found = [key for text in [base, *others] for key in keys(text)]
     assert len(set(found)) == len(found) == 10
+
+
+@pytest.mark.nightly
+def test_dask__processes_of_this_machine_give_the_same_results(tmp_path):
+    from walltime.campaign import Dask, Store, Threads, read_plan, run_campaign
+
+    plan = tmp_path / "plan.toml"
+    plan.write_text('[campaign]\nseeds = 2\n[fixed]\nmodel = "lublin99"\njobs = 100\nprocs = 64\n[grid]\npolicy = ["easy"]\n')
+    executor = Dask("local:workers=1")
+    try:
+        run_campaign(read_plan(plan), Store(tmp_path / "a"), executor)
+    finally:
+        executor.close()
+    run_campaign(read_plan(plan), Store(tmp_path / "b"), Threads(1))
+    tables = [Store(tmp_path / name).table().sort("cell") for name in "ab"]
+    assert tables[0].select("cell", "mean_wait").equals(tables[1].select("cell", "mean_wait"))

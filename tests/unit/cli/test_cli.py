@@ -536,3 +536,27 @@ def test_estimates_below_the_runtimes__are_said_in_one_line(capsys, log):
     status, out, err = call(capsys, "simulate", log, "--estimates", "f:2,truncated=5", "--json")
     assert (status, json.loads(out)["killed"]) == (0, 2)
     assert err == "walltime: 2 of 4 jobs run longer than their estimates under this model, and end there\n"
+
+
+def test_convert__takes_the_file_as_a_word_or_as_an_option(capsys, tmp_path):
+    log = tmp_path / "log.swf"
+    log.write_text(HEADER + record(1, 0, 600, 1, 6000))
+    for words in ([tmp_path / "a.csv"], ["--out", tmp_path / "a.csv"]):
+        assert call(capsys, "convert", log, *words)[0] == 0
+        assert (tmp_path / "a.csv").is_file()
+        (tmp_path / "a.csv").unlink()
+    assert "say once" in one_line(*call(capsys, "convert", log))
+    assert "say once" in one_line(*call(capsys, "convert", log, tmp_path / "a.csv", "--out", tmp_path / "b.csv"))
+    assert "extensions" in one_line(*call(capsys, "convert", log, tmp_path / "a.txt"))
+
+
+def test_progress__long_work_says_early_how_long_it_takes(capsys, monkeypatch):
+    from walltime.cli import output
+
+    clock = iter([0.0, 0.0, 1.0, 4.0, 5.0, 15.0])
+    monkeypatch.setattr(output.time, "monotonic", lambda: next(clock))
+    lines = output.Lines("readings", 100)
+    for done in (0, 1, 4, 5, 15):
+        lines.update(done)
+    said = capsys.readouterr().err.splitlines()
+    assert said == ["walltime: readings: 4 of 100, about 1 min 36 s left", "walltime: readings: 15 of 100, about 1 min 25 s left"]

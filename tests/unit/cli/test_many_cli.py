@@ -193,3 +193,13 @@ def test_lists__are_refused_where_one_run_is_shown(capsys, log, monkeypatch, tmp
     monkeypatch.chdir(tmp_path)
     assert words in one_line(*call(capsys, command, log, *options))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_figure__of_replications_is_of_bands(capsys, log, tmp_path):
+    many = ["compare", log, "--policy", "easy", "--shake", 30, "--replications", 3]
+    status, out, errors = call(capsys, *many, "--figure", tmp_path / "wait.svg", "--size", "ieee-column")
+    assert (status, errors) == (0, "")
+    assert "figure of wait written" in out
+    assert 'width="252pt"' in (tmp_path / "wait.svg").read_text()  # 3.5 inches
+    assert "shows one run" in one_line(*call(capsys, *many, "--figure", tmp_path / "gantt.svg"))
+    assert "one load" in one_line(*call(capsys, *many, "--load", 0.5, "--load", 0.6, "--figure", tmp_path / "wait.svg"))

@@ -121,3 +121,23 @@ def test_predict__takes_the_order_of_simultaneous_events_from_the_dialect(capsys
     shown = json.loads(call(capsys, "predict", path, "--predictor", "last", "--dialect", "predictsim", "--json")[1])
     assert (shown["dialect"], shown["ends"]) == ("predictsim", "easy:arrivals=fitting")
     assert "unknown dialect 'french'" in one_line(*call(capsys, "predict", path, "--dialect", "french"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "answer"),
+    [
+        (["info", "--window", "0:36000"], "holds 10 jobs of"),
+        (["predict", "--predictor", "last"], "the mean accuracy of last is"),
+        (["suggest", "--user", 1], "one in 20 jobs like this one of user 1 would be killed"),
+    ],
+)
+def test_report__has_the_answer_three_numbers_and_a_picture(capsys, log, tmp_path, arguments, answer):
+    page = tmp_path / "page.html"
+    status, out, err = call(capsys, arguments[0], log, *arguments[1:], "--report", page)
+    assert status == 0, err
+    assert f"report written to {page}" in out
+    text = page.read_text()
+    assert answer in text
+    first = text[: text.index("<h2")]
+    assert first.count('class="number"') == 3 or first.count("<dt>") >= 3
+    assert "<svg" in first
