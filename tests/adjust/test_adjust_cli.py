@@ -1,5 +1,6 @@
 """`walltime slurm adjust`: what is wrong gets one line, what is asked for is printed."""
 
+import re
 from dataclasses import fields
 
 import pytest
@@ -82,4 +83,6 @@ def test_what_is_printed(capsys):
     status, out, _ = call(capsys, "slurm", "adjust", "--print-unit")
     assert status == 0
     assert "Restart=always" in out
+    start = re.search("^ExecStart=(.*)$", out, re.MULTILINE)[1]
+    assert start.startswith("/")  # systemd refuses others
     assert "StartLimitIntervalSec=0" in out

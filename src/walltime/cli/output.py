@@ -44,6 +44,7 @@ __all__ = [
     "note",
     "print_blocks",
     "print_json",
+    "program",
     "progress_bar",
     "progress_row",
     "raise_if_interrupted",
@@ -294,6 +295,14 @@ def command_line(words: Sequence[str] | None = None) -> list[str]:
             shown.append(f"{option}={hidden_key(value)}" if option == SECRET and equals else word)
         before = word
     return shown
+
+
+def program() -> str:
+    """The whole path of the program that runs, for what is started from another folder: units of systemd, lines for cron."""
+    import shutil
+
+    called = shutil.which(sys.argv[0]) if Path(sys.argv[0]).name == "walltime" else shutil.which("walltime")
+    return str(Path(called).absolute()) if called else "/usr/local/bin/walltime"
 
 
 def hidden_key(text: str) -> str:

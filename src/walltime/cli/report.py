@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,7 @@ import typer
 
 from walltime.cli import options as o
 from walltime.cli.groups import Reading, read_cluster
-from walltime.cli.output import Output, caveats, command_line
+from walltime.cli.output import Output, caveats, command_line, program
 from walltime.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -131,9 +130,8 @@ def show_period(
 
 def print_timer(command: str, before: str = "") -> None:
     """Print the units and the line for cron; `before`: a command that gets the log."""
-    program = Path(sys.argv[0]).absolute() if Path(sys.argv[0]).name == "walltime" else Path("walltime")
     parts = [f"cd {FOLDER}", *([before] if before else [])]
-    parts.append(f"{shlex.quote(str(program))} {command} --week --store weeks --report week.html")
+    parts.append(f"{shlex.quote(program())} {command} --week --store weeks --report week.html")
     line = " && ".join(parts)
     percent = "\\%"
     typer.echo(SERVICE.format(systemd=line.replace("%", "%%"), cron=line.replace("%", percent)), nl=False)

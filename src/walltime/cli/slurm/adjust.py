@@ -315,9 +315,9 @@ def _show(report: Report, as_json: bool, say: Callable[[str], None]) -> None:
 
 def _command_line() -> list[str]:
     """The command line, without --print-unit, with whole paths."""
-    import shutil
+    from walltime.cli.output import program
 
-    words = [shutil.which(sys.argv[0]) or "/usr/local/bin/walltime", *(word for word in sys.argv[1:] if word != "--print-unit")]
+    words = [program(), *(word for word in sys.argv[1:] if word != "--print-unit")]
     paths = ("--settings", *(f"--{field.name.replace('_', '-')}" for field in fields(Places)))
     for place, word in enumerate(words):
         name, equals, value = word.partition("=")
