@@ -1,10 +1,10 @@
 # `make test` and `make demo` need Python 3.11 or newer and nothing else: they set up .venv themselves.
 
-.PHONY: help setup quick test slurm nightly demo lowest lint docs wheel bench validate lock changelog clean
+.PHONY: help setup quick test slurm nightly demo lowest lint docs wheel bench validate lock changelog release-check clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name what; do printf 'make %-10s %s\n' "$$name" "$$what"; done
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name what; do printf 'make %-14s %s\n' "$$name" "$$what"; done
 
 setup: ## make the virtual environment .venv
 	@bash tools/setup.sh
@@ -47,6 +47,9 @@ lock: setup ## resolve the dependencies anew into requirements.lock
 
 changelog: setup ## show what changelog.d/ adds to the next release
 	@.venv/bin/towncrier build --draft
+
+release-check: setup ## what can be checked before a release: versions, recipe, images, the wheel on each Python there is, extras
+	@.venv/bin/python tools/release.py
 
 clean: ## remove everything that was made here, .venv too
 	@rm -rf .venv site report.html dist screenshots .pytest_cache .ruff_cache .mypy_cache .hypothesis .import_linter_cache .coverage

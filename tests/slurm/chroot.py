@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 RELEASES = ("sid", "trixie")
-PACKAGES = ("slurmctld", "slurmd", "slurm-client", "munge", "slurm-wlm-basic-plugins", "slurmdbd", "slurm-wlm-mysql-plugin")
+PACKAGES = ("slurmctld", "slurmd", "slurm-client", "munge", "slurm-wlm-basic-plugins", "slurmdbd", "slurm-wlm-mysql-plugin", "python3-venv")
 KEYS = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 COMMANDS = ("scontrol", "squeue", "sinfo", "sbatch", "scancel", "srun", "sacct", "sacctmgr")
@@ -26,7 +26,7 @@ ENTER = """\
 # Run a command in the chroot; the mounts are seen by it alone, and vanish with it.
 exec unshare --mount --propagation private sh -euc '
 for folder in dev proc sys tmp; do mount --rbind "/$folder" "{root}/$folder"; done
-mount --bind /etc/hosts "{root}/etc/hosts"
+for name in hosts resolv.conf ssl/certs; do if [ -e "/etc/$name" ]; then mount --bind "/etc/$name" "{root}/etc/$name"; fi; done
 exec chroot "{root}" env PATH={path} "$@"' enter "$@"
 """
 
@@ -44,7 +44,7 @@ def folder(release: str = "sid") -> Path:
 
 def is_made(root: Path) -> bool:
     """Whether the folder is there as a whole."""
-    return (root / "usr/bin/sinfo").exists() and (root / "usr/sbin/slurmdbd").exists()
+    return all((root / name).exists() for name in ("usr/bin/sinfo", "usr/sbin/slurmdbd", "usr/bin/python3"))
 
 
 def version(root: Path) -> str:
@@ -99,7 +99,9 @@ def make(root: Path, release: str) -> None:
             raise NoChrootError(f"debootstrap takes longer than {TIMEOUT} s") from error
     if done.returncode:
         raise NoChrootError(f"debootstrap: {' / '.join(log.read_text(errors='replace').splitlines()[-3:])}")
-    (new / "etc/hosts").touch()  # this machine's is mounted over it
+    for name in ("hosts", "resolv.conf"):  # this machine's are mounted over them
+        (new / "etc" / name).touch()
+    (new / "etc/ssl/certs").mkdir(parents=True, exist_ok=True)
     shutil.rmtree(root, ignore_errors=True)  # one that was made with fewer packages
     new.rename(root)
 

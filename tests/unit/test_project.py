@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 TEMPLATES = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
 YAML = [*WORKFLOWS, *TEMPLATES, ROOT / ".pre-commit-config.yaml", ROOT / "CITATION.cff"]
-SCRIPTS = [*sorted((ROOT / "tools").glob("*.sh")), ROOT / ".ci" / "run"]
+SCRIPTS = [*sorted((ROOT / "tools").glob("*.sh")), ROOT / "packaging" / "install.sh", ROOT / ".ci" / "run"]
 
 
 def name_of(path: Path) -> str:
@@ -131,28 +131,53 @@ def release():
     return module
 
 
-def test_version__is_the_same_everywhere(project, release):
-    named = release.versions()
-    assert named["pyproject.toml"] == named["CITATION.cff"] == project["version"]
-    assert f"version = {{{project['version']}}}" in (ROOT / "src/walltime/references.bib").read_text()
+def test_version__is_the_same_everywhere(release):
+    assert release.one_version() == []
+
+
+def write_versions(root: Path, version: str) -> None:
+    (root / "CITATION.cff").write_text(f"cff-version: 1.2.0\nversion: {version}\n")
+    (root / "src/walltime/references.bib").write_text(f"@software{{walltime,\n  version = {{{version}}},\n}}\n")
+    (root / "packaging/conda/recipe.yaml").write_text(f'context:\n  version: "{version}"\n')
 
 
 def test_release__says_what_is_not_ready(release, tmp_path):
+    for folder in ("changelog.d", "src/walltime", "packaging/conda"):
+        (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "pyproject.toml").write_text('[project]\nversion = "0.2.0"\n')
-    (tmp_path / "CITATION.cff").write_text("cff-version: 1.2.0\nversion: 0.1.0\n")
     (tmp_path / "CHANGELOG.md").write_text("# Changelog\n")
-    (tmp_path / "changelog.d").mkdir()
     (tmp_path / "changelog.d" / "13.added.md").write_text("Something.\n")
+    write_versions(tmp_path, "0.1.0")
     assert release.problems("v0.2.0", tmp_path) == [
         "CITATION.cff names 0.1.0, not 0.2.0",
+        "src/walltime/references.bib names 0.1.0, not 0.2.0",
+        "packaging/conda/recipe.yaml names 0.1.0, not 0.2.0",
         "CHANGELOG.md names no version, not 0.2.0",
         "changelog.d/ still has 13.added.md: run towncrier build",
     ]
-    (tmp_path / "CITATION.cff").write_text("cff-version: 1.2.0\nversion: 0.2.0\n")
+    write_versions(tmp_path, "0.2.0")
     (tmp_path / "CHANGELOG.md").write_text("# Changelog\n\n## 0.2.0 (2026-12-01)\n\n## 0.1.0 (2026-11-01)\n")
     (tmp_path / "changelog.d" / "13.added.md").unlink()
     assert release.problems("v0.2.0", tmp_path) == []
-    assert len(release.problems("v0.3.0", tmp_path)) == 3
+    assert len(release.problems("v0.3.0", tmp_path)) == 5
+
+
+@pytest.mark.parametrize("check", ["changelog", "locked", "recipe", "paper"])
+def test_release__finds_nothing_to_mend(release, check):
+    assert getattr(release, check)() == []
+
+
+def test_release__images_install_every_extra(release):
+    try:
+        assert release.image() == []
+    except release.Skipped as why:
+        assert "hadolint" in str(why)  # noqa: PT017
+
+
+def test_release__finds_what_the_recipe_lacks(release, monkeypatch):
+    declared = release.project()
+    monkeypatch.setattr(release, "project", lambda: {**declared, "dependencies": [*declared["dependencies"], "scipy>=1.14"]})
+    assert release.recipe() == ["packaging/conda/recipe.yaml lacks 'scipy >=1.14'"]
 
 
 # ---------------------------------------------------------------------------------------------------------------- citations

@@ -57,7 +57,7 @@ Persistent=true
 WantedBy=timers.target
 
 # systemctl enable --now walltime-report.timer; or, in the crontab of a user who may see all jobs:
-30 6 * * 1  {cron}
+# 30 6 * * 1  {cron}
 """
 FOLDER = "/var/lib/walltime-report"
 
