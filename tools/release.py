@@ -144,7 +144,7 @@ def python(version: str) -> Callable[[], list[str]]:
     def check() -> list[str]:
         (file,) = (ROOT / "dist").glob("*.whl")
         program = shutil.which(f"python{version}")
-        if program is not None:
+        if program is not None and subprocess.run([program, "-c", ""], capture_output=True).returncode == 0:
             run("env", f"PYTHON={program}", "bash", "tools/smoke.sh", str(file))
             return []
         sys.path.insert(0, str(ROOT))
