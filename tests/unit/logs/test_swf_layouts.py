@@ -121,7 +121,7 @@ def test_packed__with_zstandard(written, tmp_path):
     pl.DataFrame({rows[0]: rows[1:]}).write_csv(tmp_path / "log.swf.zst", compression="zstd")
     assert read_log(tmp_path / "log.swf.zst") == read_log(written(FRONTIER))
     (tmp_path / "cut.swf.zst").write_bytes((tmp_path / "log.swf.zst").read_bytes()[:-20])
-    with pytest.raises(LogError, match="Zstandard file is (damaged|truncated)"):
+    with pytest.raises(LogError, match=r"Zstandard file is (damaged|truncated)"):
         read_log(tmp_path / "cut.swf.zst")
 
 
