@@ -25,7 +25,7 @@ from performance_tables import performance
 from predictions_tables import judged
 from reproduction_tables import reproduction
 from slurm_tables import real_slurm
-from specification_tables import specifications
+from specification_tables import changes, specifications
 from start_times_tables import start_times
 from tuning_tables import tuning
 from validation_tables import validation
@@ -336,6 +336,7 @@ GENERATORS = {
     "published": published,
     "models": models,
     "specifications": specifications,
+    "changes": changes,
     "demo": demo,
     "dimensions": dimensions,
     "groupings": groupings,

@@ -5,11 +5,12 @@ from __future__ import annotations
 import inspect
 import re
 
-from walltime.declared import meaning_of
+from walltime.declared import described, meaning_of
 from walltime.estimates import ESTIMATES
 from walltime.policy import DIALECTS, ORDERS, POLICIES
 from walltime.predictors.prediction import BELIEFS, CORRECTIONS, PREDICTORS
 from walltime.specification import Form, asked, presets_of, spell
+from walltime.whatif.changes import OF_SETTING, SETTINGS, TABLES, signs_of
 
 LISTED = {family.title: family for family in (POLICIES, ORDERS, ESTIMATES, PREDICTORS, BELIEFS, CORRECTIONS, DIALECTS)}
 
@@ -17,6 +18,21 @@ LISTED = {family.title: family for family in (POLICIES, ORDERS, ESTIMATES, PREDI
 def specifications(title: str) -> str:
     """The names of a family, and below each the options that it takes."""
     return "\n\n".join(section(name, form) for name, form in LISTED[title].forms.items())
+
+
+def changes() -> str:
+    """What `--change` takes: a row for each thing that can be changed."""
+    rows = [(f"`{name}`", one.signs, one.value, one.meaning) for name, one in OF_SETTING.items()]
+    for name, table in TABLES.items():
+        row = "N" if name == "limit" else "NAME"
+        for field, one in table.declared.items():
+            spelled = [f"`{name}.{row}.{key.format(second='gpus')}`" for key, of in table.keys.items() if of == field and key != "second"]
+            if spelled:
+                said = "names, with commas between them" if field == "pools" else described(one.kind, one.key)
+                rows.append((" or ".join(dict.fromkeys(spelled)), table.signs(field), said, meaning_of(table.row, one) or field))
+    rows += [(f"`{name}`", signs_of(name), "as in Slurm", "a setting of Slurm, under the policy slurm") for name in SETTINGS]
+    lines = [f"| {what} | {' '.join(f'`{sign}`' for sign in signs)} | {value} | {meaning} |" for what, signs, value, meaning in rows]
+    return "\n".join(["| what | how | value | meaning |", "| --- | --- | --- | --- |", *lines])
 
 
 def section(name: str, form: Form) -> str:

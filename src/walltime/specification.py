@@ -33,6 +33,7 @@ __all__ = [
     "name_of",
     "options_of",
     "presets_of",
+    "read_value",
     "spell",
 ]
 
@@ -227,11 +228,11 @@ class Family(Mapping[str, T], Generic[T]):
         lacking = [key for key, one in keys.items() if one.needed and key not in said and one.field not in preset]
         if lacking:
             raise PolicyError(f"{lacking[0]} of {where} is missing; it is {asked(keys[lacking[0]])}")
-        values = {one.field: _read(one, key, said[key], where) for key, one in keys.items() if key in said}
+        values = {one.field: read_value(one, key, said[key], where) for key, one in keys.items() if key in said}
         return (
             form,
             {**preset, **values, **free},
-            {one.field: _read(one, key, said[key], where) for key, one in further.items() if key in said},
+            {one.field: read_value(one, key, said[key], where) for key, one in further.items() if key in said},
         )
 
     def build(self, text: object, form: Form, values: Mapping[str, Any]) -> T:
@@ -392,8 +393,8 @@ def _called(kind: Any, key: Key) -> str:
     return "numbers such as 8/64" if get_origin(kind) is tuple else described(kind if kind in KINDS else Any, key)
 
 
-def _read(option: DeclaredKey, key: str, text: str, where: str) -> Any:
-    """The value that a text says."""
+def read_value(option: DeclaredKey, key: str, text: str, where: str) -> Any:
+    """The value of an option that a text says; raises PolicyError, which names `key` and `where`."""
     if text.lower() in option.key.instead:
         return option.key.instead[text.lower()]
     if text.lower() == "none" and option.default is None:

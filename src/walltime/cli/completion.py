@@ -15,6 +15,7 @@ __all__ = ["COMPLETED", "answer_bash", "completion_of", "join_words"]
 COMPLETED = {
     "--backfill-order": "walltime.policy.registry:ORDERS",
     "--believe": "walltime.predictors.prediction:BELIEFS",
+    "--change": "walltime.whatif.changes:complete_change",
     "--correction": "walltime.predictors.prediction:CORRECTIONS",
     "--dialect": "walltime.policy.dialect:DIALECTS",
     "--estimates": "walltime.estimates.registry:ESTIMATES",
@@ -43,6 +44,9 @@ def _texts(option: str, incomplete: str) -> list[str]:
 
     module, _, name = COMPLETED[option].partition(":")
     family: Any = getattr(importlib.import_module(module), name)
+    if callable(family):
+        texts: list[str] = family(incomplete)
+        return texts
     if option != "--policy":
         return complete(family, incomplete)
     from walltime.predictors import Prediction

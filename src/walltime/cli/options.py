@@ -166,6 +166,8 @@ MEANINGS = {
     "--backfill-order": "Order in which jobs are tried for backfilling; default: --order.",
     "--believe": "Where predictions are used: regular, selective (not for running jobs), none, or three bits: order, own length, running.",
     "--by": "Tables by groups of jobs: month, class, user (heavy, medium and light ones), users (one by one), size, length, queue, ...",
+    "--change": "What to change: SchedulerParameters+=bf_max_job_test=1000, partition.long.MaxTime=24h, pool.gpu.nodes+=4, nodes+=10%, "
+    "limit.1.jobs=8, policy=easy++, load*=1.1, ...",
     "--cluster": "The machine and how it schedules: a file like cluster.toml, in place of --procs.",
     "--copies": "Copies of the log with shaken submissions.",
     "--correction": "New expected runtime of a job that outlives its prediction: tsafrir07, tsafrir07:elapsed, estimate, double, "

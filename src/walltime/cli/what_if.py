@@ -45,13 +45,7 @@ def what_if(
     cluster: o.ClusterOption = None,
     change: Annotated[
         list[str] | None,
-        typer.Option(
-            "--change",
-            metavar="CHANGE",
-            help="What to change: SchedulerParameters+=bf_max_job_test=1000, partition.long.MaxTime=24h, pool.gpu.nodes+=4, nodes+=10%, "
-            "limit.1.jobs=8, policy=easy++, load*=1.1, ...; repeat it for more.",
-            rich_help_panel=o.RUN,
-        ),
+        o.option("--change", "Repeat it for more.", metavar="CHANGE"),
     ] = None,
     policy: o.PolicyOption = None,
     submissions: Annotated[

@@ -6,21 +6,37 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, get_args
 
+from walltime.declared import DeclaredKey, Key, keys_of, nearest
 from walltime.errors import PolicyError, WorkloadError
-from walltime.estimates import parse_estimates
+from walltime.estimates import ESTIMATES, parse_estimates
 from walltime.logs.filters import parse_seconds
 from walltime.machine import Limit, Machine, Share
-from walltime.policy import Oar, Slurm
+from walltime.policy import POLICIES, Oar, Slurm
 from walltime.policy.slurm import NO_EFFECT, PARAMETERS
 from walltime.predictors import Prediction
+from walltime.predictors.registry import PREDICTORS
 from walltime.simulation.specification import parse_scheduler
+from walltime.specification import Family, Specified, asked, complete, read_value
 from walltime.whatif.adjustment import parse_adjustment
 from walltime.whatif.setting import Setting
 from walltime.wording import shown
 
-__all__ = ["NO_LIMIT", "TARGETS", "Change", "ChangedTable", "max_time_of", "parse_change"]
+__all__ = [
+    "NO_LIMIT",
+    "OF_SETTING",
+    "SETTINGS",
+    "TABLES",
+    "Change",
+    "ChangedTable",
+    "Target",
+    "complete_change",
+    "max_time_of",
+    "parse_change",
+    "signs_of",
+    "targets",
+]
 
 SPELLING = re.compile(r"\s*(?P<target>.+?)\s*(?P<sign>\+=|-=|\*=|=)\s*(?P<value>.*?)\s*", re.DOTALL)
 LISTS = ("SchedulerParameters", "PriorityFlags")
@@ -28,59 +44,103 @@ LISTS = ("SchedulerParameters", "PriorityFlags")
 SETTINGS = tuple(dict.fromkeys(one.setting for one in PARAMETERS.values() if one.setting))
 """Settings of Slurm that are modelled."""
 NO_LIMIT = ("unlimited", "infinite", "none")
-TARGETS = (
-    "policy",
-    "nodes",
-    "pool.NAME.nodes",
-    "partition.NAME.MaxTime",
-    "limit.N.jobs",
-    "qos.NAME.priority",
-    "share.ACCOUNT.shares",
-    "load",
-    "requested",
-    "estimates",
-    "adjust",
-    "soft",
-    "SchedulerParameters",
-)
-"""Examples of what can be changed, for messages."""
+ALL_SIGNS = ("=", "+=", "-=", "*=")
+FACTOR = DeclaredKey("factor", float, Key(least=0.01, most=100), 1.0)
 
 
 @dataclass(frozen=True)
-class Change:
-    """One change as it is spelled, such as `nodes+=10%`: what is changed, how, and the value."""
+class Change(Specified):
+    """One change, such as `nodes+=10%`: what is changed, how, and the value; `str` gives the spelling."""
 
-    text: str
     target: str
+    """what is changed"""
     sign: str
+    """how: =, +=, -= or *="""
     value: str
+    """to what, or by what"""
+
+    @property
+    def label(self) -> str:
+        """The spelling."""
+        return f"{self.target}{self.sign}{self.value}"
+
+    @property
+    def where(self) -> str:
+        """What messages call it."""
+        return f"the change {shown(self.label)}"
 
     def apply(self, setting: Setting) -> tuple[Setting, list[str]]:
         """The changed setting, and what became of what in sentences; raises PolicyError, in one line, for what cannot be changed so."""
         try:
             return _apply(self, setting)
         except WorkloadError as error:
-            raise PolicyError(f"the change {shown(self.text)}: {error}") from error
+            raise PolicyError(f"{self.where}: {error}") from error
 
 
-def parse_change(text: str) -> Change:
+@dataclass(frozen=True)
+class Target:
+    """What can be changed, and is no row of a table of the machine's file.
+
+    `signs`: how. `value`: what the value is called. `meaning`: what changes.
+    """
+
+    apply: Callable[[Change, Setting], tuple[Setting, list[str]]]
+    signs: tuple[str, ...]
+    value: str
+    meaning: str
+
+
+def parse_change(text: str | Change) -> Change:
     """The change that is spelled so; raises PolicyError for what has no target or no sign.
 
-    >>> change = parse_change("SchedulerParameters+=bf_max_job_test=1000")
-    >>> change.target, change.sign, change.value
-    ('SchedulerParameters', '+=', 'bf_max_job_test=1000')
+    >>> change = parse_change("SchedulerParameters += bf_max_job_test=1000")
+    >>> change.target, change.sign, change.value, str(change)
+    ('SchedulerParameters', '+=', 'bf_max_job_test=1000', 'SchedulerParameters+=bf_max_job_test=1000')
     """
+    if isinstance(text, Change):
+        return text
     match = SPELLING.fullmatch(text) if isinstance(text, str) else None
     if match is None or not match["value"]:
         raise PolicyError(f"{shown(text)} is no change; write WHAT=VALUE, WHAT+=VALUE, WHAT-=VALUE or WHAT*=VALUE, such as nodes+=10%")
-    return Change(text.strip(), match["target"], match["sign"], match["value"])
+    return Change(match["target"], match["sign"], match["value"])
+
+
+def complete_change(text: str) -> list[str]:
+    """How a change that somebody is typing may go on: what can be changed with the signs, then names of schedulers, predictors and so on.
+
+    >>> complete_change("po"), complete_change("soft=tsa"), complete_change("SchedulerParameters+=bf_max_job_t")
+    (['policy=', 'pool.'], ['soft=tsafrir07'], ['SchedulerParameters+=bf_max_job_test='])
+    """
+    match = re.fullmatch(r"(?P<target>[^=+*-]+)(?P<sign>\+=|-=|\*=|=)(?P<value>.*)", text)
+    if match is None:
+        words = [f"{name}{sign}" for name, one in OF_SETTING.items() for sign in one.signs]
+        words += [f"{table}." for table in TABLES] + [f"{name}{sign}" for name in SETTINGS for sign in signs_of(name)]
+        return [word for word in words if word.lower().startswith(text.lower())]
+    begin, value = match["target"] + match["sign"], match["value"]
+    families: Mapping[str, Family[Any]] = {"policy": POLICIES, "estimates": ESTIMATES, "adjust": PREDICTORS, "soft": PREDICTORS}
+    if match["target"] in families:
+        return [begin + one for one in complete(families[match["target"]], value)]
+    if match["target"].lower() != "schedulerparameters":
+        return []
+    before, comma, last = value.rpartition(",")
+    items = [f"{name}=" for name, one in PARAMETERS.items() if one.setting == "SchedulerParameters" and name.startswith(last)]
+    return [f"{begin}{before}{comma}{item}" for item in items]
+
+
+def targets() -> list[str]:
+    """What can be changed, as messages list it; NAME stands for that of a row."""
+    rows = [f"{table}.{'N' if table == 'limit' else 'NAME'}.{next(iter(of.keys))}" for table, of in TABLES.items()]
+    return [*OF_SETTING, *rows, *SETTINGS]
 
 
 def _apply(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
     first, dot, rest = change.target.partition(".")
     if not dot:
         own = OF_SETTING.get(change.target.lower())
-        return own(change, setting) if own is not None else _slurm(change, setting)
+        if own is None:
+            return _slurm(change, setting)
+        _only(change, *own.signs)
+        return own.apply(change, setting)
     table = TABLES.get(first.lower())
     name, dot, key = rest.rpartition(".")
     if table is None or not dot:
@@ -89,48 +149,49 @@ def _apply(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
     return replace(setting, machine=machine), told
 
 
+def signs_of(setting: str) -> tuple[str, ...]:
+    """How a setting of Slurm is changed."""
+    return ("=", "+=", "-=") if setting.lower() in map(str.lower, LISTS) else ("=",)
+
+
 def _unknown(change: Change) -> PolicyError:
-    return PolicyError(
-        f"nothing is called {shown(change.target)} in {shown(change.text)}; what can be changed is {', '.join(TARGETS)}, ..."
-    )
+    close = nearest(change.target, targets())
+    return PolicyError(f"{change.where} is of {shown(change.target)}, which is not known{close}; known are {', '.join(targets())}")
 
 
 def _only(change: Change, *signs: str) -> None:
     if change.sign not in signs:
-        raise PolicyError(f"{shown(change.text)}: {change.target} is changed with {' or '.join(signs)}, not with {change.sign}")
+        raise PolicyError(f"{change.where}: {change.target} is changed with {' or '.join(signs)}, not with {change.sign}")
 
 
 # ---------------------------------------------------------------------- policy, load, users
 
 
 def _policy(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
-    _only(change, "=")
     parse_scheduler(change.value)
     return replace(setting, policy=change.value), []
 
 
 def _load(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
-    _only(change, "*=")
-    return replace(setting, load=setting.load * _positive(change)), [
-        f"the same jobs arrive {_positive(change):g} times as fast: the times between submissions are scaled"
+    factor = read_value(FACTOR, change.target, change.value, change.where)
+    return replace(setting, load=setting.load * factor), [
+        f"the same jobs arrive {factor:g} times as fast: the times between submissions are scaled"
     ]
 
 
 def _requested(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
-    _only(change, "*=")
-    return replace(setting, requested=setting.requested * _positive(change)), [
-        f"every requested time is {_positive(change):g} times as long, and jobs are killed there"
+    factor = read_value(FACTOR, change.target, change.value, change.where)
+    return replace(setting, requested=setting.requested * factor), [
+        f"every requested time is {factor:g} times as long, and jobs are killed there"
     ]
 
 
 def _estimates(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
-    _only(change, "=")
     parse_estimates(change.value)
     return replace(setting, estimates=change.value), [f"the scheduler plans with the estimates {change.value}"]
 
 
 def _adjust(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
-    _only(change, "=")
     adjustment = parse_adjustment(change.value)
     changed = replace(setting, adjustment=adjustment)
     return changed, [
@@ -140,11 +201,10 @@ def _adjust(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
 
 
 def _soft(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
-    _only(change, "=")
     scheduler = setting.scheduler()
     if isinstance(scheduler.policy, Slurm | Oar):
         other = "; Slurm's soft limits are TimeMin: adjust=PREDICTOR" if isinstance(scheduler.policy, Slurm) else ""
-        raise PolicyError(f"{shown(change.text)}: {scheduler.policy.name} knows no soft walltimes{other}")
+        raise PolicyError(f"{change.where}: {scheduler.policy.name} knows no soft walltimes{other}")
     prediction = Prediction(change.value, correction="soft")
     return replace(setting, policy=replace(scheduler, prediction=prediction)), [
         f"jobs are planned by soft walltimes from {prediction.predictor.label}; one that outlives its own is planned for as long again, "
@@ -166,7 +226,7 @@ def _nodes(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
     pools = setting.machine.pools
     if len(pools) > 1 and not change.value.endswith("%") and change.sign != "*=":
         names = ", ".join(f"pool.{pool.name}.nodes" for pool in pools)
-        raise PolicyError(f"{shown(change.text)}: there are several pools; name one, as in {names}, or give a percentage")
+        raise PolicyError(f"{change.where}: there are several pools; name one, as in {names}, or give a percentage")
     changed = [replace(pool, nodes=_count(change, pool.nodes)) for pool in pools]
     return replace(setting, machine=replace(setting.machine, pools=tuple(changed))), [
         _became(f"pool {old.name}", "nodes", old.nodes, new.nodes) for old, new in zip(pools, changed, strict=True)
@@ -178,16 +238,14 @@ def _slurm(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
     known = {name.lower(): name for name in (*settings, *SETTINGS)}
     name = known.get(change.target.lower())
     if name is None:
-        if change.target[:1].isupper():
-            raise PolicyError(f"{shown(change.target)} is no setting of Slurm that is modelled; known are {', '.join(SETTINGS)}")
         raise _unknown(change)
     policy = setting.scheduler().policy
     if not isinstance(policy, Slurm):
         raise PolicyError(
-            f"{shown(change.text)} has no effect: settings of Slurm count under the policy slurm, and this one is {policy.label}; "
+            f"{change.where} has no effect: settings of Slurm count under the policy slurm, and this one is {policy.label}; "
             'say policy = "slurm" in the machine\'s file'
         )
-    _only(change, *(("=", "+=", "-=") if name.lower() in map(str.lower, LISTS) else ("=",)))
+    _only(change, *signs_of(name))
     told = []
     if name.lower() == "schedulerparameters":
         told = _parameters(change, policy)
@@ -205,9 +263,9 @@ def _parameters(change: Change, policy: Slurm) -> list[str]:
         if item in NO_EFFECT:
             told.append(f"{item} spares a busy slurmctld; a simulated pass takes no time, so it changes nothing")
         elif item not in names and change.sign == "+=":
-            raise PolicyError(f"{shown(change.text)}: {shown(item)} is not modelled; modelled are {', '.join(names)}")
+            raise PolicyError(f"{change.where}: {shown(item)} is not modelled; modelled are {', '.join(names)}")
         elif item in names and getattr(policy, item) is not None:
-            raise PolicyError(f"{shown(change.text)}: the policy {policy.label} says {item} itself; change the policy")
+            raise PolicyError(f"{change.where}: the policy {policy.label} says {item} itself; change the policy")
     return told
 
 
@@ -219,20 +277,20 @@ def _listed(change: Change, now: str) -> str:
         if change.sign == "+=":
             items[name] = item
         elif name not in items:
-            raise PolicyError(f"{shown(change.text)}: there is no {name} to remove; there are {', '.join(items) or 'none'}")
+            raise PolicyError(f"{change.where}: there is no {name} to remove; there are {', '.join(items) or 'none'}")
         else:
             del items[name]
     return ",".join(items.values())
 
 
-OF_SETTING: Mapping[str, Callable[[Change, Setting], tuple[Setting, list[str]]]] = {
-    "policy": _policy,
-    "load": _load,
-    "requested": _requested,
-    "estimates": _estimates,
-    "adjust": _adjust,
-    "soft": _soft,
-    "nodes": _nodes,
+OF_SETTING: Mapping[str, Target] = {
+    "policy": Target(_policy, ("=",), "a scheduler, as in `--policy`", "how the site schedules"),
+    "nodes": Target(_nodes, ALL_SIGNS, "a number, a percentage, with `*=` a factor", "nodes of the pool, or by a percentage of every pool"),
+    "load": Target(_load, ("*=",), asked(FACTOR), "how fast the jobs arrive"),
+    "requested": Target(_requested, ("*=",), asked(FACTOR), "the requested times, at which jobs are killed"),
+    "estimates": Target(_estimates, ("=",), "estimates, as in `--estimates`", "what the scheduler plans with"),
+    "adjust": Target(_adjust, ("=",), "a predictor with its options, and floor and gain", "a side-car sets the TimeMin of waiting jobs"),
+    "soft": Target(_soft, ("=",), "a predictor", "jobs are planned by soft walltimes, as PBS Professional does"),
 }
 """What can be changed that is no part of a table of the machine's file; everything else without a dot is a setting of Slurm."""
 
@@ -244,14 +302,31 @@ OF_SETTING: Mapping[str, Callable[[Change, Setting], tuple[Setting, list[str]]]]
 class ChangedTable:
     """A table of the machine's file of which the rows can be changed.
 
-    `rows`: the field of `Machine`. `what`: what a row is. `keys`: of what can be changed the spelling and the field; `{second}` stands for
-    the name of the second resource. `least`: the least value of its numbers.
+    `rows`: the field of `Machine`. `what`: what messages call a row. `keys`: of what can be changed the spelling and the
+    field; `{second}` stands for the name of the second resource. `least`: the least value of its numbers.
     """
 
     rows: str
     what: str
     keys: Mapping[str, str]
     least: int = 0
+
+    @property
+    def row(self) -> type:
+        """What a row is."""
+        (rows,) = (one for one in keys_of(Machine).values() if one.field == self.rows)
+        kind: type = get_args(rows.kind)[0]
+        return kind
+
+    @property
+    def declared(self) -> dict[str, DeclaredKey]:
+        """What a row has, by field."""
+        return {one.field: one for one in keys_of(self.row).values()}
+
+    def signs(self, field: str) -> tuple[str, ...]:
+        """How a field is changed: a number in every way, a list by what is added and removed."""
+        kind = self.declared[field].kind
+        return ("=", "+=", "-=") if field == "pools" else ("=",) if field == "max_time" or kind is bool else ALL_SIGNS
 
 
 OF_PARTITION = {"MaxTime": "max_time", "PriorityTier": "tier", "PriorityJobFactor": "job_factor", "OverSubscribe": "exclusive"}
@@ -271,12 +346,13 @@ def _change_row(change: Change, machine: Machine, table: ChangedTable, name: str
     names = [_name_of(row, number) for number, row in enumerate(rows, 1)]
     what = change.target.partition(".")[0].lower()
     if name not in names:
-        raise PolicyError(f"{shown(change.text)}: there is no {what} {shown(name)}; known are {', '.join(names) or 'none'}")
+        raise PolicyError(f"{change.where}: there is no {what} {shown(name)}{nearest(name, names)}; known are {', '.join(names) or 'none'}")
     spelled = {spelling.format(second=machine.second): field for spelling, field in table.keys.items()}
     field = {spelling.lower(): field for spelling, field in spelled.items()}.get(key.lower())
     if field is None:
-        known = ", ".join(spelling for spelling in spelled if spelling != "second")
-        raise PolicyError(f"{shown(change.text)}: {table.what} has no {shown(key)}; it has {known}")
+        known = [spelling for spelling in spelled if spelling != "second"]
+        raise PolicyError(f"{change.where}: {table.what} has no {shown(key)}{nearest(key, known)}; known are {', '.join(known)}")
+    _only(change, *table.signs(field))
     place = names.index(name)
     old, now = rows[place], getattr(rows[place], field)
     value = _value(change, table, field, now, key)
@@ -300,12 +376,11 @@ def _value(change: Change, table: ChangedTable, field: str, now: Any, key: str) 
     if field == "pools":
         return _pools(change, now)
     if field in ("max_time", "exclusive"):
-        _only(change, "=")
         return max_time_of(change, slurm=key.lower() == "maxtime") if field == "max_time" else _exclusive(change)
     if table.rows == "limits" and change.sign == "=" and change.value.lower() in NO_LIMIT:
         return None
     if now is None and change.sign != "=":
-        raise PolicyError(f"{shown(change.text)}: there is no {key} to change; set it with =")
+        raise PolicyError(f"{change.where}: there is no {key} to change; set it with =")
     return _count(change, now or 0, table.least)
 
 
@@ -321,32 +396,22 @@ def _count(change: Change, now: int, least: int = 1) -> int:
         value = math.nan
     whole = value == math.floor(value) if math.isfinite(value) else False
     if not math.isfinite(value) or value < 0 or value > 2**40 or not (whole or percent or change.sign == "*="):
-        raise PolicyError(f"{shown(change.text)}: {shown(change.value)} is no number; write a whole one, or a percentage such as 10%")
+        raise PolicyError(f"{change.where}: {shown(change.value)} is no number; write a whole one, or a percentage such as 10%")
     match change.sign:
         case "*=":
             if percent:
-                raise PolicyError(f"{shown(change.text)}: write += or -= with a percentage, or *= with a factor such as 1.1")
+                raise PolicyError(f"{change.where}: write += or -= with a percentage, or *= with a factor such as 1.1")
             new = math.ceil(round(now * value, 6))
         case "=":
             if percent:
-                raise PolicyError(f"{shown(change.text)}: write += or -= with a percentage")
+                raise PolicyError(f"{change.where}: write += or -= with a percentage")
             new = int(value)
         case sign:
             by = now * value / 100 if percent else value
             new = math.ceil(round(now + by if sign == "+=" else now - by, 6))
     if new < least:
-        raise PolicyError(f"{shown(change.text)} leaves {new}; {least} is the least")
+        raise PolicyError(f"{change.where} leaves {new}; {least} is the least")
     return new
-
-
-def _positive(change: Change) -> float:
-    try:
-        value = float(change.value)
-    except ValueError:
-        value = math.nan
-    if not 0.01 <= value <= 100:
-        raise PolicyError(f"{shown(change.text)}: {shown(change.value)} is no factor from 0.01 to 100, such as 1.1")
-    return value
 
 
 def max_time_of(change: Change, slurm: bool) -> int | None:
@@ -364,7 +429,7 @@ def max_time_of(change: Change, slurm: bool) -> int | None:
         short = match[1] is None and match[4] is None  # minutes:seconds
         seconds = int(match[1] or 0) * 86_400 + (first * 60 + second if short else first * 3600 + second * 60 + third)
     if seconds < 1:
-        raise PolicyError(f"{shown(change.text)}: the longest time must be at least 1 s")
+        raise PolicyError(f"{change.where}: the longest time must be at least 1 s")
     return seconds
 
 
@@ -374,12 +439,11 @@ def _exclusive(change: Change) -> bool:
     if change.target.lower().endswith(".exclusive"):
         known |= {"yes": True}
     if text not in known:
-        raise PolicyError(f"{shown(change.text)}: write EXCLUSIVE for whole nodes, or NO")
+        raise PolicyError(f"{change.where}: write EXCLUSIVE for whole nodes, or NO")
     return known[text]
 
 
 def _pools(change: Change, now: tuple[str, ...]) -> tuple[str, ...]:
-    _only(change, "=", "+=", "-=")
     names = tuple(filter(None, (part.strip() for part in change.value.split(","))))
     if change.sign == "=":
         return names
@@ -387,7 +451,7 @@ def _pools(change: Change, now: tuple[str, ...]) -> tuple[str, ...]:
         return (*now, *(name for name in names if name not in now))
     absent = [name for name in names if name not in now]
     if absent:
-        raise PolicyError(f"{shown(change.text)}: the partition has no pool {absent[0]}; it has {', '.join(now)}")
+        raise PolicyError(f"{change.where}: the partition has no pool {absent[0]}; it has {', '.join(now)}")
     return tuple(name for name in now if name not in names)
 
 

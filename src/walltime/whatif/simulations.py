@@ -140,14 +140,14 @@ def _with_sessions(workload: Workload, needed: bool) -> tuple[Workload, str]:
 def settings_of(machine: Machine, changes: Sequence[Change], policy: str | Policy | Scheduler | None = None) -> list[NamedSetting]:
     """The settings; today's is the first. Raises PolicyError."""
     today = Setting.of(machine, policy)
-    texts = [change.text for change in changes]
+    texts = [change.label for change in changes]
     twice = next((text for text in texts if texts.count(text) > 1), None)
     if twice is not None:
         raise PolicyError(f"the change {shown(twice)} is given twice")
     settings = [NamedSetting(TODAY, TODAY, today, [])]
     for change in changes:
         setting, became = change.apply(today)
-        words = harmless(change.text, LONGEST), harmless(change_name(change), LONGEST)
+        words = harmless(change.label, LONGEST), harmless(change_name(change), LONGEST)
         settings.append(NamedSetting(*words, setting, [harmless(line, LONGEST) for line in became]))
     if len(changes) > 1:
         setting, became = today, []

@@ -44,6 +44,9 @@ def typed(monkeypatch, capsys):
         ("walltime simulate LOG --correction double:un", ["uncapped"]),
         ("walltime generate lublin99 --estimates mu", ["mualem01"]),
         ("walltime dialects LOG --dialect papers:sh", ["shadow=", "shadow=afresh", "shadow=kept", "shadow=once"]),
+        ("walltime what-if LOG --change po", ["policy=", "pool."]),
+        ("walltime what-if LOG --change SchedulerParameters+=bf_max_job_t", ["bf_max_job_test="]),
+        ("walltime what-if LOG --change policy=easy:backf", ["backfill-order="]),
         ("walltime simulate LOG --policy own.py:My", []),
         ("walltime simulate myl", []),  # the shell completes names of files
         ("walltime simulate LOG --mapping ", []),
@@ -57,4 +60,5 @@ def test_completion__names_options_and_words(typed, line, answers):
 
 def test_completion__every_option_with_names(typed):
     for option in COMPLETED:
-        assert typed(f"walltime simulate LOG {option} ".rstrip() + " "), option
+        command = "what-if" if option == "--change" else "simulate"
+        assert typed(f"walltime {command} LOG {option} "), option

@@ -5,7 +5,7 @@ import pytest
 from walltime.errors import PolicyError
 from walltime.machine import Limit, Machine, Partition, Pool, Qos, Share
 from walltime.whatif import Setting, parse_change
-from walltime.whatif.changes import TARGETS
+from walltime.whatif.changes import OF_SETTING, TABLES, targets
 
 MACHINE = Machine(
     pools=(Pool("thin", 64, 32), Pool("fat", 8, 64, 4)),
@@ -109,7 +109,7 @@ def test_policy_load_and_requests():
         ("pool.thin.nodes*=10%", "*= with a factor"),
         ("pool.thin.nodes+=1.5", "no number"),
         ("pool.thick.nodes+=4", "known are thin, fat"),
-        ("pool.thin.memory=4", "it has nodes, procs, gpus"),
+        ("pool.thin.memory=4", "known are nodes, procs, gpus"),
         ("partition.long.MaxTime=24h", "known are main, gpu.long"),
         ("partition.main.Colour=red", "MaxTime, PriorityTier"),
         ("partition.main.MaxTime=soon", "no length of time"),
@@ -122,18 +122,22 @@ def test_policy_load_and_requests():
         ("limit.3.jobs=1", "there is no limit"),
         ("limit.x.jobs=1", "there is no limit"),
         ("limit.1.procs+=1", "set it with ="),
-        ("limit.1.users=1", "it has jobs, procs, gpus"),
+        ("limit.1.users=1", "known are jobs, procs, gpus"),
         ("qos.low.priority=1", "known are high"),
-        ("qos.high.weight=1", "it has priority"),
+        ("qos.high.weight=1", "known are priority"),
         ("share.biology.shares=1", "physics.ann"),
         ("policy=fastest", "unknown policy"),
         ("policy+=easy", "not with +="),
         ("load=0.9", "changed with *="),
-        ("load*=much", "no factor"),
-        ("load*=nan", "no factor"),
+        ("load*=much", "must be a number from 0.01 to 100, not 'much'"),
+        ("load*=nan", "must be a number from 0.01 to 100"),
         ("estimates=guess", "guess"),
-        ("colour=red", ", ".join(TARGETS[:4])),
-        ("machine.colour=red", ", ".join(TARGETS[:4])),
+        ("colour=red", ", ".join(targets()[:4])),
+        ("polcy=easy", "did you mean 'policy'?"),
+        ("partition.mian.MaxTime=24h", "did you mean 'main'?"),
+        ("partition.main.MaxTme=24h", "did you mean 'MaxTime'?"),
+        ("SchedulerParameter+=bf_continue", "did you mean 'SchedulerParameters'?"),
+        ("machine.colour=red", ", ".join(targets()[:4])),
         ("SchedulerSpeed=9", "SchedulerParameters"),
         ("SchedulerParameters+=bf_continue", "policy slurm"),
     ],
@@ -143,6 +147,25 @@ def test_what_cannot_be_changed__is_told_in_one_line(text, said):
         parse_change(text).apply(TODAY)
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_changes__are_written_as_they_are_read():
+    for text in ("nodes+=10%", "partition.main.MaxTime=12h", "SchedulerParameters+=bf_max_job_test=1000", "load*=1.1"):
+        assert str(parse_change(text)) == text
+        assert parse_change(str(parse_change(text))) == parse_change(text)
+    assert str(parse_change(" nodes -= 25% ")) == "nodes-=25%"
+
+
+def test_tables__name_fields_of_the_machine():
+    for table in TABLES.values():
+        assert set(table.keys.values()) <= set(table.declared)
+    assert {"policy", "nodes", "soft"} <= set(OF_SETTING)
+    assert [TABLES["partition"].signs(field) for field in ("max_time", "exclusive", "pools", "tier")] == [
+        ("=",),
+        ("=",),
+        ("=", "+=", "-="),
+        ("=", "+=", "-=", "*="),
+    ]
 
 
 def test_parameters_of_slurm__are_added_replaced_and_removed():
