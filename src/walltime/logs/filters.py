@@ -20,6 +20,7 @@ from datetime import datetime
 
 import numpy as np
 
+from walltime.declared import nearest
 from walltime.errors import PolicyError, WorkloadError
 from walltime.wording import shown
 from walltime.workload import Workload
@@ -202,7 +203,8 @@ class _Parser:
         name = "job_id" if name == "job" else name
         known = [*OWN, *self.workload.columns]
         if name not in known:
-            raise PolicyError(f"{self._name()} asks for {name[:SHOWN]!r}; {self.workload.origin.name} has {', '.join(known)}")
+            close = nearest(name[:SHOWN], known)
+            raise PolicyError(f"{self._name()} asks for {name[:SHOWN]!r}{close}; {self.workload.origin.name} has {', '.join(known)}")
         column: Array = getattr(self.workload, name) if name in OWN else self.workload.columns[name]
         return column
 

@@ -94,7 +94,7 @@ def test_what_if__writes_a_page_a_table_and_json(capsys, site):
     ("arguments", "said"),
     [
         (["what-if"], "--change"),
-        (["what-if", "--change", "colour=red"], "what can be changed is policy, nodes"),
+        (["what-if", "--change", "colour=red"], "known are policy, nodes"),
         (["what-if", "--change", "nodes+=4"], "pool.thin.nodes"),
         (["what-if", "--change", "SchedulerParameters+=bf_continue"], "policy slurm"),
         (["what-if", "--change", "nodes+=50%", "--policy", "fastest"], "unknown policy"),
