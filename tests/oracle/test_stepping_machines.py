@@ -11,10 +11,9 @@ import pytest
 import walltime as wt
 from tests.oracle import test_machines, test_oar, test_slurm
 from tests.profiles import scaled
+from walltime.engine.interface import branch
 from walltime.errors import EngineError, WorkloadError
 from walltime.machine import Limit, Machine, Outage, Partition, Pool
-
-STATE = ("now", "free", "queue", "planned", "reserved", "running", "expected_end")
 
 
 def pools(draw):
@@ -75,10 +74,11 @@ def step_about(draw, simulation, most=12):
 
 
 def seen(simulation):
-    """The state, without the order of jobs that are expected to end at once."""
-    state = simulation.state()
-    running = sorted(zip(state.expected_end.tolist(), state.running.tolist(), strict=True))
-    return [getattr(state, name) if name in ("now", "free") else getattr(state, name).tolist() for name in STATE[:5]], running
+    """The state, by the numbers of jobs, without the order of those that are expected to end at once."""
+    state, number = simulation.state(), simulation.workload.job_id
+    running = sorted(zip(state.expected_end.tolist(), number[state.running].tolist(), strict=True))
+    waiting = zip(number[state.queue].tolist(), state.planned.tolist(), state.reserved.tolist(), strict=True)
+    return state.now, state.free, list(waiting), running
 
 
 @pytest.mark.parametrize("engine", ["auto", "reference"])
@@ -121,6 +121,38 @@ def test_jobs_submitted_on_the_way__are_scheduled_as_if_they_had_been_known(kind
             simulation.state()
         again = wt.simulate(simulation.workload, policy, **options)
         assert columns_of(simulation.finish()) == columns_of(again), f"seed {seed}"
+
+
+@pytest.mark.parametrize("room", [1, 3])
+@pytest.mark.parametrize("kind", MACHINES)
+def test_copies__go_on_in_any_turns_and_take_other_jobs(kind, room, monkeypatch):
+    monkeypatch.setattr(branch, "ROOM", room)
+    small = 0
+    for seed, draw, workload, policy, options, _ in cases(kind, f"copies {room}", 40):
+        linked = {"depends_on", "depends_on_success", "singleton"} if draw.random() < 0.8 else {}
+        columns = {name: values for name, values in workload.columns.items() if name not in linked}
+        if kind == "pools" and draw.random() < 0.7:
+            policy = policy.partition("predictor")[0].rstrip(",:")
+        jobs = replace(workload, columns=columns).with_feedback(False)
+        simulations = [wt.Simulation(jobs, policy, **options)]
+        for _ in range(draw.randrange(25)):
+            chosen = draw.choice(simulations)
+            if draw.random() < 0.4 and len(simulations) < 5:
+                simulations.append(chosen.copy())
+                assert seen(simulations[-1]) == seen(chosen), f"seed {seed}"
+            elif draw.random() < 0.2:
+                more = {name: draw.randint(1, 2) for name in ("user", "group", "queue", "partition") if name in columns}
+                more["partition"] = 1
+                before = seen(chosen)
+                chosen.submit({"submit": chosen.now + draw.choice((1, 4, 30)), "runtime": draw.randint(0, 9), "procs": 1, **more})
+                if kind != "slurm":  # a user who is new there has a share of the past
+                    assert seen(chosen) == before, f"seed {seed}"
+            else:
+                step_about(draw, chosen, 3)
+        for one in simulations:
+            small += getattr(one._engine, "first", 0) > 0
+            assert columns_of(one.finish()) == columns_of(wt.simulate(one.workload, policy, **options)), f"seed {seed}"
+    assert small or scaled(40) < 40, "some have forgotten jobs that have ended"
 
 
 MACHINE = Machine((Pool("a", 2, 2), Pool("b", 1, 4)), (Partition("1", ("a",)), Partition("2", ("b",))), name="two pools")

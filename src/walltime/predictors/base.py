@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 Array = np.ndarray
 
 
+NOT_EXPIRED = -1
+"""A predictor `reads` the jobs of a key that have not expired."""
+
+
 class Basis(IntEnum):
     """What a prediction was made from."""
 
@@ -158,6 +162,14 @@ class Predictor(Specified):
     def uncapped(self) -> bool:
         """Whether predictions may exceed the user's request; only those that need no learning can."""
         return False
+
+    @property
+    def reads(self) -> int | None:
+        """How many of the last jobs of a key the compiled form reads, besides sums and what is ranked; NOT_EXPIRED for those in the window.
+
+        None where copies of a simulation need its whole memory.
+        """
+        return None
 
     @property
     def again(self) -> bool:

@@ -10,7 +10,7 @@ from walltime.declared import Key
 from walltime.engine.kernel.jit import kernel
 from walltime.engine.kernel.prediction_memory import GENERAL, OWN, Compiled
 from walltime.errors import WorkloadError
-from walltime.predictors.base import Alike, Basis, FinishedJob, Guess, Predictor, SubmittedJob
+from walltime.predictors.base import NOT_EXPIRED, Alike, Basis, FinishedJob, Guess, Predictor, SubmittedJob
 from walltime.predictors.jobs import Jobs, key_of
 from walltime.predictors.key_history import append
 
@@ -42,6 +42,11 @@ class Mualem01History(Predictor):
     def begin(self) -> Records:
         """A learner that has seen no job."""
         return Records(self)
+
+    @property
+    def reads(self) -> int:
+        """Those that have not been discarded."""
+        return NOT_EXPIRED
 
     def compiled(self, jobs: Jobs) -> Compiled:
         """The compiled form; raises WorkloadError if the sum of the squared runtimes could overflow."""

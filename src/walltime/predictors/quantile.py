@@ -9,7 +9,7 @@ from typing import Annotated
 from walltime.declared import Key
 from walltime.engine.kernel.prediction_memory import OWN, Compiled
 from walltime.errors import PolicyError
-from walltime.predictors.base import Alike, FinishedJob, Predictor, SubmittedJob
+from walltime.predictors.base import NOT_EXPIRED, Alike, FinishedJob, Predictor, SubmittedJob
 from walltime.predictors.jobs import Jobs, key_of
 from walltime.predictors.key_history import append, count, place_of_rank
 
@@ -42,6 +42,11 @@ class Quantile(Predictor):
     def begin(self) -> SortedRuntimes:
         """A learner that has seen no job."""
         return SortedRuntimes(self)
+
+    @property
+    def reads(self) -> int:
+        """The last ones, if others are dropped; else their ranks only."""
+        return NOT_EXPIRED if self.last else 0
 
     def compiled(self, jobs: Jobs) -> Compiled:
         """The compiled form."""

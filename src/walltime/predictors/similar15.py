@@ -7,7 +7,7 @@ from typing import Annotated
 
 from walltime.declared import Key
 from walltime.engine.kernel.prediction_memory import GENERAL, OWN, Compiled
-from walltime.predictors.base import Basis, FinishedJob, Guess, Predictor, SubmittedJob
+from walltime.predictors.base import NOT_EXPIRED, Basis, FinishedJob, Guess, Predictor, SubmittedJob
 from walltime.predictors.jobs import Jobs, key_of
 from walltime.predictors.key_history import append
 
@@ -42,6 +42,11 @@ class Similar15(Predictor):
     def begin(self) -> SimilarJobs:
         """A learner that has seen no job."""
         return SimilarJobs(self)
+
+    @property
+    def reads(self) -> int:
+        """The last ones, if others are dropped; else their sum only."""
+        return NOT_EXPIRED if self.last else 0
 
     def compiled(self, jobs: Jobs) -> Compiled:
         """The compiled form."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from walltime.declared import Key
 from walltime.engine.kernel.prediction_memory import FOR_EVER, OWN, Compiled
-from walltime.predictors.base import Alike, FinishedJob, Predictor, SubmittedJob
+from walltime.predictors.base import NOT_EXPIRED, Alike, FinishedJob, Predictor, SubmittedJob
 from walltime.predictors.jobs import Jobs, key_of
 from walltime.predictors.key_history import count, observe_by_key, place_of_rank
 
@@ -80,6 +80,11 @@ class Tang13(Predictor):
     def is_compiled(self) -> bool:
         """Whether there is a compiled form: not where jobs are weighed."""
         return self.weight == "jobs" and self.small == 0
+
+    @property
+    def reads(self) -> int:
+        """Those in the window."""
+        return NOT_EXPIRED
 
     def compiled(self, jobs: Jobs) -> Compiled | None:
         """The compiled form."""

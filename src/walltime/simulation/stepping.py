@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 __all__ = ["Simulation", "State"]
 
 Array = np.ndarray
+LONG_AGO = -(2**62)
+"""Before all events: jobs that run at first may end before 0."""
 OF_JOB = ("submit", "runtime", "procs", "requested", "believed")
 
 
@@ -74,8 +76,8 @@ class Simulation:
         self._run: Run | None = None
         self._scheduler, self._dialect = Scheduler.of(policy, prediction), Dialect.of(dialect, coincident)
         self._overrun, self._wanted = overrun, engine
-        self._passed = -1  # everything up to this time has happened, s
-        self._instant, self._steps = -1, 0  # the time of the last step, and the steps made at that time since `run_until`
+        self._passed = LONG_AGO  # everything up to this time has happened, s
+        self._instant, self._steps = LONG_AGO, 0  # the time of the last step, and the steps made at that time since `run_until`
         self._submitted = False  # since the engine was made
         self.done = len(workload) == 0
         self._engine: Engine | Branch = self._new_engine()
@@ -125,9 +127,10 @@ class Simulation:
 
         `job`: `submit`, `runtime` (s) and `procs`, and what else is known: `requested`, `believed` (s; default: as in
         `walltime.Workload.from_arrays`), `job_id` (default: the next number), and columns of the log, -1 where not given. The job comes
-        after those with the same submit time and lower numbers. It takes half a millisecond; on the reference engine, on machines of pools
-        or nodes, and with predictions the past is simulated again, once, when the simulation goes on after submissions. Under Slurm's
-        fair share, users and accounts that are new have had their share from the beginning on.
+        after those with the same submit time and lower numbers. It takes half a millisecond; on a machine, all jobs are
+        placed anew. On the reference engine, with predictions, with windows, and where a user or a limit is new to the machine, the past
+        is simulated again, once, when the simulation goes on after submissions. Under Slurm's fair share, users and accounts that are new
+        have had their share from the beginning on.
 
         Raises WorkloadError for a job that is not later than now, that is not possible, that cannot run on the machine, or that has a
         name no column of the workload has, and for workloads with feedback.
@@ -152,7 +155,7 @@ class Simulation:
         if self._machine is not None:
             self._run = self._run_with(one)
         log = self._engine.log
-        if self._machine is not None or log is None or log.reads_columns or not self._by_number:
+        if self._machine is not None or log is None or not log.takes_jobs or not self._by_number:
             place, self._submitted = len(self._job_id), True
         else:
             first, last = np.searchsorted(log.submit, job["submit"]), np.searchsorted(log.submit, job["submit"], "right")
@@ -182,9 +185,10 @@ class Simulation:
     def copy(self) -> Simulation:
         """Another simulation that goes on from here: both give the schedules that they would give alone.
 
-        It takes some tens of microseconds, more where many jobs wait; the first copy of a simulation, some hundreds. On the reference
-        engine, with predictions, and with feedback it takes as long as copying the data of all jobs. Under a policy or a predictor in
-        plain Python, its own attributes are copied too.
+        It takes some tens of microseconds, more where many jobs wait or a predictor looks far back; the first copy of a simulation, some
+        hundreds. On the reference engine, where jobs wait for others, with the predictor `gaussier15`, and under orders that have a
+        history, it takes as long as copying the data of all jobs. Under a policy or a predictor in plain Python, its own attributes are
+        copied too.
         """
         self._catch_up()
         self._engine = self._engine.branch()

@@ -6,13 +6,13 @@ import copy
 import functools
 import re
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from datetime import tzinfo
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from walltime.engine.interface.learned import Guesses, Learned
 from walltime.engine.interface.load import load, load_predictor
 from walltime.engine.kernel.callbacks import COLUMNS, FIRST_OFFSET, HISTORY, compile_score
 from walltime.engine.kernel.history import ENDS, GONE, TIMES, TOTALS, history_words
@@ -24,7 +24,18 @@ from walltime.policy import FCFS, Order, ScoredOrder, Wfp
 from walltime.policy.log_view import Calendar, LogView
 from walltime.policy.orders import ShortestFirst
 
-__all__ = ["PIECE", "CompiledEngine", "LoweredOrder", "clock_of", "compiled_prediction", "lower_order", "lower_prediction"]
+__all__ = [
+    "PIECE",
+    "CompiledEngine",
+    "LoweredOrder",
+    "clock_of",
+    "compiled_prediction",
+    "lower_order",
+    "lower_orders",
+    "lower_prediction",
+    "point_to_orders",
+    "state_from",
+]
 Array = np.ndarray
 DAY = 86_400
 END_OF_CALENDAR = 253_370_764_800
@@ -165,7 +176,7 @@ PIECE = 10_000_000
 """Steps over the queue or the profile in one call of the kernel: 10 to 50 ms, so that progress and Ctrl-C respond quickly."""
 
 
-class CompiledEngine(ABC):
+class CompiledEngine:
     """A simulation on arrays: `_memory`, a tuple with the records `state` and `jobs`, is what the loop works on.
 
     Columns have one entry per job and may be read at any time. `start`: int64 s, -1 while it waits. `submit`: int64 s, from when it waits;
@@ -178,7 +189,15 @@ class CompiledEngine(ABC):
     machine: str
     """Kind of the machine: `number`, `pools` or `nodes`."""
     problem: Problem
+    first: int = 0
+    """The first job that the loop knows: all of them, other than in a `Branch`."""
+    past: tuple[Any, ...] = ()
+    """What is kept of those before it."""
+    log: Any = None
+    """The jobs and the rules for a `Branch`, a `branch.Log`; None where there can be none."""
     _memory: Any
+    _kind: Any
+    """The `branch.Log` of such memories."""
 
     def __init__(self, prediction: Prediction | None) -> None:
         self._prediction = prediction
@@ -189,14 +208,6 @@ class CompiledEngine(ABC):
         """Whether the last piece ended because the next event is later than it was to go."""
         self.done = False
         """Whether every job has started and ended."""
-
-    @abstractmethod
-    def _name(self) -> str:
-        """Name of the loop in load.py."""
-
-    @abstractmethod
-    def _why_stuck(self) -> str:
-        """Who waits, and why nothing will start them."""
 
     def run(self, progress: Callable[[int], None] | None = None) -> None:
         """Run to the end; `progress` is called from time to time with the number of jobs started so far.
@@ -210,7 +221,14 @@ class CompiledEngine(ABC):
     def compile(self) -> None:
         """Compile the loop for this kind of policy, or load it from disk; otherwise the first call of `advance` does it."""
         if self._loop is None:
-            self._loop = load(self._name())
+            self._loop = load(self._kind.loop(self._memory))
+
+    def guesses(self) -> Guesses | None:
+        """How jobs are predicted; None if they are not, or if a copy needs all that is learned."""
+        reads = None if self.problem.prediction is None else self.problem.prediction.reads
+        if self._prediction is None or reads is None:
+            return None
+        return Guesses(self._prediction, Learned(self._predicting.learning, reads), None, ())
 
     def advance(self, budget: int = PIECE) -> bool:
         """Run one piece, until about `budget` steps have been taken; returns whether the simulation is done."""
@@ -221,13 +239,16 @@ class CompiledEngine(ABC):
         self.seconds += time.perf_counter() - begin
         self.reached = reason == REACHED
         if reason == STUCK:
-            raise EngineError(self._why_stuck())
+            raise EngineError(self._kind.why_stuck(self._memory))
         self.done = reason == DONE
         return self.done
 
     def step(self) -> bool:
         """Handle the next event and make the pass after it; False if there was none."""
-        return not self.advance(1)
+        went = not self.advance(1)
+        while self._kind.is_between(self._memory):
+            self.advance(1)
+        return went
 
     @property
     def now(self) -> int:
@@ -252,31 +273,28 @@ class CompiledEngine(ABC):
 
     def state(self) -> State:
         """What the scheduler knows now."""
-        jobs, queue, (running, expected) = self._memory.jobs, self._waiting(), self._running()
-        by_end = np.argsort(expected, kind="stable")
-        running = running[by_end]
-        planned = jobs["own_length" if "own_length" in jobs.dtype.names else "believed"][queue]
-        free = self.problem.machine_procs - int(self.problem.procs[running].sum())
-        return State(self.now, free, queue, planned, jobs["reserved_start"][queue], running, expected[by_end])
+        logs, memory = self._kind, self._memory
+        return state_from(memory, logs.waiting(memory), logs.running(memory), self.problem.procs, self.problem.machine_procs)
 
-    def _waiting(self) -> Array:
-        """The waiting jobs in order of arrival, int64."""
-        raise NotImplementedError
-
-    def _running(self) -> tuple[Array, Array]:
-        """The running jobs and their expected ends, s."""
-        raise NotImplementedError
-
-    log: Any = None
-    """The jobs and the rules for a `Branch`, where there can be one."""
+    @property
+    def memory(self) -> Any:
+        """What the loop works on, to be looked at between two pieces."""
+        return self._memory
 
     def branch(self) -> Any:
-        """A simulation that goes on from here, of which copies cost least."""
-        return self
+        """A simulation that goes on from here, and is copied in microseconds; this one itself where there is no `log`."""
+        if self.log is None:
+            return self
+        if not self._kind.has_begun(self._memory):
+            self.advance(0)
+        return self.log.branch(self)
 
-    def following(self, _other: Any) -> Any:
-        """This simulation, gone on to where another one is, if that costs little; else None."""
-        return None
+    def following(self, other: Any) -> Any:
+        """A simulation of these jobs that goes on where another one is, of which they are the jobs so far; None if that is not sure."""
+        log = self.log
+        if log is None or not isinstance(other, CompiledEngine) or not log.continues(other.memory, other.first):
+            return None
+        return log.branch(other)
 
     def with_job(self, place: int, submit: int, runtime: int, believed: int, procs: int) -> Any:
         """A simulation that goes on from here, with a further job, where there is a `log`: see `Branch.with_job`."""
@@ -345,6 +363,38 @@ class CompiledEngine(ABC):
             more |= {name: getattr(self, name) for name in ("predicted", "basis", "corrections")}
         columns = {name: getattr(self, name) for name in ("start", "submit", "kind", "reserved_start")}
         return Outcome(engine=self.name, machine=self.machine, runtime=runtime, **columns, **more)
+
+
+def state_from(memory: Any, queue: Array, running: tuple[Array, Array], procs: Array, machine_procs: int, first: int = 0) -> State:
+    """What a scheduler knows whose loop has this memory, and numbers the jobs from this one on.
+
+    `queue`, `running`: the jobs that wait, in order of arrival, and those that run, with their expected ends (s). `procs`: of all jobs.
+    """
+    jobs, (job, expected) = memory.jobs, running
+    by_end = np.argsort(expected, kind="stable")
+    job, planned = job[by_end] + first, jobs["own_length" if "own_length" in jobs.dtype.names else "believed"][queue]
+    free = machine_procs - int(procs[job].sum())
+    return State(int(memory.state["now"]), free, queue + first, planned, jobs["reserved_start"][queue], job, expected[by_end])
+
+
+def lower_orders(problem: Problem, longest: int = 0) -> tuple[LoweredOrder, LoweredOrder]:
+    """The orders of the queue and of backfilling; all happens within `longest` seconds more than the jobs take one after the other."""
+    longest += int(np.maximum(problem.runtime, problem.believed).sum())
+    longest += 0 if problem.think is None else int(np.maximum(problem.think, 0).sum())
+    known = problem.known or LogView({"requested": problem.believed})
+    order, own = problem.policy.order, getattr(problem.policy, "backfill_order", None)
+    first = lower_order(order, known, problem.submit, longest)
+    return first, first if own is None or own == order else lower_order(own, known, problem.submit, longest)
+
+
+def point_to_orders(rules: Any, orders: tuple[LoweredOrder, LoweredOrder]) -> None:
+    """Tell the kernel of the orders, of which it has no more than the addresses: they are to be kept."""
+    for prefix, order in zip(("order", "backfill"), orders, strict=True):
+        rules[f"{'' if prefix == 'order' else 'backfill_'}order"] = order.kind
+        rules[f"{prefix}_parameter"], rules[f"{prefix}_starvation"] = order.parameter, order.starvation
+    rules["order_reads_time"] = orders[0].reads_time
+    if "order_grows" in rules.dtype.names:
+        rules["order_grows"] = orders[0].grows
 
 
 def lower_prediction(rules: Any, prediction: Prediction | None) -> None:

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from walltime.engine.interface.compiled import PIECE, CompiledEngine
-from walltime.engine.interface.pools import fill, lowered_limits, why_waiting
+from walltime.engine.interface.pools import fill, lowered_limits
+from walltime.engine.interface.slurm_log import FEWEST_ROWS, SlurmLog, ranges_of, slots_of
 from walltime.engine.kernel.memory import NEVER, record, records
 from walltime.engine.kernel.nodes.memory import SLURM_JOB, SLURM_RULES, Records, SlurmMemory, new_slurm_memory, with_room
 from walltime.engine.kernel.pools.memory import as_lists, followers_of
 from walltime.engine.problem import NodeDemands, Nodes, Outcome, Problem
-from walltime.errors import WorkloadError
 from walltime.policy.slurm import Settings
 
 __all__ = ["NodesEngine"]
 
 Array = np.ndarray
-FEWEST_ROWS = 64
-"""Running jobs for which there is room at first."""
 
 
 def _lowered(settings: Settings, kill: bool, starts_only: bool) -> Records:
@@ -75,6 +75,7 @@ class NodesEngine(CompiledEngine):
     """
 
     machine = "nodes"
+    _kind = SlurmLog
 
     def __init__(self, problem: Problem):
         super().__init__(None)
@@ -88,6 +89,7 @@ class NodesEngine(CompiledEngine):
         machine = machine._replace(
             procs=machine.procs // unit, limits=[(most, limit // unit, other) for most, limit, other in machine.limits]
         )
+        self._nodes = machine
         jobs = records(SLURM_JOB, count)
         for name in ("submit", "runtime", "believed"):
             jobs[name] = getattr(problem, name)
@@ -127,31 +129,10 @@ class NodesEngine(CompiledEngine):
         self._memory = with_room(self._memory, max(rows, FEWEST_ROWS), int(state.most_ranges))
         return super().advance(budget)
 
-    def step(self) -> bool:
-        """Handle the next event and make the passes after it; False if there was none."""
-        went = super().step()
-        while self._memory.state["between"] and not self.done:  # there was no room for all that could start
-            self.advance(1)
-        return went
-
-    def _waiting(self) -> Array:
-        waiting = self._memory.traffic.queue[: int(self._memory.state["waiting"])]
-        return np.asarray(waiting[np.argsort(self._memory.jobs["arrival"][waiting])])
-
-    def _running(self) -> tuple[Array, Array]:
-        running = self._memory.use.running[: int(self._memory.state["running"])]
-        return running["job"].copy(), running["expected"].copy()
-
-    def _name(self) -> str:
-        return "slurm"
-
-    def _why_stuck(self) -> str:
-        state, jobs = self._memory.state, self._memory.jobs
-        if state.no_room:
-            raise WorkloadError(
-                f"the jobs that run at first need more than the machine has: there is no room for job number {state.no_room}"
-            )
-        return why_waiting(jobs, self.started)
+    @cached_property
+    def log(self) -> SlurmLog | None:
+        """The jobs and the rules for a `Branch`."""
+        return SlurmLog.of(self.problem, self._memory, self._nodes, self._unit)
 
     def outcome(self) -> Outcome:
         """What has become of the jobs, once the simulation is done."""
@@ -163,14 +144,5 @@ class NodesEngine(CompiledEngine):
     @property
     def slots(self) -> tuple[Array, Array, Array, Array]:
         """What jobs had of nodes, int64: the job, the node, processors and units of the second resource; in order of job and node."""
-        jobs, ranges = self._memory.jobs, self._memory.use.ranges
-        in_order = np.argsort(jobs.first, kind="stable")
-        owner = np.repeat(in_order, jobs["count"][in_order])
-        own = ranges[: len(owner)]
-        order = np.lexsort((own.node, owner))
-        owner, own = owner[order], own[order]
-        job, first, procs, second = (
-            np.repeat(values, own["count"]).astype(np.int64) for values in (owner, own.node, own.procs, own.second)
-        )
-        begin = np.cumsum(own["count"]) - own["count"]
-        return job, first + np.arange(len(job)) - np.repeat(begin, own["count"]), procs * self._unit, second
+        jobs = self._memory.jobs
+        return slots_of(jobs["count"], ranges_of(self._memory, 0, len(jobs)), self._unit)

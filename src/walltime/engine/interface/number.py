@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from walltime.engine.interface.branch import Branch, Log, state_of
-from walltime.engine.interface.compiled import CompiledEngine, compiled_prediction, lower_order, lower_prediction
-from walltime.engine.interface.load import load, loop_name
+from walltime.engine.interface.compiled import CompiledEngine, compiled_prediction, lower_orders, lower_prediction, point_to_orders
+from walltime.engine.interface.load import load
+from walltime.engine.interface.number_log import NumberLog
 from walltime.engine.kernel.dynamics import new_effects, new_scratch
 from walltime.engine.kernel.history import bind_history
 from walltime.engine.kernel.memory import (
@@ -32,7 +32,6 @@ from walltime.engine.problem import Outcome, Problem, State
 from walltime.errors import PolicyError, WorkloadError
 from walltime.policy import Policy, Wfp
 from walltime.policy.base import needs_nodes
-from walltime.policy.log_view import LogView
 
 __all__ = ["COINCIDENT", "NumberEngine", "Observation"]
 
@@ -61,6 +60,7 @@ class NumberEngine(CompiledEngine):
     """
 
     machine = "number"
+    _kind = NumberLog
 
     def __init__(self, problem: Problem):
         _check(problem)
@@ -89,7 +89,8 @@ class NumberEngine(CompiledEngine):
         jobs = self._memory.jobs
         self._columns = (self._columns[0], problem.runtime, problem.believed, jobs.procs)
         jobs.submit, jobs.runtime, jobs.believed, _ = self._columns
-        self._lower_orders(self._memory.rules)
+        self._kept = lower_orders(problem)
+        point_to_orders(self._memory.rules, self._kept)
         self._memory = restored(self._memory, self._prediction)
         self._bind()
         self.seconds, self.done = 0.0, False
@@ -110,7 +111,7 @@ class NumberEngine(CompiledEngine):
             first, second = self._kept
             own = first.copied()
             other._kept = own, own if second is first else second.copied()
-            other._point_to_orders(other._memory.rules)
+            point_to_orders(other._memory.rules, other._kept)
             other._bind()
         return other
 
@@ -120,40 +121,13 @@ class NumberEngine(CompiledEngine):
         if self.problem.logged:
             load("dynamics")
 
-    def _name(self) -> str:
-        return loop_name(self._memory)
-
-    def _why_stuck(self) -> str:
-        return f"{len(self.problem) - self.started} jobs wait for processors that nobody will free"
-
-    def branch(self) -> NumberEngine | Branch:
-        """A simulation that goes on from here, and is copied in microseconds; this one itself where there is no `log`."""
-        return self.following(self) or self
-
-    def following(self, other: Any) -> Branch | None:
-        """A branch that goes on where another simulation of jobs that are among these is; None where there is no `log`."""
-        return Branch(self.log, other) if self.log is not None and isinstance(other, NumberEngine | Branch) else None
-
     @property
-    def log(self) -> Log | None:
-        """The jobs and the rules for a `Branch`; None with predictions or a history, whose memory is of all jobs, and with feedback."""
-        if self._histories or self._memory.machine.predicting is not None or len(self._memory.machine.waits):
+    def log(self) -> NumberLog | None:
+        """The jobs and the rules for a `Branch`; None with an order that has a history, a predictor whose memory is whole, and feedback."""
+        machine = self._memory.machine
+        if self._histories or (machine.predicting is not None and self.guesses() is None) or len(machine.waits):
             return None
-        return Log(*self._columns, self._memory.rules, self._kept, *self._sizes, {})
-
-    first: int = 0
-    """The first job that the loop knows: all of them, other than in a `Branch`."""
-    past: tuple[Array, ...] = ()
-    """The records of those before it."""
-
-    @property
-    def memory(self) -> Memory:
-        """What the loop works on, to be looked at between two pieces."""
-        return self._memory
-
-    def state(self) -> State:
-        """What the scheduler knows now."""
-        return state_of(self._memory)
+        return NumberLog(self._columns, self._memory.rules, self._kept, self._sizes, machine.predicting is not None)
 
     def observe(self) -> Observation | None:
         """Handle the next event and say what the pass after it has left behind; None if there was none. Starts must be logged."""
@@ -243,30 +217,10 @@ class NumberEngine(CompiledEngine):
             adapts=int(passes.adapts),
             heads_run=passes.heads_run,
         )
-        self._lower_orders(rules)
+        self._kept = lower_orders(problem)
+        point_to_orders(rules, self._kept)
         lower_prediction(rules, self._prediction)
         return rules
-
-    def _lower_orders(self, rules: Any) -> None:
-        """The orders of the queue and of backfilling, for these jobs."""
-        submit, runtime, believed, _ = self._columns
-        think = self.problem.think
-        longest = int(np.maximum(runtime, believed).sum())  # until the last end at most: one job at a time
-        longest += 0 if think is None else int(np.maximum(think, 0).sum())
-        known = self.problem.known or LogView({"requested": believed})
-        order, own = self.problem.policy.order, getattr(self.problem.policy, "backfill_order", None)
-        first = second = lower_order(order, known, submit, longest)
-        if own is not None and own != order:
-            second = lower_order(own, known, submit, longest)
-        self._kept = (first, second)  # the kernel has no more than their addresses
-        self._point_to_orders(rules)
-
-    def _point_to_orders(self, rules: Any) -> None:
-        """Tell the kernel of the orders."""
-        first, second = self._kept
-        rules.order, rules.order_parameter, rules.order_starvation = first.kind, first.parameter, first.starvation
-        rules.order_reads_time, rules.order_grows = first.reads_time, first.grows
-        rules.backfill_order, rules.backfill_parameter, rules.backfill_starvation = second.kind, second.parameter, second.starvation
 
 
 def _check(problem: Problem) -> None:

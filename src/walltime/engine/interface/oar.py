@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 
 import numpy as np
 
 from walltime.engine.interface.compiled import CompiledEngine
-from walltime.engine.interface.pools import fill, why_waiting
+from walltime.engine.interface.oar_log import OarLog, slots_of
+from walltime.engine.interface.pools import fill
 from walltime.engine.kernel.memory import NEVER, record, records
 from walltime.engine.kernel.nodes.memory import as_set
 from walltime.engine.kernel.nodes.oar import OAR_JOB, OAR_RULES, OarMemory, new_oar_memory
 from walltime.engine.kernel.pools.memory import followers_of
 from walltime.engine.problem import NodeDemands, Nodes, OarSettings, Outcome, Problem
-from walltime.errors import WorkloadError
 
 __all__ = ["OarEngine"]
 
@@ -27,6 +28,7 @@ class OarEngine(CompiledEngine):
     """
 
     machine = "nodes"
+    _kind = OarLog
 
     def __init__(self, problem: Problem):
         super().__init__(None)
@@ -67,23 +69,10 @@ class OarEngine(CompiledEngine):
         for job, own in nodes.items():
             self._memory.had[job] = as_set(own, self._memory.had.shape[1])
 
-    def _waiting(self) -> Array:
-        return self._memory.traffic.queue[: int(self._memory.state["waiting"])].copy()
-
-    def _running(self) -> tuple[Array, Array]:
-        running, jobs = self._memory.traffic.running[: int(self._memory.state["running"])], self._memory.jobs
-        return running, jobs["start"][running] + jobs["believed"][running]
-
-    def _name(self) -> str:
-        return "oar"
-
-    def _why_stuck(self) -> str:
-        state = self._memory.state
-        if state.no_room:
-            raise WorkloadError(
-                f"the jobs that run at first need more than the machine has: there is no room for job number {state.no_room}"
-            )
-        return why_waiting(self._memory.jobs, self.started)
+    @cached_property
+    def log(self) -> OarLog | None:
+        """The jobs and the rules for a `Branch`."""
+        return OarLog.of(self.problem, self._memory)
 
     def outcome(self) -> Outcome:
         """What has become of the jobs, once the simulation is done."""
@@ -93,6 +82,4 @@ class OarEngine(CompiledEngine):
     @property
     def slots(self) -> tuple[Array, Array, Array, Array]:
         """What jobs had of nodes, int64: the job, the node, processors and units of the second resource; in order of job and node."""
-        bits = np.unpackbits(self._memory.had.view(np.uint8), axis=1, bitorder="little")
-        job, node = (values.astype(np.int64) for values in np.nonzero(bits))
-        return job, node, self._nodes.procs[node], np.zeros(len(job), np.int64)
+        return slots_of(self._memory.had, self._nodes)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from walltime.engine.interface.compiled import CompiledEngine, compiled_prediction, lower_order, lower_prediction
-from walltime.engine.interface.load import cluster_loop_name
+from walltime.engine.interface.compiled import CompiledEngine, compiled_prediction, lower_orders, lower_prediction, point_to_orders
+from walltime.engine.interface.pools_log import PoolsLog
 from walltime.engine.kernel.memory import MODES, NEVER, record, records
 from walltime.engine.kernel.pools.memory import (
     CLUSTER_JOB,
@@ -23,9 +24,8 @@ from walltime.engine.kernel.pools.memory import (
 )
 from walltime.engine.problem import Demands, Outcome, Pools, Problem
 from walltime.errors import WorkloadError
-from walltime.policy.log_view import LogView
 
-__all__ = ["PoolsEngine", "fill", "lowered_limits", "why_waiting"]
+__all__ = ["PoolsEngine", "fill", "lowered_limits"]
 
 Array = np.ndarray
 
@@ -37,35 +37,24 @@ class PoolsEngine(CompiledEngine):
     """
 
     machine = "pools"
+    _kind = PoolsLog
 
     def __init__(self, problem: Problem):
         super().__init__(compiled_prediction(problem))
-        self.problem, policy, passes = problem, problem.policy, problem.policy.passes
+        self.problem, passes = problem, problem.policy.passes
         hardware, demands = problem.machine, problem.demands
         assert isinstance(hardware, Pools)
         assert isinstance(demands, Demands)
         submit, runtime, believed = problem.submit, problem.runtime, problem.believed
-        longest = int(np.maximum(runtime, believed).sum()) + sum(max(0, end) for *_, end, _ in hardware.outages if end < NEVER)
-        longest += 0 if problem.think is None else int(np.maximum(problem.think, 0).sum())
-        known = problem.known or LogView({"requested": believed})
-        first = lower_order(policy.order, known, submit, longest)
-        backfill_order = getattr(policy, "backfill_order", None) or policy.order
-        second = first if backfill_order == policy.order else lower_order(backfill_order, known, submit, longest)
-        self._kept = (first, second)  # the kernel has no more than their addresses
+        self._kept = lower_orders(problem, sum(max(0, end) for *_, end, _ in hardware.outages if end < NEVER))
         depth = NEVER if passes.depth is None else passes.depth
         rules = record(
             CLUSTER_RULES,
             mode=MODES[passes.kind],
             depth=depth if passes.backfills else 0,
             backfill=int(passes.backfills),
-            order=first.kind,
-            order_parameter=first.parameter,
-            order_starvation=first.starvation,
-            order_reads_time=first.reads_time,
-            backfill_order=second.kind,
-            backfill_parameter=second.parameter,
-            backfill_starvation=second.starvation,
         )
+        point_to_orders(rules, self._kept)
         lower_prediction(rules, self._prediction)
         jobs = records(CLUSTER_JOB, len(problem))
         jobs.submit, jobs.runtime, jobs.procs = submit, runtime, problem.procs
@@ -123,20 +112,11 @@ class PoolsEngine(CompiledEngine):
         by_end = np.lexsort((tickets, expected))
         machine.running.expected[: len(order)], machine.running.job[: len(order)] = expected[by_end], order[by_end]
 
-    def _waiting(self) -> Array:
-        queue = self._memory.line.queue["job"][: int(self._memory.state["waiting"])]
-        waiting = queue[self._memory.jobs["start"][queue] < 0]
-        return np.asarray(waiting[np.argsort(self._memory.jobs["arrival"][waiting])])
-
-    def _running(self) -> tuple[Array, Array]:
-        running = self._memory.machine.running[: int(self._memory.state["running"])]
-        return running["job"].copy(), running["expected"].copy()
-
-    def _name(self) -> str:
-        return cluster_loop_name(self._memory)
-
-    def _why_stuck(self) -> str:
-        return why_waiting(self._memory.jobs, self.started)
+    @cached_property
+    def log(self) -> PoolsLog | None:
+        """The jobs and the rules for a `Branch`."""
+        whole = self._memory.machine.predicting is not None and self.guesses() is None
+        return None if whole else PoolsLog.of(self.problem, self._memory, self._kept)
 
     def outcome(self) -> Outcome:
         """What has become of the jobs, once the simulation is done."""
@@ -149,14 +129,6 @@ def lowered_limits(limits: Sequence[tuple[int, int, int]]) -> Any:
     for k, limit in enumerate(limits):
         lowered[k].jobs, lowered[k].procs, lowered[k].second = limit
     return lowered
-
-
-def why_waiting(jobs: Any, started: int) -> str:
-    """Who waits for ever, and why."""
-    waits = jobs.start < 0
-    on_others = (jobs.pending[waits] > 0).any()
-    why = "they depend on jobs that do not end, or on each other" if on_others else "limits, or an outage without an end, leave no room"
-    return f"{len(waits) - started} jobs wait for ever: {why}"
 
 
 def fill(heap: Any, rank: Array, tie: Array, job: Array) -> None:

@@ -1,0 +1,136 @@
+"""The jobs and the memory of a simulation of OAR's scheduling, for a `Branch`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from walltime.engine.interface.branch import Layout, Log, are_the_same, fill_from, sorted_heap, without
+from walltime.engine.interface.pools_log import NO_LISTS, part_of, why_waiting
+from walltime.engine.kernel.memory import ITEM, records
+from walltime.engine.kernel.nodes.oar import OAR_JOB, SUBMISSION, OarMemory, new_oar_memory
+from walltime.engine.problem import NEVER, Nodes, Problem
+from walltime.errors import WorkloadError
+
+__all__ = ["OarLog", "slots_of"]
+
+Array = np.ndarray
+
+
+class OarLog(Log):
+    """`memory`: of all jobs, of which those that have not arrived are as they were given."""
+
+    machine = "nodes"
+
+    def __init__(self, problem: Problem, memory: OarMemory):
+        super().__init__()
+        self.submit, self.procs, self.machine_procs, self.problem = problem.submit, problem.procs, problem.machine_procs, problem
+        self.jobs, self.rules, self.sets, self.followers = memory.jobs.copy(), memory.rules, memory.sets, memory.traffic.followers
+
+    @staticmethod
+    def of(problem: Problem, memory: OarMemory) -> OarLog | None:
+        """The log of a simulation; None where jobs wait for others, or run at first after ones that do not."""
+        demands: Any = problem.demands
+        at_first = np.flatnonzero(demands.since < NEVER)
+        in_order = len(at_first) == 0 or int(at_first[-1]) == len(at_first) - 1
+        return OarLog(problem, memory) if in_order and not len(memory.traffic.followers.items) else None
+
+    def continues(self, memory: Any, first: int) -> bool:
+        """Whether the jobs that have arrived are the same here."""
+        if not isinstance(memory, OarMemory) or not memory.state["begun"]:
+            return False
+        arrived = self.span(memory)[1]
+        return are_the_same(self.jobs[first : first + arrived], memory.jobs[:arrived], ("submit", "nodes", "partition", "noticed", "phase"))
+
+    @staticmethod
+    def span(memory: OarMemory) -> tuple[int, int]:
+        """The first job that waits, runs or has not ended, and the one behind the last whose submission has been noticed."""
+        state, traffic = memory.state, memory.traffic
+        events = traffic.events[: int(state["events"])]
+        noticed = np.ones(len(memory.jobs), bool)
+        noticed[events["job"][events["tie"] == SUBMISSION]] = False
+        arrived = first = int(np.flatnonzero(noticed)[-1]) + 1 if noticed.any() else 0
+        for live in (traffic.queue[: int(state["waiting"])], traffic.running[: int(state["running"])], events["job"]):
+            first = min(first, int(live.min(initial=first)))
+        return first, arrived
+
+    def layout(self, _memory: OarMemory, jobs: int) -> Layout:
+        """Of the memory for so many jobs."""
+        if jobs not in self.layouts:
+            new = new_oar_memory(self.rules, records(OAR_JOB, jobs), self.sets, NO_LISTS)
+            new = new._replace(traffic=without(new.traffic, "at_first", "followers"))
+            self.layouts[jobs] = Layout(new, tuple(new.plan))
+        return self.layouts[jobs]
+
+    def completed(self, memory: OarMemory, first: int, jobs: int) -> OarMemory:
+        """The memory for so many jobs from the first one on."""
+        traffic = memory.traffic._replace(at_first=NO_LISTS.items, followers=part_of(self.followers, first, jobs))
+        return memory._replace(jobs=memory.jobs[:jobs], traffic=traffic)
+
+    def take_over(self, memory: OarMemory, source: OarMemory, gone: int, arrived: int) -> None:
+        """Take over what another memory knows; a pass needs nothing of the plan of the one before."""
+        state, old, traffic, former = memory.state, source.state, memory.traffic, source.traffic
+        for name in state.dtype.names:
+            state[name] = old[name]
+        state["started"] = int(old["started"]) - gone
+        memory.jobs[: arrived - gone], memory.had[: arrived - gone] = source.jobs[gone:arrived], source.had[gone:arrived]
+        fill_from(traffic.queue, former.queue[: int(old["waiting"])], gone)
+        fill_from(traffic.running, former.running[: int(old["running"])], gone)
+        events = former.events[: int(old["events"])]
+        state["events"] = fill_from(traffic.events, events[events["job"] < arrived], gone, "job")
+
+    def enter(self, memory: OarMemory, arrived: int, first: int, last: int) -> None:
+        """Make the records of the jobs that are still to come, and their submissions."""
+        state, traffic = memory.state, memory.traffic
+        memory.jobs[arrived:] = own = self.jobs[first:last]
+        coming = np.zeros(last - first, ITEM)
+        coming["rank"], coming["job"] = 1000 * own["submit"] + own["noticed"], np.arange(arrived, arrived + last - first)
+        both = np.concatenate([traffic.events[: int(state["events"])], coming])
+        state["events"] = fill_from(traffic.events, sorted_heap(both), 0, "job")
+
+    def more(self, parts: list[Any], memory: OarMemory) -> dict[str, Any]:
+        """What the jobs had of nodes."""
+        nodes: Any = self.problem.machine
+        slots = slots_of(np.concatenate([*(had for _, had in parts), memory.had[: len(memory.jobs)]]), nodes)
+        return {"slots": slots, "given": nodes.given(slots, len(self.submit))}
+
+    @staticmethod
+    def ended(memory: OarMemory, gone: int) -> tuple[Any, Array]:
+        """The records of the first jobs, and the nodes that they had."""
+        return memory.jobs[:gone].copy(), memory.had[:gone].copy()
+
+    @staticmethod
+    def waiting(memory: OarMemory) -> Array:
+        """The waiting jobs in order of arrival."""
+        return memory.traffic.queue[: int(memory.state["waiting"])].copy()
+
+    @staticmethod
+    def running(memory: OarMemory) -> tuple[Array, Array]:
+        """The running jobs and when they end at what they asked for."""
+        running = memory.traffic.running[: int(memory.state["running"])].copy()
+        return running, memory.jobs["start"][running] + memory.jobs["believed"][running]
+
+    @staticmethod
+    def has_begun(memory: OarMemory) -> bool:
+        """Whether the jobs that run at first have their nodes."""
+        return bool(memory.state["begun"])
+
+    @staticmethod
+    def loop(_memory: OarMemory) -> str:
+        """Name of the loop in load.py."""
+        return "oar"
+
+    @staticmethod
+    def why_stuck(memory: OarMemory) -> str:
+        """Who waits for ever, and why; raises WorkloadError if the jobs that run at first do not fit."""
+        if (job := int(memory.state["no_room"])) > 0:
+            raise WorkloadError(f"the jobs that run at first need more than the machine has: there is no room for job number {job}")
+        return why_waiting(memory.jobs, int(memory.state["started"]))
+
+
+def slots_of(had: Array, nodes: Nodes) -> tuple[Array, Array, Array, Array]:
+    """What jobs had of nodes, as `Outcome.slots`, by the set of nodes of each."""
+    bits = np.unpackbits(np.ascontiguousarray(had).view(np.uint8), axis=1, bitorder="little")
+    job, node = (values.astype(np.int64) for values in np.nonzero(bits))
+    return job, node, nodes.procs[node], np.zeros(len(job), np.int64)

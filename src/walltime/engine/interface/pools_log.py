@@ -1,0 +1,188 @@
+"""The jobs and the memory of a simulation on a machine of several pools, for a `Branch`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from walltime.engine.interface.branch import Layout, Log, are_the_same, fill_from, without
+from walltime.engine.interface.compiled import LoweredOrder
+from walltime.engine.interface.load import cluster_loop_name
+from walltime.engine.kernel.memory import ITEM, records
+from walltime.engine.kernel.pools.memory import (
+    CLUSTER_JOB,
+    PLACES_IN_BLOCK,
+    ClusterMemory,
+    Lists,
+    Waiting,
+    new_cluster_memory,
+)
+from walltime.engine.problem import NEVER, Problem
+
+__all__ = ["PoolsLog", "have_the_same", "part_of", "why_waiting"]
+
+Array = np.ndarray
+NOBODY = np.zeros(0, np.int64)
+NO_LISTS = Lists(np.zeros(1, np.int64), NOBODY)
+NOBODY_LATER = records(ITEM, 0)
+
+
+class PoolsLog(Log):
+    """`memory`: of all jobs, of which those that have not arrived are as they were given."""
+
+    machine = "pools"
+
+    def __init__(self, problem: Problem, memory: ClusterMemory, orders: tuple[LoweredOrder, ...]):
+        super().__init__()
+        self.submit, self.procs, self.machine_procs, self.orders = problem.submit, problem.procs, problem.machine_procs, orders
+        self.jobs, self.rules, machine = memory.jobs.copy(), memory.rules, memory.machine
+        self.limits_of, self.followers, self.changes = machine.limits_of, machine.followers, machine.changes
+        self.pools_of, self.outages, self.limits = machine.pools_of, machine.outages, machine.limits
+        self.predicted = machine.predicting is not None
+        self.coming = np.arange(len(problem))
+        machine_of: Any = problem.machine
+        self.capacity = np.asarray(machine_of.capacity, np.int64)
+
+    @staticmethod
+    def of(problem: Problem, memory: ClusterMemory, orders: tuple[LoweredOrder, ...]) -> PoolsLog | None:
+        """The log of a simulation; None where jobs wait for others, or run at first after ones that do not."""
+        machine, count = memory.machine, len(memory.jobs)
+        in_order = np.array_equal(machine.coming, np.arange(count - len(machine.coming), count))
+        apart = len(machine.followers.items) > 0 or not in_order
+        return None if apart else PoolsLog(problem, memory, orders)
+
+    def continues(self, memory: ClusterMemory, first: int) -> bool:
+        """Whether the jobs that have arrived in a simulation with this memory are under the same limits there."""
+        if not isinstance(memory, ClusterMemory) or self.predicted:  # other jobs have other numbers of keys
+            return False
+        if memory.state["windowed"]:  # what windows are ahead depends on the last jobs
+            return False
+        arrived = self.span(memory)[1]
+        same = have_the_same(self.limits_of, self.limits, memory.machine, first, arrived)
+        return same and are_the_same(self.jobs[first : first + arrived], memory.jobs[:arrived], ("submit", "procs", "second", "partition"))
+
+    @staticmethod
+    def span(memory: ClusterMemory) -> tuple[int, int]:
+        """The first job that has a place in the queue, runs or has not ended, and the next one that comes."""
+        state, machine, line = memory.state, memory.machine, memory.line
+        arrived = first = int(machine.coming[state.next_coming]) if state["next_coming"] < len(machine.coming) else len(memory.jobs)
+        for live in (
+            line.queue["job"][: int(state["waiting"])],
+            line.deferred[: int(state["deferred"])],
+            machine.running["job"][: int(state["running"])],
+            machine.events["job"][: int(state["events"])],
+        ):
+            first = min(first, int(live.min(initial=first)))
+        return first, arrived
+
+    def layout(self, _memory: ClusterMemory, jobs: int) -> Layout:
+        """Of the memory for so many jobs."""
+        if jobs not in self.layouts:
+            waiting = Waiting(NO_LISTS, NO_LISTS, np.full(jobs, NEVER))
+            memory = new_cluster_memory(
+                self.rules, records(CLUSTER_JOB, jobs), self.capacity, self.pools_of, self.outages.copy(), self.limits.copy(), waiting
+            )
+            shared = "pools_of", "changes", "limits_of", "followers", "coming", "later"
+            memory = memory._replace(machine=without(memory.machine, *shared))
+            scratch = (memory.line.candidates, memory.plan.least, *(() if memory.kept is None else (memory.kept.height,)))
+            self.layouts[jobs] = Layout(memory, scratch)
+        return self.layouts[jobs]
+
+    def completed(self, memory: ClusterMemory, first: int, jobs: int) -> ClusterMemory:
+        """The memory for so many jobs from the first one on."""
+        machine = memory.machine._replace(
+            pools_of=self.pools_of,
+            changes=self.changes,
+            limits_of=part_of(self.limits_of, first, jobs),
+            followers=part_of(self.followers, first, jobs),
+            coming=self.coming[:jobs],
+            later=NOBODY_LATER,
+        )
+        return memory._replace(jobs=memory.jobs[:jobs], machine=machine)
+
+    def take_over(self, memory: ClusterMemory, source: ClusterMemory, gone: int, arrived: int) -> None:
+        """Take over what another memory knows."""
+        state, old, machine, former = memory.state, source.state, memory.machine, source.machine
+        for name in state.dtype.names:
+            state[name] = old[name]
+        state["started"] = int(old["started"]) - gone
+        memory.jobs[: arrived - gone] = source.jobs[gone:arrived]
+        machine.given[: arrived - gone] = former.given[gone:arrived]
+        for name in ("pools", "partitions", "outages", "limits"):
+            getattr(machine, name)[:] = getattr(former, name)
+        fill_from(machine.running, former.running[: int(old["running"])], gone, "job")
+        fill_from(machine.events, former.events[: int(old["events"])], gone, "job", "tie")  # ties are numbers of starts
+        line, places = memory.line, int(old["waiting"])
+        fill_from(line.queue, source.line.queue[:places], gone, "job")
+        blocks = -(-places // PLACES_IN_BLOCK)
+        line.blocks[:blocks] = source.line.blocks[:blocks]
+        fill_from(line.deferred, source.line.deferred[: int(old["deferred"])], gone)
+        line.begins[: int(old["deferred"])] = source.line.begins[: int(old["deferred"])]
+        steps = max(int(old["steps"]), 1)  # the first has the time of the last pass
+        memory.plan.time[:steps], memory.plan.free[:steps] = source.plan.time[:steps], source.plan.free[:steps]
+        if memory.kept is not None and source.kept is not None:
+            memory.kept.start[: arrived - gone] = source.kept.start[gone:arrived]
+            memory.kept.openings[:] = source.kept.openings
+
+    def enter(self, memory: ClusterMemory, arrived: int, first: int, last: int) -> None:
+        """Make the records of the jobs that are still to come."""
+        memory.jobs[arrived:] = self.jobs[first:last]
+        memory.state["next_coming"] = arrived
+
+    def steps(self, memory: ClusterMemory) -> int:
+        """Those of the plan."""
+        return int(memory.state["steps"])
+
+    def more(self, parts: list[Any], memory: ClusterMemory) -> dict[str, Any]:
+        """What the jobs had of each pool."""
+        return {"given": np.concatenate([*(given for _, given in parts), memory.machine.given[: len(memory.jobs)]])}
+
+    @staticmethod
+    def ended(memory: ClusterMemory, gone: int) -> tuple[Any, Array]:
+        """The records of the first jobs, and what they had of each pool."""
+        return memory.jobs[:gone].copy(), memory.machine.given[:gone].copy()
+
+    @staticmethod
+    def waiting(memory: ClusterMemory) -> Array:
+        """The waiting jobs in order of arrival."""
+        queue = memory.line.queue["job"][: int(memory.state["waiting"])]
+        waiting = queue[memory.jobs["start"][queue] < 0]
+        return np.asarray(waiting[np.argsort(memory.jobs["arrival"][waiting])])
+
+    @staticmethod
+    def running(memory: ClusterMemory) -> tuple[Array, Array]:
+        """The running jobs and their expected ends."""
+        running = memory.machine.running[: int(memory.state["running"])]
+        return running["job"], running["expected"]
+
+    @staticmethod
+    def loop(memory: ClusterMemory) -> str:
+        """Name of the loop in load.py."""
+        return cluster_loop_name(memory)
+
+    @staticmethod
+    def why_stuck(memory: ClusterMemory) -> str:
+        """Who waits for ever, and why."""
+        return why_waiting(memory.jobs, int(memory.state["started"]))
+
+
+def part_of(lists: Lists, first: int, jobs: int) -> Lists:
+    """The lists of so many jobs from the first one on."""
+    return Lists(lists.first[first : first + jobs + 1], lists.items)
+
+
+def have_the_same(limits_of: Lists, limits: Any, other: Any, first: int, jobs: int) -> bool:
+    """Whether so many jobs, from the first one on, are under these limits as they are in another simulation."""
+    mine, theirs = limits_of.first[first : first + jobs + 1], other.limits_of.first[: jobs + 1]
+    if not are_the_same(limits, other.limits, ("jobs", "procs", "second")) or not np.array_equal(np.diff(mine), np.diff(theirs)):
+        return False
+    return np.array_equal(limits_of.items[mine[0] : mine[-1]], other.limits_of.items[theirs[0] : theirs[-1]])
+
+
+def why_waiting(jobs: Any, started: int) -> str:
+    """Who waits for ever, and why."""
+    waits = jobs["start"] < 0
+    on_others = (jobs["pending"][waits] > 0).any()
+    why = "they depend on jobs that do not end, or on each other" if on_others else "limits, or an outage without an end, leave no room"
+    return f"{len(waits) - started} jobs wait for ever: {why}"
