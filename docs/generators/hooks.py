@@ -51,7 +51,7 @@ from walltime.simulation import replicate, simulate
 from walltime.specification import options_of
 from walltime.toml_file import key_tables
 from walltime.workload import BATCH_COLUMNS, SCHEDULE_COLUMNS, SWF_COLUMNS, Column
-from walltime.workload.models import MODELS, _changeable
+from walltime.workload.models import MODELS
 from walltime.workload.scaling import shake
 
 MARK = re.compile(r"^<!-- generated: (\S+)(?: (\S+))? -->$", re.MULTILINE)
@@ -223,17 +223,8 @@ def models() -> str:
     rows = []
     for name, model in MODELS.items():
         source = re.search(r"^ *Source: (.+?)\.$", type(model).__doc__, re.MULTILINE)[1]
-        rows.append((f"`{name}`", source, ", ".join(f"`{key}{shown(value)}`" for key, value in _changeable(model).items()) or "none"))
-    return table(("name", "source", "parameters, with their defaults"), rows)
-
-
-def shown(value: object) -> str:
-    """A default value as written after the name of its parameter; empty if there is none."""
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "=yes" if value else "=no"
-    return f"={value:g}" if isinstance(value, float) else f"={value}"
+        rows.append((f"`{name}`", source))
+    return "\n\n".join([table(("name", "source"), rows), specifications("workload model")])
 
 
 def help_text(command: str = "") -> str:

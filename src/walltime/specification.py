@@ -33,6 +33,7 @@ __all__ = [
     "name_of",
     "options_of",
     "presets_of",
+    "read_options",
     "read_value",
     "spell",
 ]
@@ -191,49 +192,7 @@ class Family(Mapping[str, T], Generic[T]):
     def read(self, text: object, more: Mapping[str, DeclaredKey] | None = None) -> tuple[Form, dict[str, Any], dict[str, Any]]:
         """The form of a text, and the values of its options, by field; options named in `more` are read too, and come last."""
         form, rest = self.form(text)
-        keys, further = form.keys, dict(more or {})
-        by_letters = {_letters(key): key for key in (*further, *keys)}
-        places = [key for key in getattr(form.loaded, "positional", ()) if key in keys]
-        presets = presets_of(form.loaded, keys)
-        preset: Mapping[str, Any] = {}
-        said: dict[str, str] = {}
-        free: dict[str, Any] = {}
-        inner = ""  # the option whose value is a specification, and may go on
-        where = f"the {self.title} {shown(text)}"
-        for number, part in enumerate(filter(None, map(str.strip, rest.split(",")))):
-            key, equals, value = (piece.strip() for piece in part.partition("="))
-            name = by_letters.get(_letters(key)) if equals else None
-            if inner and equals and _takes((further | keys)[inner], said[inner], key, name is not None):
-                said[inner] += f",{part}"
-                continue
-            if not equals and number < len(places):
-                name, value = places[number], part
-            elif not equals and number == 0 and part.lower() in presets:
-                preset = presets[part.lower()]
-                continue
-            if name is None and form.free:
-                option = key.replace("-", "_")
-                if not option.isidentifier() or not value or option in free:
-                    raise PolicyError(f"{shown(part)} of {where} is no option; options are spelled name=value, each once")
-                free[option] = literal(value)
-                continue
-            if name is None:
-                known = [*keys, *presets, *further]
-                words = f"{nearest(key, known)}; known are {', '.join(known)}" if known else "; it has none"
-                raise PolicyError(f"unknown option {shown(key)} of {where}{words}")
-            if not value or name in said:
-                raise PolicyError(f"{name} of {where} is {'said twice' if name in said else 'empty'}")
-            said[name] = value
-            inner = name if ":" in value else ""
-        lacking = [key for key, one in keys.items() if one.needed and key not in said and one.field not in preset]
-        if lacking:
-            raise PolicyError(f"{lacking[0]} of {where} is missing; it is {asked(keys[lacking[0]])}")
-        values = {one.field: read_value(one, key, said[key], where) for key, one in keys.items() if key in said}
-        return (
-            form,
-            {**preset, **values, **free},
-            {one.field: read_value(one, key, said[key], where) for key, one in further.items() if key in said},
-        )
+        return form, *read_options(form, rest, f"the {self.title} {shown(text)}", more)
 
     def build(self, text: object, form: Form, values: Mapping[str, Any]) -> T:
         """What a form makes with these options."""
@@ -260,6 +219,53 @@ class Family(Mapping[str, T], Generic[T]):
             close = nearest(name.strip().lower(), self.forms)
             raise PolicyError(f"unknown {self.title} {shown(text)}{close}; known are {', '.join(self.forms)}{also}")
         return form, rest
+
+
+def read_options(form: Form, text: str, where: str, more: Mapping[str, DeclaredKey] | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The values of a form's options in a text without the name, by field, and those of options named in `more`, which come last.
+
+    Raises PolicyError, which names `where`, for an option that is unknown, missing, said twice or impossible.
+    """
+    keys, further = form.keys, dict(more or {})
+    by_letters = {_letters(key): key for key in (*further, *keys)}
+    places = [key for key in getattr(form.loaded, "positional", ()) if key in keys]
+    presets = presets_of(form.loaded, keys)
+    preset: Mapping[str, Any] = {}
+    said: dict[str, str] = {}
+    free: dict[str, Any] = {}
+    inner = ""  # the option whose value is a specification, and may go on
+    for number, part in enumerate(filter(None, map(str.strip, text.split(",")))):
+        key, equals, value = (piece.strip() for piece in part.partition("="))
+        name = by_letters.get(_letters(key)) if equals else None
+        if inner and equals and _takes((further | keys)[inner], said[inner], key, name is not None):
+            said[inner] += f",{part}"
+            continue
+        if not equals and number < len(places):
+            name, value = places[number], part
+        elif not equals and number == 0 and part.lower() in presets:
+            preset = presets[part.lower()]
+            continue
+        if name is None and form.free:
+            option = key.replace("-", "_")
+            if not option.isidentifier() or not value or option in free:
+                raise PolicyError(f"{shown(part)} of {where} is no option; options are spelled name=value, each once")
+            free[option] = literal(value)
+            continue
+        if name is None and not equals and _letters(key) in by_letters:
+            raise PolicyError(f"{key} of {where} has no value; write {key}=VALUE")
+        if name is None:
+            known = [*keys, *presets, *further]
+            words = f"{nearest(key, known)}; known are {', '.join(known)}" if known else "; it has none"
+            raise PolicyError(f"unknown option {shown(key)} of {where}{words}")
+        if not value or name in said:
+            raise PolicyError(f"{name} of {where} is {'said twice' if name in said else 'empty'}")
+        said[name] = value
+        inner = name if ":" in value else ""
+    lacking = [key for key, one in keys.items() if one.needed and key not in said and one.field not in preset]
+    if lacking:
+        raise PolicyError(f"{lacking[0]} of {where} is missing; it is {asked(keys[lacking[0]])}")
+    values = {one.field: read_value(one, key, said[key], where) for key, one in keys.items() if key in said}
+    return {**preset, **values, **free}, {one.field: read_value(one, key, said[key], where) for key, one in further.items() if key in said}
 
 
 def options_of(kind: type) -> Mapping[str, DeclaredKey]:

@@ -163,10 +163,10 @@ def test_without_dask__the_line_says_what_to_install(capsys, plan, monkeypatch):
 @pytest.mark.parametrize(
     ("address", "told"),
     [
-        ("slurm:jobs=0", "jobs of the workers 'slurm:jobs=0' is a whole number above 0, not '0'"),
+        ("slurm:jobs=0", "jobs of the workers 'slurm:jobs=0' must be a whole number of 1 or more, not '0'"),
         ("slurm:cores=many", "cores of the workers"),
-        ("slurm:nodes=1", "names are jobs, cores, memory, walltime, partition, account"),
-        ("slurm:partition=", "NAME=VALUE"),
+        ("slurm:nodes=1", "known are jobs, cores, memory, walltime, partition, account"),
+        ("slurm:partition=", "partition of the workers 'slurm:partition=' is empty"),
     ],
 )
 def test_wrong_words_for_slurm__are_said_in_one_line(plan, address, told, capsys):

@@ -9,9 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import walltime.estimates  # its families
-import walltime.policy.dialect  # the same
-import walltime.predictors.prediction  # noqa: F401 (the same)
+import walltime.campaign.slurm  # its family, as those below
+import walltime.estimates.registry
+import walltime.policy.dialect
+import walltime.policy.registry
+import walltime.predictors.prediction
+import walltime.workload.models  # noqa: F401
 from walltime.declared import alternatives, unwrapped
 from walltime.errors import PolicyError
 from walltime.specification import FAMILIES, asked, complete

@@ -5,16 +5,16 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import threading
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from walltime.declared import Key
 from walltime.errors import PolicyError
+from walltime.specification import Family, Form, Specified
 
-__all__ = ["SlurmJobs", "is_slurm", "read_options"]
+__all__ = ["WORKERS", "SlurmJobs", "Workers", "is_slurm"]
 
-KINDS: dict[str, Callable[[str], Any]] = {"jobs": int, "cores": int, "memory": str, "walltime": str, "partition": str, "account": str}
-"""What `slurm:` may be followed by."""
 AGAIN = 10.0
 """Seconds after which jobs that have ended are looked for, to be submitted again."""
 PATIENCE = 60.0
@@ -26,43 +26,53 @@ def is_slurm(address: Any) -> bool:
     return isinstance(address, str) and address.partition(":")[0] == "slurm"
 
 
-def read_options(text: str) -> dict[str, Any]:
-    """The options of `slurm:jobs=10,cores=16`, with defaults; raises PolicyError.
+@dataclass(frozen=True)
+class Workers(Specified):
+    """Workers as jobs of a Slurm cluster.
 
-    >>> read_options("slurm:jobs=10,cores=4,walltime=02:00:00")
-    {'jobs': 10, 'cores': 4, 'memory': '8GB', 'walltime': '02:00:00'}
+    >>> str(WORKERS.parse("slurm:jobs=10,cores=4,walltime=02:00:00"))
+    'slurm:jobs=10,cores=4,walltime=02:00:00'
     """
-    options: dict[str, Any] = {"jobs": 1, "cores": 1, "memory": ""}
-    for part in filter(None, text.partition(":")[2].split(",")):
-        name, equals, value = (word.strip() for word in part.partition("="))
-        if name not in KINDS or not equals or not value:
-            raise PolicyError(f"{part!r} of the workers {text!r} is not of the form NAME=VALUE; names are {', '.join(KINDS)}")
-        try:
-            options[name] = KINDS[name](value)
-        except ValueError:
-            options[name] = 0
-        if options[name] in (0, "") or (KINDS[name] is int and options[name] < 1):
-            raise PolicyError(f"{name} of the workers {text!r} is a whole number above 0, not {value!r}")
-    options["memory"] = options["memory"] or f"{2 * options['cores']}GB"
-    return options
+
+    jobs: Annotated[int, Key(least=1)] = 1
+    """how many, a worker each"""
+    cores: Annotated[int, Key(least=1)] = 1
+    """of each"""
+    memory: str | None = None
+    """of each, such as 16GB; without it, 2 GB a core"""
+    walltime: str | None = None
+    """limit of each, as Slurm writes it; without it, dask-jobqueue's own"""
+    partition: str | None = None
+    """where they run"""
+    account: str | None = None
+    """who pays"""
+
+    @property
+    def of_cluster(self) -> dict[str, Any]:
+        """What dask-jobqueue is told."""
+        said = {"walltime": self.walltime, "queue": self.partition, "account": self.account}
+        return {"cores": self.cores, "memory": self.memory or f"{2 * self.cores}GB"} | {key: one for key, one in said.items() if one}
+
+
+WORKERS = Family(Workers, "workers", {"slurm": Form(Workers)})
+"""What `--dask` takes besides an address."""
 
 
 class SlurmJobs:
     """Dask workers, one a job, and their scheduler in this process; jobs that end are replaced until it is closed.
 
-    `text`: as `read_options` reads it; all else is dask-jobqueue's own configuration. `logs`: the folder of the jobs' outputs, None for
+    `text`: a specification of `Workers`; all else is dask-jobqueue's own configuration. `logs`: the folder of the jobs' outputs, None for
     the current one. Raises PolicyError if there is no dask-jobqueue, or if Slurm does not take the jobs.
     """
 
     def __init__(self, text: str, logs: Path | None = None):
-        options = read_options(text)
+        workers = WORKERS.parse(text)
+        options = workers.of_cluster
         try:
             from dask_jobqueue.slurm import SLURMCluster
         except ImportError as error:
             raise PolicyError("dask-jobqueue is not installed; pip install 'walltime[dask]'") from error
-        self._jobs = options.pop("jobs")
-        if "partition" in options:
-            options["queue"] = options.pop("partition")
+        self._jobs = workers.jobs
         if logs is not None:
             options["log_directory"] = str(logs)
         try:

@@ -158,16 +158,8 @@ def report(
 
 def _baseline(text: str) -> dict[str, Any]:
     from walltime.campaign import DIMENSIONS
+    from walltime.declared import DeclaredKey, Key
+    from walltime.specification import Form, read_options
 
-    values: dict[str, Any] = {}
-    for part in text.split(","):
-        name, equals, value = part.partition("=")
-        name = name.strip()
-        if not equals or name not in DIMENSIONS:
-            raise PolicyError(f"the baseline {part!r} is not of the form WORD=VALUE; words are {', '.join(DIMENSIONS)}")
-        kind = DIMENSIONS[name].kind
-        try:
-            values[name] = value.strip() == "true" if kind is bool else kind(value.strip())
-        except ValueError:
-            raise PolicyError(f"the baseline's {name} cannot be {value!r}") from None
-    return values
+    words = {name: DeclaredKey(name, one.kind, Key(), None) for name, one in DIMENSIONS.items()}
+    return read_options(Form(object, declared=words), text, f"the baseline {text!r}")[0]

@@ -22,8 +22,9 @@ COMPLETED = {
     "--order": "walltime.policy.registry:ORDERS",
     "--policy": "walltime.policy.registry:POLICIES",
     "--predictor": "walltime.predictors.registry:PREDICTORS",
+    "MODEL": "walltime.workload.models:MODELS",
 }
-"""Where the names are that an option takes; imported when somebody asks."""
+"""Where the names are that an option or an argument takes; imported when somebody asks."""
 ENDS_WORD = re.compile(r"[:=]+")
 """Bash takes these for words of their own, and completes only what follows the last one."""
 

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from walltime.cli import options as o
+from walltime.cli.completion import completion_of
 from walltime.cli.groups import Reading, make_up
 from walltime.cli.output import Output
-from walltime.errors import OutputError, PolicyError, WorkloadError
+from walltime.errors import OutputError
 
 if TYPE_CHECKING:
     from walltime.tables import Facts
@@ -27,7 +28,8 @@ def generate(
         typer.Argument(
             metavar="MODEL",
             help="Such as lublin99, feitelson96-fs or downey97 (an unknown name lists all); parameters may follow, as in"
-            " downey97:size_rule=half-efficiency-knee.",
+            " downey97:size-rule=half-efficiency-knee.",
+            autocompletion=completion_of("MODEL"),
         ),
     ],
     *,
@@ -53,10 +55,7 @@ def generate(
 
     if compare_with is not None and figure is None:
         raise OutputError("--compare-with draws a figure; name its file with --figure")
-    try:
-        chosen = parse_model(model)
-    except WorkloadError as error:  # there is no data yet: it is the call that is wrong
-        raise PolicyError(str(error)) from error
+    chosen = parse_model(model)
     believed = parse_estimates(estimates) if estimates is not None else None
     begin = time.perf_counter()
     workload = make_up(chosen, jobs, procs, load, seed, users)

@@ -11,7 +11,7 @@ import typer
 from walltime.cli import options as o
 from walltime.cli.groups import Reading, flat, make_up
 from walltime.cli.output import Output, caveats, command_line, progress_bar, write_rows
-from walltime.errors import PolicyError, WorkloadError
+from walltime.errors import PolicyError
 
 if TYPE_CHECKING:
     from walltime.workload import Workload
@@ -47,10 +47,7 @@ def _load(log: str, reading: Reading, jobs: int | None, load: float | None, log_
         if (jobs, load, log_seed) != (None, None, None):
             raise PolicyError("--jobs, --load and --log-seed are for a workload model such as lublin99; leave them out for a log")
         return reading.load(Path(log))[0]
-    try:
-        model = parse_model(log)
-    except WorkloadError as error:
-        raise PolicyError(str(error)) from error
+    model = parse_model(log)
     size = 128 if reading.procs is None else reading.procs
     return make_up(model, 50_000 if jobs is None else jobs, size, load, 1 if log_seed is None else log_seed)
 

@@ -103,7 +103,7 @@ BAD: dict[str, tuple[str, list[str]]] = {
     ),
     "jobs with a trace": (fixed("jobs = 10", 'trace = "small.swf"\n'), ["jobs says how many a model makes up", "head"]),
     "unknown model": (fixed("", 'model = "lublin98"\n'), ["fixed.model", "'lublin98'", "known are lublin99"]),
-    "unknown parameter of a model": (fixed("", 'model = "downey97:gap=3"\n'), ["fixed.model", "unknown parameter 'gap'"]),
+    "unknown parameter of a model": (fixed("", 'model = "downey97:gap=3"\n'), ["fixed.model", "unknown option 'gap'"]),
     "unknown policy": (grid("policy = ['easy', 'esay']"), ["grid.policy", "unknown policy 'esay'", "known are fcfs, easy"]),
     "hybrid without a depth": (fixed("policy = 'hybrid:depth=x'"), ["fixed.policy", "depth of the policy 'hybrid:depth=x' must be"]),
     "unknown order": (fixed("order = 'lifo'"), ["fixed.order", "unknown order 'lifo'", "known are fcfs"]),

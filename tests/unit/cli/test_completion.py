@@ -42,6 +42,7 @@ def typed(monkeypatch, capsys):
         ("walltime simulate LOG --backfill-order l", ["lcfs", "ljf", "lqf", "laf", "lxf", "linear"]),
         ("walltime simulate LOG --predictor tsafrir07:rec", ["recompute=", "recompute=no", "recompute=yes"]),
         ("walltime simulate LOG --correction double:un", ["uncapped"]),
+        ("walltime generate lub", ["lublin99", "lublin99-typeless"]),
         ("walltime generate lublin99 --estimates mu", ["mualem01"]),
         ("walltime dialects LOG --dialect papers:sh", ["shadow=", "shadow=afresh", "shadow=kept", "shadow=once"]),
         ("walltime what-if LOG --change po", ["policy=", "pool."]),
@@ -60,5 +61,5 @@ def test_completion__names_options_and_words(typed, line, answers):
 
 def test_completion__every_option_with_names(typed):
     for option in COMPLETED:
-        command = "what-if" if option == "--change" else "simulate"
-        assert typed(f"walltime {command} LOG {option} "), option
+        command = {"--change": "what-if LOG --change", "MODEL": "generate"}.get(option, f"simulate LOG {option}")
+        assert typed(f"walltime {command} "), option

@@ -90,7 +90,11 @@ def test_generate__defaults_and_load_as_drawn(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (["lublin98", "--out", "x.swf"], 2, "unknown workload model 'lublin98'; known are lublin99, lublin99-typeless"),
+        (
+            ["lublin98", "--out", "x.swf"],
+            2,
+            "unknown workload model 'lublin98', did you mean 'lublin99'?; known are lublin99,",
+        ),
         (["lublin99", "--out", "x.swf", "--load", "0"], 2, "a load must be over 0 and up to 1.5, not 0"),
         (["lublin99", "--out", "x.swf", "--load", "1.51"], 2, "a load must be over 0 and up to 1.5, not 1.51"),
         (["lublin99", "--out", "x.swf", "--jobs", "-1"], 2, "a workload has at least 1 job, not -1"),
@@ -103,7 +107,7 @@ def test_generate__defaults_and_load_as_drawn(capsys, tmp_path):
         (["lublin99", "--out", "nowhere/x.swf"], 2, "nowhere/x.swf: cannot be written (there is no folder"),
         (["lublin99", "--out", "x.swf", "--jobs", "many"], 2, "Invalid value for '--jobs'"),
         (["lublin99"], 2, "Missing option '--out'"),
-        (["jann97:gap=1", "--out", "x.swf"], 2, "unknown parameter 'gap' of jann97; known are none"),
+        (["jann97:gap=1", "--out", "x.swf"], 2, "unknown option 'gap' of the workload model 'jann97:gap=1'; it has none"),
     ],
 )
 def test_generate__one_line_for_a_wrong_call(capsys, tmp_path, monkeypatch, arguments, status, message):

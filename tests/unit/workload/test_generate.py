@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import walltime as wt
 from tests.strategies import examples
-from walltime.errors import WorkloadError
+from walltime.errors import PolicyError, WorkloadError
 from walltime.workload.models import MODELS, parse_model
 from walltime.workload.models.model import WorkloadModel, stream, stretch_to
 
@@ -161,17 +161,19 @@ def test_model__without_a_way_to_generate():
 
 @every_model
 def test_parse_model__knows_every_name(name):
-    assert parse_model(name) is MODELS[name]
-    assert parse_model(f" {name.upper()} ") is MODELS[name]
+    assert parse_model(name) == MODELS[name]
+    assert MODELS[name].name == str(MODELS[name]) == name
+    assert parse_model(f" {name.upper()} ") == MODELS[name]
     assert MODELS[name].name == name
 
 
 def test_parse_model__parameters():
-    assert parse_model("downey97:size_rule=fixed:16:keep_cycle=no").size_rule == "fixed:16"
+    assert parse_model("downey97:size_rule=fixed:16,keep_cycle=no").size_rule == "fixed:16"
     assert parse_model("downey97:keep_cycle=no").keep_cycle is False
     assert parse_model("downey97:most_parallelism=32").most_parallelism == 32.0
-    changed = parse_model("feitelson96-fs:think_time=60:mean_gap=1e3")
+    changed = parse_model("feitelson96-fs:think_time=60,mean_gap=1e3")
     assert (changed.name, changed.think_time, changed.mean_gap) == ("feitelson96-fs", 60, 1000.0)
+    assert str(changed) == "feitelson96-fs:mean-gap=1000,think-time=60"
     assert changed.changes == "mean_gap=1000.0, think_time=60, variant='s'"
 
 
@@ -179,18 +181,18 @@ def test_parse_model__parameters():
     ("text", "message"),
     [
         ("", r"^unknown workload model ''; known are lublin99, lublin99-typeless, feitelson96, .*, jann97, downey97$"),
-        ("lublin", r"^unknown workload model 'lublin'; known are"),
-        ("jann97:order=3", r"^unknown parameter 'order' of jann97; known are none$"),
-        ("lublin99:classes=typeless", r"^unknown parameter 'classes' of lublin99; known are longest, longest_gap, keep_cycle$"),
-        ("lublin99:longest", r"^unknown parameter 'longest' of lublin99"),
-        ("feitelson96:think_time=soon", r"^think_time must be a whole number, not 'soon'$"),
-        ("feitelson96:mean_gap=long", r"^mean_gap must be a number, not 'long'$"),
-        ("feitelson96:same_runtime=maybe", r"^same_runtime must be yes or no, not 'maybe'$"),
-        ("feitelson96:mean_gap=-1", r"^mean_gap of feitelson96 must be over 0, not -1$"),
-        ("feitelson96:mean_gap=nan", r"^mean_gap of feitelson96 must be over 0, not nan$"),
-        ("downey97:size_rule=fixed:x", r"^unknown size rule 'fixed:x' of downey97"),
+        ("lublin", r"^unknown workload model 'lublin', did you mean 'lublin99'\?; known are"),
+        ("jann97:order=3", r"^unknown option 'order' of the workload model 'jann97:order=3'; it has none$"),
+        ("lublin99:classes=typeless", r"^unknown option 'classes' of .*; known are longest, longest-gap, keep-cycle$"),
+        ("lublin99:longest", r"^longest of the workload model 'lublin99:longest' has no value; write longest=VALUE$"),
+        ("feitelson96:think_time=soon", r"^think-time of the workload model .* must be a whole number, not 'soon'$"),
+        ("feitelson96:mean_gap=long", r"^mean-gap of the workload model .* must be a number, not 'long'$"),
+        ("feitelson96:same_runtime=maybe", r"^same-runtime of the workload model .* must be yes or no, not 'maybe'$"),
+        ("feitelson96:mean_gap=-1", r"^the workload model .*: mean_gap of feitelson96 must be over 0, not -1$"),
+        ("feitelson96:mean_gap=nan", r"^mean-gap of the workload model .* must be a number, not 'nan'$"),
+        ("downey97:size_rule=fixed:x", r"^the workload model .*: unknown size rule 'fixed:x' of downey97"),
     ],
 )
 def test_parse_model__unknown(text, message):
-    with pytest.raises(WorkloadError, match=message):
+    with pytest.raises(PolicyError, match=message):
         parse_model(text)

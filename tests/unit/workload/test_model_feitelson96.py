@@ -11,7 +11,7 @@ from scipy import stats
 
 import walltime as wt
 from tests.traces import trace_path
-from walltime.errors import WorkloadError
+from walltime.errors import PolicyError, WorkloadError
 from walltime.workload.models.feitelson96 import THREE_STAGES, TWO_STAGES, Feitelson96, FeitelsonVariant
 from walltime.workload.models.marginals import CLASSES, CTC_SP2, Marginals, size_class
 from walltime.workload.models.model import stream
@@ -222,5 +222,5 @@ def test_marginals__of_any_log():
     assert set(np.unique(jobs.runtime[jobs.procs == 2])) <= set(range(5, 501))
     with pytest.raises(WorkloadError, match=r"^the smallest job of fitted from workload has 2 processors, the machine 1$"):
         model.generate(500, 1)
-    with pytest.raises(WorkloadError, match=r"^the variants of Feitelson'96 are s, l, sl, not 'x'$"):
+    with pytest.raises(PolicyError, match=r"^variant of FeitelsonVariant must be one of s, l, sl, not 'x'$"):
         FeitelsonVariant(variant="x")

@@ -42,18 +42,30 @@ class Downey97(WorkloadModel):
     """
 
     least_parallelism: float = 1.0
+    """least average parallelism A of a job"""
     most_parallelism: float | None = None
+    """the largest; without it, the processors of the machine"""
     least_work: float = 60.0
+    """least work, processor seconds"""
     most_work: float = 1e6
+    """the most"""
     least_sigma: float = 0.0
+    """least variance of the parallelism"""
     most_sigma: float = 2.0
+    """the largest"""
     size_rule: str = "average-parallelism"
+    """how the size is chosen: average-parallelism, half-efficiency-knee, or fixed:N"""
     mean_gap: float = 1200.0
+    """mean time between arrivals, s"""
     day_share: float = 0.75
+    """share of the jobs that arrive by day"""
     day_begins: int = 28_800
+    """when the day begins, s after midnight"""
     keep_cycle: bool = True
+    """whether a day keeps its 24 hours where a load is asked for"""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         highest = math.inf if self.most_parallelism is None else self.most_parallelism
         if not 1 <= self.least_parallelism <= highest or not self.least_parallelism < math.inf:
             raise WorkloadError(f"average parallelism must range from 1 or more up, not from {self.least_parallelism:g} to {highest:g}")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
+from walltime.declared import Key
 from walltime.errors import WorkloadError
 from walltime.workload.columns import MISSING
 from walltime.workload.models.marginals import CLASSES, CTC_SP2, Marginals, size_class
@@ -56,17 +57,27 @@ class Feitelson96(WorkloadModel):
     """
 
     order: float = 1.5
+    """a size of n processors is as likely as 1 / n to this power"""
     power_emphasis: float = 3.0
+    """how much likelier a power of two is"""
     small_sizes: int = 9
+    """up to this size the probability is raised"""
     small_emphasis: float = 1.5
-    stages: tuple[tuple[float, float, float], ...] = TWO_STAGES
+    """by this factor"""
+    stages: Annotated[tuple[tuple[float, float, float], ...], Key(inside=True)] = TWO_STAGES
     runs_order: float = 2.5
+    """k runs of a job are as likely as 1 / k to this power"""
     most_runs: int = 1000
+    """no job is run more often"""
     same_runtime: bool = True
+    """whether all runs of a job have the same runtime"""
     mean_gap: float = 120.0
+    """mean time between first runs, s"""
     think_time: int = 0
+    """from the end of a run to the submission of the next, s"""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         positive = ("power_emphasis", "small_emphasis", "mean_gap", "most_runs")
         for name in ("order", "runs_order", "small_sizes", "think_time", *positive):
             value = getattr(self, name)
@@ -223,9 +234,6 @@ def _pick(weights: Array, draws: Array) -> Array:
     return np.minimum(np.searchsorted(np.cumsum(weights), draws, side="right"), len(weights) - 1)
 
 
-VARIANTS = ("s", "l", "sl")
-
-
 @dataclass(frozen=True)
 class FeitelsonVariant(Feitelson96):
     """Feitelson'96 with the sizes (`variant` s), the runtimes (l) or both (sl) of a log; our construction.
@@ -246,12 +254,7 @@ class FeitelsonVariant(Feitelson96):
     """
 
     variant: Literal["s", "l", "sl"] = "sl"
-    marginals: Marginals = CTC_SP2
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.variant not in VARIANTS:
-            raise WorkloadError(f"the variants of Feitelson'96 are {', '.join(VARIANTS)}, not {self.variant!r}")
+    marginals: Annotated[Marginals, Key(inside=True)] = CTC_SP2
 
     @property
     def name(self) -> str:

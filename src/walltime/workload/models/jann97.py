@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Annotated
 
 import numpy as np
 
+from walltime.declared import Key
 from walltime.errors import WorkloadError
 from walltime.workload.models.ctc_sp2 import JANN97, SOURCE
 from walltime.workload.models.hyper_erlang import HyperErlang, fit_hyper_erlang
@@ -53,10 +55,11 @@ class Jann97(WorkloadModel):
     (1000, 0.7, True)
     """
 
-    ranges: tuple[SizeRange, ...] = field(default=CTC_SP2, repr=False)
-    source: str = SOURCE
+    ranges: Annotated[tuple[SizeRange, ...], Key(inside=True)] = field(default=CTC_SP2, repr=False)
+    source: Annotated[str, Key(inside=True)] = SOURCE
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.ranges:
             raise WorkloadError("a model of Jann'97 needs at least one range of sizes")
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
-from walltime.errors import WorkloadError
+from walltime.declared import Key
 from walltime.workload.models.model import DrawnJobs, WorkloadModel, stream, stretch_to, total_work
 
 __all__ = ["BATCH", "INTERACTIVE", "TYPELESS", "Lublin99", "LublinClass", "day_time", "day_weights", "gamma_cdf"]
@@ -108,16 +108,15 @@ class Lublin99(WorkloadModel):
     """
 
     classes: Literal["both", "typeless"] = "both"
-    batch: LublinClass = BATCH
-    interactive: LublinClass = INTERACTIVE
-    typeless: LublinClass = TYPELESS
+    batch: Annotated[LublinClass, Key(inside=True)] = BATCH
+    interactive: Annotated[LublinClass, Key(inside=True)] = INTERACTIVE
+    typeless: Annotated[LublinClass, Key(inside=True)] = TYPELESS
     longest: float = 12.0
+    """runtimes over e to this power, s, are drawn again"""
     longest_gap: float = 13.0
+    """times between arrivals over e to this power, s, are drawn again"""
     keep_cycle: bool = True
-
-    def __post_init__(self) -> None:
-        if self.classes not in ("both", "typeless"):
-            raise WorkloadError(f"the classes of Lublin'99 are both or typeless, not {self.classes!r}")
+    """whether a day keeps its 24 hours where a load is asked for"""
 
     @property
     def name(self) -> str:

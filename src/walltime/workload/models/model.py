@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from walltime.errors import WorkloadError
+from walltime.specification import Specified
 from walltime.wording import seed_fault
 from walltime.workload.scaling import HIGHEST_LOAD
 from walltime.workload.workload import MAX_TIME, Origin, Workload
@@ -24,7 +25,7 @@ MANY = 100
 
 
 @dataclass(frozen=True)
-class WorkloadModel:
+class WorkloadModel(Specified):
     """A model that generates workloads. A subclass names its paper and has its constants as fields."""
 
     @property
