@@ -1,4 +1,4 @@
-"""Twelve kinds of hidden rules, planted in generated logs: what `walltime infer` finds of them, what it misses, and what it invents.
+"""Thirteen kinds of hidden rules, planted in generated logs: what `walltime infer` finds of them, what it misses, and what it invents.
 
     python validation/planted_rules.py [--jobs 12000] [--seeds 2] [--only NAME ...] [--json]
 
@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import walltime as wt
 from walltime.estimates import parse_estimates
-from walltime.machine import Limit, Machine, Outage, Partition, Pool, Window
+from walltime.machine import Limit, Machine, Outage, Overhead, Partition, Pool, Window
 from walltime.whatif import infer
 from walltime.whatif.inference import Inference
 from walltime.workload import Workload
@@ -35,6 +35,7 @@ SLOWER = 4
 """Times are multiplied by it, so that few jobs fill months."""
 SMALL, SHORT = 16, 4 * 3600
 """Processors of the part for small jobs, and their longest request, s."""
+TAKES = Overhead(60, 120)
 HOUR, DAY = 3600, 86_400
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri")
 BEGIN = 4 * DAY
@@ -120,6 +121,12 @@ def says_limit(inference: Inference, workload: Workload) -> bool:
     return len(named & wanted) > len(wanted) / 2 and named <= wanted
 
 
+def says_overhead(inference: Inference, workload: Workload) -> bool:
+    """Whether overheads within 15 s of these were inferred."""
+    own = inference.machine.overhead
+    return abs(own.start - TAKES.start) <= 15 and abs(own.end - TAKES.end) <= 15
+
+
 def says_outages(inference: Inference, workload: Workload) -> bool:
     """Whether outages were inferred."""
     return bool(inference.machine.outages)
@@ -154,6 +161,7 @@ RULES: dict[str, Planted] = {
     "a part of 16 processors for small, short jobs": Planted(part, says_part, "part"),
     "three users run one job at a time": Planted(some_users(1), says_limit, "limit"),
     "three users run two jobs at a time": Planted(some_users(2), says_limit, "limit"),
+    "the scheduler takes 60 s, and 120 s after an end": Planted(lambda w: site(overhead=TAKES), says_overhead, "overhead"),
     "no backfilling": Planted(lambda w: site(), says_policy("fcfs"), "policy", policy="fcfs"),
     "reservations for all": Planted(lambda w: site(), says_policy("conservative"), "policy", policy="conservative"),
     "the smallest area first": Planted(lambda w: site(), says_policy("easy:order=saf"), "policy", policy="easy:order=saf"),

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import recipes_run
 import report_pictures
+from agreement_tables import site_agreement
 from coverage_tables import coverage, kinds, scopes
 from later_tables import drawn, later
 from leaderboard_tables import pictures as leaderboards
@@ -307,6 +308,7 @@ GENERATORS = {
     "gallery": gallery,
     "predictors": predictors,
     "columns": columns,
+    "site-agreement": site_agreement,
     "coverage": coverage,
     "interval-kinds": kinds,
     "scopes": scopes,

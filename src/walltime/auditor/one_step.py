@@ -40,13 +40,14 @@ class SiteRules:
     """What a site lets start when, besides its policy.
 
     `windows`: hours, and for which jobs (bool) they hold; `outages`: of the whole machine. `eligible`: the earliest start of each job,
-    int64 s, None without. `at_once`: how many jobs of each user run at once, by the number in the log's column `user`, int64, 0 for no
-    limit. `overhead`: time that the scheduler takes, by which decisions are before starts, and free processors after ends.
+    int64 s, None without. `group`, `at_once`: in which group each job counts, -1 for none, and how many jobs of each group run at once,
+    0 for no limit (int64). `overhead`: time that the scheduler takes, by which decisions are before starts, and free processors after ends.
     """
 
     windows: Sequence[tuple[Hours, Array]] = ()
     outages: Hours | None = None
     eligible: Array | None = None
+    group: Array | None = None
     at_once: Array | None = None
     overhead: Overhead = NO_OVERHEAD
 
@@ -173,11 +174,9 @@ def _asked(workload: Workload, rules: SiteRules, place: Array) -> Asked:
     jobs = np.zeros(len(place), ASKED).view(np.recarray)
     jobs.since = jobs.last = jobs.user = jobs.delay = -1
     jobs.eligible = -LONGEST if rules.eligible is None else rules.eligible[place]
-    limited = rules.at_once is not None and "user" in workload.columns
     at_once = np.zeros(0, np.int64)
-    if limited:
-        assert rules.at_once is not None
-        at_once, jobs.user = rules.at_once, workload.columns["user"][place]
+    if rules.at_once is not None and rules.group is not None:
+        at_once, jobs.user = rules.at_once, rules.group[place]
     own = [*rules.windows, *([] if rules.outages is None else [(rules.outages, np.ones(len(workload), bool))])]
     windows = np.zeros(len(own), WINDOW).view(np.recarray)
     bounds = np.cumsum([0, *(len(hours.begin) for hours, _ in own)])

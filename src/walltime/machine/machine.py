@@ -14,7 +14,7 @@ from walltime.errors import WorkloadError
 
 __all__ = ["NO_OVERHEAD", "Limit", "Machine", "Outage", "Overhead", "Partition", "Pool", "Qos", "Share", "Window", "length_of"]
 
-MEMBERS = ("user", "group", "queue", "partition", "array_job")
+MEMBERS = ("user", "group", "queue", "partition", "array_job", "procs", "requested")
 """The columns by which a limit may be counted."""
 Name = Annotated[str, Key(least=1)]
 Time = Annotated[int | datetime, Key(said="a date and time, or seconds from the start of the log")]
@@ -143,10 +143,10 @@ class Outage:
 
 @dataclass(frozen=True)
 class Limit:
-    """The most that may run at the same time for each user, group, queue, partition or job array, or for each combination of these."""
+    """The most that may run at once for each user, group, queue, partition, job array, size or request, or combination of these."""
 
     by: Annotated[tuple[str, ...], Key(takes=str | tuple[str, ...], read=_names)] = ("user",)
-    """what is counted apart: user, group, queue, partition, array_job, several of them, or nothing, `[]`"""
+    """what is counted apart: user, group, queue, partition, array_job, procs, requested, several of them, or nothing, `[]`"""
     partition: Name | None = None
     """only jobs of this one"""
     jobs: int | None = None

@@ -7,6 +7,7 @@ on ticks, and nothing in them knows of overheads.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from typing import TypeVar
 
@@ -41,14 +42,10 @@ def as_seen(workload: Workload, placement: Placement) -> tuple[Workload, Placeme
     columns = dict(workload.columns)
     if "think_time" in columns:
         columns["think_time"] = _up(own, columns["think_time"])
-    seen = replace(
-        workload,
-        submit=np.where(at_first, since, _up(own, workload.submit)),
-        runtime=runtime,
-        requested=requested,
-        believed=believed,
-        columns=columns,
-    )
+    submit = np.where(at_first, since, _up(own, workload.submit))
+    seen = copy(workload)  # a new workload would ask for ascending numbers of the jobs that come at one tick, which need not be
+    for name, values in (("submit", submit), ("runtime", runtime), ("requested", requested), ("believed", believed), ("columns", columns)):
+        object.__setattr__(seen, name, values)
     return seen, replace(
         placement,
         since=since,

@@ -211,7 +211,8 @@ def _limits(workload: Workload, machine: Machine, partition: Array, second: Arra
     for limit in machine.limits:
         keys: list[Array] = []
         for name in limit.by:
-            column = partition if name == "partition" else workload.columns.get(name)
+            own = {"partition": partition, "procs": workload.procs, "requested": workload.requested}
+            column = own.get(name, workload.columns.get(name))
             keys += [] if column is None else [column]
         if len(keys) < len(limit.by):
             continue  # the log does not say who they are

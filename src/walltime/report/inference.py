@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +11,14 @@ from walltime.report.html import write_page
 from walltime.report.page import Code, Drawing, Page, Section, note, workload_facts
 from walltime.tables import Table
 from walltime.whatif.inference import Inference, site_text
+from walltime.whatif.step_agreement import GroupAgreement
 from walltime.wording import human_time
 from walltime.workload import Workload
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["inference_page", "months_figure", "tables_of", "verdict", "write_inference_report"]
+__all__ = ["groups_table", "inference_page", "months_figure", "tables_of", "verdict", "write_inference_report"]
 
 WHAT_IT_IS = (
     "One-step agreement: at every recorded instant the policy is asked, in the recorded state, what it would start. Two shares say how "
@@ -36,7 +37,8 @@ def verdict(inference: Inference) -> list[str]:
     said = [
         f"{what} could be read off {inference.log}. In the recorded state, {inference.machine.policy} with them starts "
         f"{100 * inference.after.at:.0f} % of what was started, and {100 * inference.after.precision:.0f} % of what it starts was started: "
-        f"an agreement of {inference.after.f1:.2f}, {inference.before.f1:.2f} without rules, in months that were not used to find them."
+        f"an agreement of {inference.after.f1:.2f}, {inference.before.f1:.2f} without rules, in a part of the log "
+        "that was not used to find them."
     ]
     said += [f"{rule.text[0].upper()}{rule.text[1:]}." for rule in inference.rules]
     if inference.hindsight.f1 > inference.after.f1 + 0.01:
@@ -57,7 +59,7 @@ def verdict(inference: Inference) -> list[str]:
 
 def tables_of(inference: Inference) -> list[Table]:
     """The rules, the simulations and the months."""
-    rules = [[rule.text, rule.evidence, rule.agreement, rule.months] for rule in inference.rules]
+    rules = [[rule.text, rule.evidence, rule.agreement, rule.weeks] for rule in inference.rules]
     free = [
         [
             run.machine,
@@ -66,20 +68,46 @@ def tables_of(inference: Inference) -> list[Table]:
             human_time(run.mean_recorded),
             f"{run.rank_correlation:.2f}",
             f"{100 * run.within:.0f} %",
+            f"none: {run.doubt}" if run.doubt else human_time(run.trusted_from),
         ]
         for run in inference.free
     ]
-    months = [
-        [one.month, f"{one.jobs:,}", "judges" if one.judges else "chooses", f"{one.before:.2f}", f"{one.after:.2f}"]
-        for one in inference.months
-    ]
-    heads = ("", "jobs", "mean wait", "compared with", "rank correlation", "within 10 min")
+    months = [[one.month, f"{one.jobs:,}", f"{one.before:.2f}", f"{one.after:.2f}"] for one in inference.months]
+    heads = ("", "jobs", "mean wait", "compared with", "rank correlation", "within 10 min", "trusted from")
     tables = [
-        Table(("rule", "evidence", "agreement", "months that judge"), rules, "the site's rules"),
-        Table(heads, free, "simulated freely, in the months that judge"),
-        Table(("month", "starts", "", "plain", "with rules"), [] if inference.refused else months, "agreement by month", look="months"),
+        Table(("rule", "evidence", "agreement", "weeks that judge"), rules, "the site's rules"),
+        Table(heads, free, "simulated freely, in what judges"),
+        Table(("month", "starts", "plain", "with rules"), [] if inference.refused else months, "agreement by month", look="months"),
     ]
+    tables += [groups_table(inference.groups)]
     return [table for table in tables if table.rows]
+
+
+def groups_table(groups: Sequence[GroupAgreement]) -> Table:
+    """The agreement by class and user, with what stood in the way."""
+    heads = (
+        "jobs",
+        "starts",
+        "started alike",
+        "wishes followed",
+        "F1",
+        "what stood in the way of the other starts",
+        "wishes for held jobs",
+    )
+    rows = [
+        [
+            f"user {one.name}" if one.by == "users" and one.name.isdecimal() else one.name,
+            f"{one.score.jobs:,}",
+            f"{100 * one.score.at:.0f} %",
+            f"{100 * one.score.precision:.0f} %",
+            f"{one.score.f1:.2f}",
+            ", ".join(f"{what} {count:,}" for what, count in one.in_the_way.items()),
+            f"{one.held:,} of {one.not_followed:,}",
+        ]
+        for one in groups
+        if one.by != "month"
+    ]
+    return Table(heads, rows, "agreement by class and user", look="groups")
 
 
 def write_inference_report(
@@ -96,7 +124,7 @@ def inference_page(inference: Inference, workload: Workload, settings: Mapping[s
     sections = [Section(f"{table.title[0].upper()}{table.title[1:]}", [table]) for table in tables_of(inference)]
     if not inference.refused:
         alternative = "One-step agreement by month, under the plain policy and with the site's rules."
-        caption = "One-step agreement by month. Filled: months that judge, in which no rule was chosen."
+        caption = "One-step agreement by month, of the starts that were not used to choose rules."
         sections.insert(0, Section("", [Drawing(months_figure(inference), "months", alternative, caption)]))
         sections.append(Section("The machine's file", [Code(site_text(inference))]))
     return Page(
@@ -117,7 +145,7 @@ def inference_page(inference: Inference, workload: Workload, settings: Mapping[s
 
 
 def months_figure(inference: Inference) -> Figure:
-    """One-step agreement by month, before and with the rules; filled marks are the months that judge."""
+    """One-step agreement by month, before and with the rules."""
     from matplotlib.figure import Figure
 
     from walltime.report.figures import COLOURS, DASHES, style
@@ -129,8 +157,7 @@ def months_figure(inference: Inference) -> Figure:
         for k, (field, label) in enumerate((("before", "plain policy"), ("after", "with the site's rules"))):
             values = [getattr(month, field) for month in inference.months]
             axes.plot(places, values, color=COLOURS[k], linestyle=DASHES[k], label=label)
-            faces = [COLOURS[k] if month.judges else "white" for month in inference.months]
-            axes.scatter(places, values, c=faces, edgecolors=COLOURS[k], s=22, zorder=3)
+            axes.scatter(places, values, c=[COLOURS[k]], s=22, zorder=3)
         step = max(1, len(inference.months) // 12)
         axes.set_xticks(list(places)[::step], [month.month for month in inference.months][::step])
         axes.set_ylim(0, 1)

@@ -32,7 +32,19 @@ from walltime.whatif.weekly_interval import FEWEST_WEEKS, LogWeeks, largest_of_p
 from walltime.wording import harmless, human_time, printable
 from walltime.workload import Workload, check_workload
 
-__all__ = ["ALL", "Agreement", "Calibration", "Utilization", "calibrate", "left_out", "machine_digest", "read_calibration", "verdict"]
+__all__ = [
+    "ALL",
+    "NEAR",
+    "Agreement",
+    "Calibration",
+    "Utilization",
+    "agreement_over",
+    "calibrate",
+    "left_out",
+    "machine_digest",
+    "read_calibration",
+    "verdict",
+]
 
 Array = np.ndarray
 
@@ -293,6 +305,11 @@ def verdict(calibration: Calibration) -> list[str]:
         names = "; ".join(f"{row.group if row.by != 'user' else f'{row.group} users'} ({row.doubt})" for row in doubted)
         said.append(f"Trust none for: {names}.")
     return said
+
+
+def agreement_over(schedule: Schedule, recorded: Array, inside: Array) -> Agreement:
+    """The agreement of a schedule's waits with the recorded ones (int64 s) over some of its jobs, bool."""
+    return _agreement(ALL, ALL, recorded[inside], schedule.wait[inside], LogWeeks.of(schedule.workload.submit, schedule), inside)
 
 
 def _rows(schedule: Schedule, recorded: Array, mask: Array) -> tuple[list[Agreement], list[Agreement]]:

@@ -16,7 +16,7 @@ import numpy as np
 from walltime.machine.machine import DAY, DAYS, Window
 from walltime.workload import Workload
 
-__all__ = ["Part", "RecordedLog", "candidate_parts", "candidate_windows", "limited_users", "not_eligible_before", "stopped_stretches"]
+__all__ = ["FEWEST", "Part", "RecordedLog", "candidate_parts", "candidate_windows", "not_eligible_before", "stopped_stretches"]
 
 Array = np.ndarray
 SLOT = 1800
@@ -175,20 +175,6 @@ def _most_used(start: Array, end: Array, procs: Array) -> int:
     change = np.concatenate([-procs, procs])
     order = np.lexsort((change, times))
     return int(np.cumsum(change[order]).max())
-
-
-def limited_users(log: RecordedLog) -> Array:
-    """For each user, by number, how many of their jobs ever run at once where that is one or two; int64, 0 for the others."""
-    users = log.workload.columns.get("user")
-    if users is None or users.max() < 0:
-        return np.zeros(0, np.int64)
-    most = np.zeros(int(users.max()) + 1, np.int64)
-    for user in np.unique(users[log.known & (users >= 0)]).tolist():
-        mine = np.flatnonzero(log.known & (users == user))
-        if len(mine) >= FEWEST // 2:
-            once = _most_used(log.start[mine], log.end[mine], np.ones(len(mine), np.int64))
-            most[user] = once if once <= 2 else 0
-    return most
 
 
 def not_eligible_before(log: RecordedLog, soon: int = 120) -> Array:

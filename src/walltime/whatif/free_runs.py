@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from walltime import metrics
 from walltime.machine import Machine
+from walltime.schedule.schedule import Schedule
 from walltime.simulation.run import simulate
+from walltime.whatif.calibration import NEAR, agreement_over
 from walltime.whatif.inference import FreeRun
 from walltime.workload import Workload
 from walltime.workload.scaling import shake
@@ -28,10 +29,10 @@ def free_runs(workload: Workload, chosen: Array, plain: Machine, machine: Machin
     for name, own in (("plain EASY", plain), ("with the rules", machine)):
         schedule = simulate(workload, own.policy or "easy", machine=own)
         place = _places(workload.job_id, schedule.workload.job_id)
-        yield _free_run(name, recorded[place], schedule.wait, chosen[place])
+        yield _free_run(name, schedule, recorded[place], chosen[place])
     shaken = simulate(shake(workload, 30, 1), machine.policy or "easy", machine=machine)
     other = _places(shaken.workload.job_id, schedule.workload.job_id)
-    yield _free_run("with the rules, against itself shaken by 30 s", shaken.wait[other], schedule.wait, chosen[place])
+    yield _free_run("with the rules, against itself shaken by 30 s", schedule, shaken.wait[other], chosen[place])
 
 
 def _places(ids: Array, wanted: Array) -> Array:
@@ -40,8 +41,7 @@ def _places(ids: Array, wanted: Array) -> Array:
     return order[np.searchsorted(ids[order], wanted)]
 
 
-def _free_run(name: str, recorded: Array, simulated: Array, chosen: Array) -> FreeRun:
-    one, other = recorded[chosen], simulated[chosen]
-    waits = metrics.recorded_waits(one, other)
-    within = float(np.mean(np.abs(other - one) <= 600))
-    return FreeRun(name, len(one), float(one.mean()), float(other.mean()), waits.rank_correlation, within)
+def _free_run(name: str, schedule: Schedule, recorded: Array, chosen: Array) -> FreeRun:
+    own = agreement_over(schedule, recorded, chosen)
+    within = own.within[NEAR.index(600)]
+    return FreeRun(name, own.jobs, own.mean_recorded, own.mean_simulated, own.rank_correlation, within, own.threshold, own.doubt)

@@ -15,6 +15,7 @@ from walltime.auditor.one_step import Score
 from walltime.files import whole_file
 from walltime.machine import NO_OVERHEAD, Machine, write_machine
 from walltime.provenance import plain
+from walltime.whatif.step_agreement import GroupAgreement
 from walltime.wording import harmless
 
 __all__ = ["FreeRun", "Inference", "InferredRule", "MonthAgreement", "site_text", "unread_of", "write_site"]
@@ -22,11 +23,11 @@ __all__ = ["FreeRun", "Inference", "InferredRule", "MonthAgreement", "site_text"
 
 @dataclass(frozen=True)
 class InferredRule:
-    """A rule that was kept: what it says, the evidence, and what it adds to the agreement of the months that judge.
+    """A rule that was kept: what it says, the evidence, and what it adds to the agreement of what judges.
 
-    `gain`: F1 of these months with the rule minus without, at its turn; `error`: its standard error, by leaving out a week at a time;
-    `better`, `worse`: in how many months it adds and takes away; `since`, `until`: times of the log between which it holds, s, None for
-    always.
+    `gain`: F1 of the folds that judge with the rule minus without, at its turn (of an overhead that of starts within 30 s); `error`: its
+    standard error, by leaving out a week at a time; `better`, `worse`: in how many of their weeks it adds and takes away; `since`,
+    `until`: times of the log between which it holds, s, None for always.
     """
 
     kind: str
@@ -45,27 +46,27 @@ class InferredRule:
         return f"{self.gain:+.3f} ± {2 * self.error:.3f}"
 
     @property
-    def months(self) -> str:
-        """In which of the months that judge it adds to the agreement, in words."""
-        return f"better in {self.better} months, worse in {self.worse}"
+    def weeks(self) -> str:
+        """In how many of the weeks that judge it adds to the agreement, in words."""
+        return f"better in {self.better} weeks, worse in {self.worse}"
 
 
 @dataclass(frozen=True)
 class MonthAgreement:
-    """One-step agreement in a month, before and with the rules; `judges`: whether rules were not chosen in it."""
+    """One-step agreement in what of a month judges, before and with the rules."""
 
     month: str
     jobs: int
-    judges: bool
     before: float
     after: float
 
 
 @dataclass(frozen=True)
 class FreeRun:
-    """A simulation of the whole log beside its record, over the jobs of the months that judge; waits in s.
+    """A simulation of the whole log beside its record, over the jobs of the folds that judge; waits in s.
 
-    `within`: share of the jobs that start within 10 min of their recorded start.
+    `within`: share of the jobs that start within 10 min of their recorded start. `trusted_from`: differences in the mean wait above this
+    are trusted, and `doubt`, why none is, as `calibrate` says it.
     """
 
     machine: str
@@ -74,17 +75,20 @@ class FreeRun:
     mean_simulated: float
     rank_correlation: float
     within: float
+    trusted_from: float
+    doubt: str = ""
 
 
 @dataclass(frozen=True)
 class Inference:
     """What a log shows of its site's rules.
 
-    `machine`: the machine and all rules, as a file has them. `before`, `after`: scores over the months that judge, under the plain policy
+    `machine`: the machine and all rules, as a file has them. `before`, `after`: scores over what judges, under the plain policy
     and with all rules; `hindsight`: with the times besides at which jobs were free to start, which only the record knows. `free`:
     simulations that run freely: on the plain machine, with the rules, and with the rules against themselves with submissions shaken by
     30 s, which is the most that any simulation can reach. `delay`: seconds from the instant at which the policy would start a job to its
-    recorded start: 5 %, median, 95 %. `refused`: why nothing was inferred.
+    recorded start: 5 %, median, 95 %. `refused`: why nothing was inferred. `groups`: the agreement with the rules by class, user and month
+    of what judges.
 
     The machine's rules hold for whoever is told of them before; the outages are those that the log shows, so they are known by hindsight.
     """
@@ -103,13 +107,14 @@ class Inference:
     notes: Sequence[str] = ()
     refused: str = ""
     free: tuple[FreeRun, ...] = ()
+    groups: Sequence[GroupAgreement] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, ready for JSON; the machine as the text of its file."""
         scores = {name: getattr(self, name).as_dict() for name in ("before", "after", "hindsight")}
         lists = {name: [plain(asdict(one)) for one in getattr(self, name)] for name in ("rules", "months", "free")}
         rest = {name: plain(getattr(self, name)) for name in ("log", "refused", "misfits", "clock", "unix_start_time", "delay", "notes")}
-        return rest | scores | lists | {"machine": site_text(self)}
+        return rest | scores | lists | {"machine": site_text(self), "groups": [plain(one.as_dict()) for one in self.groups]}
 
 
 def write_site(inference: Inference, path: str | os.PathLike[str]) -> Path:
@@ -150,7 +155,7 @@ def site_text(inference: Inference) -> str:
     after, before = inference.after, inference.before
     head = [
         f"# {inference.machine.name}",
-        f"# One-step agreement {after.f1:.3f}, without rules {before.f1:.3f}, in months that were not used to find them.",
+        f"# One-step agreement {after.f1:.3f}, without rules {before.f1:.3f}, in a part of the log that was not used to find them.",
         f"# In the recorded state the policy starts {100 * after.at:.0f} % of what was started,",
         f"# and {100 * after.precision:.0f} % of what it starts was started.",
         f"# From the instant of a decision to the recorded start: {inference.delay[0]:.0f} s (5 %), {inference.delay[1]:.0f} s (median), "
@@ -158,14 +163,24 @@ def site_text(inference: Inference) -> str:
         *(f"# {line}" for note in inference.notes for line in textwrap.wrap(harmless(note, 500), 130)),
         "",
     ]
-    comments = {kind: [rule for rule in inference.rules if rule.kind == kind] for kind in ("part", "outage", "window", "limit", "policy")}
-    above = {"[[partition]]": "part", "[[outage]]": "outage", "[[window]]": "window", "[[limit]]": "limit", "policy =": "policy"}
+    comments = {
+        kind: [rule for rule in inference.rules if rule.kind == kind]
+        for kind in ("part", "outage", "window", "overhead", "limit", "policy")
+    }
+    above = {
+        "[[partition]]": "part",
+        "[[outage]]": "outage",
+        "[[window]]": "window",
+        "[overhead]": "overhead",
+        "[[limit]]": "limit",
+        "policy =": "policy",
+    }
     lines = []
     for line in write_machine(inference.machine).splitlines():
         kind = next((kind for start, kind in above.items() if line.startswith(start)), None)
         if kind is not None and comments[kind]:
             rule = comments[kind].pop(0)
-            lines += [f"# {rule.text}: {rule.evidence}; agreement {rule.agreement}, {rule.months}{_when(inference, rule)}"]
+            lines += [f"# {rule.text}: {rule.evidence}; agreement {rule.agreement}, {rule.weeks}{_when(inference, rule)}"]
         lines.append(line)
     return "\n".join([*head, *lines]) + "\n"
 

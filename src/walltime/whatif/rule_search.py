@@ -1,8 +1,6 @@
-"""Which rules has a site, besides its policy? Read off its log, and kept only where they explain months that were not used to find them.
+"""Which rules has a site, besides its policy? Read off its log, and kept only where they explain what was not used to find them.
 
-Each rule is chosen by one-step agreement (auditor/one_step.py): in the recorded state, does the policy with this rule start what was
-started? A simulation that runs freely does not tell a right rule from a wrong one. Months take turns: in every other one rules are chosen,
-the others judge.
+How rules are judged stands in rule_trial.py; candidates are guesses from counts (candidate_rules.py).
 """
 
 from __future__ import annotations
@@ -11,29 +9,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
-from walltime.auditor.one_step import OneStep, SiteRules, one_step
-from walltime.errors import WorkloadError
-from walltime.machine import Limit, Machine, Outage, Partition, Pool, Window
-from walltime.machine.machine import DAY
-from walltime.machine.placing import place
-from walltime.machine.windows import Hours
-from walltime.policy import Easy, Policy, parse_policy
+from walltime.auditor.one_step import OneStep
+from walltime.machine import NO_OVERHEAD, Machine, Overhead, Window
+from walltime.policy import Easy, parse_policy
 from walltime.whatif.candidate_rules import (
+    FEWEST,
     Part,
-    RecordedLog,
     candidate_parts,
     candidate_windows,
-    limited_users,
     not_eligible_before,
     periods,
     stopped_stretches,
 )
 from walltime.whatif.free_runs import free_runs
-from walltime.whatif.inference import Inference, InferredRule, MonthAgreement, unread_of
+from walltime.whatif.inference import Inference, MonthAgreement, unread_of
+from walltime.whatif.rule_trial import AtOnce, Rules, RuleTrial, Suggestion
+from walltime.whatif.step_agreement import agreement_by
 from walltime.wording import human_time
 from walltime.workload import Workload, check_workload
 
@@ -41,7 +35,7 @@ __all__ = ["infer"]
 
 Array = np.ndarray
 LEAST_GAIN = 0.005
-"""A rule that adds less to the agreement of the months that choose is left out."""
+"""A rule that adds less to the agreement of the folds that choose is left out."""
 MOST_MISFITS = 0.05
 """From this share of starts on for which the record leaves too few processors, log and machine contradict each other."""
 POLICIES = ("easy", "fcfs", "hybrid:depth=0", "conservative", "easy:order=sjf", "easy:order=saf", "easy:order=wfp")
@@ -52,199 +46,15 @@ DEEPEST = 30
 """With more jobs waiting on average, policies that plan for all of them are not tried."""
 LONGEST_DELAY = 600
 """A job that starts so long after the policy would start it waited for something else, s."""
-WEEK, MONTH = 7 * DAY, 30 * DAY
+PROMPT = 30
+"""Overheads are judged by starts that are at most so long after the policy's, s."""
+FEWEST_DELAYS = 50
+"""Of fewer starts it is not said what the scheduler takes."""
+TICKS = (10, 30, 60)
+"""A scheduler may look every so many s."""
+AT_ONCE = (1, 2, 3, 5, 10)
+"""So many jobs of a user may run at once."""
 ALWAYS = np.iinfo(np.int64).max // 4
-
-
-class Rules(NamedTuple):
-    """All that has been accepted so far."""
-
-    windows: tuple[Window, ...] = ()
-    outages: tuple[tuple[int, int], ...] = ()
-    parts: tuple[Part, ...] = ()
-    at_once: tuple[tuple[int, int], ...] = ()
-    policy: Policy = Easy()
-
-
-class _Suggestion(NamedTuple):
-    """A rule in words, with its evidence; all rules with it, and what takes it away again."""
-
-    kind: str
-    text: str
-    evidence: str
-    rules: Rules
-    without: Callable[[Rules], Rules]
-
-
-class _Search:
-    """One inference: the record, the months, and the rules accepted so far."""
-
-    def __init__(self, workload: Workload, machine_procs: int, procs_of_node: int, progress: Callable[[int], None] | None):
-        wait = workload.recorded_wait
-        if wait is None:
-            raise WorkloadError(f"{workload.origin.name} records no waits, so nothing can be inferred from it; take a log with starts")
-        self.w, self.size, self.node = workload, machine_procs, procs_of_node
-        self.log = RecordedLog.of(workload, np.where(wait >= 0, workload.submit + wait, -1))
-        self.progress = progress
-        self.since = workload.origin.unix_start_time
-        self.clock, self.zone = 0, False
-        self.rules = Rules()
-        self.kept: list[InferredRule] = []
-        self.without: list[Callable[[Rules], Rules]] = []
-        self.notes: list[str] = []
-        self.month = self._months()
-        self.choose = self.log.known & (self.month % 2 == 0)
-        self.judge = self.log.known & (self.month % 2 == 1)
-        if not self.judge.any():
-            raise WorkloadError(f"{workload.origin.name} lasts under two months; rules cannot be chosen in one and judged in another")
-        self.asked = 0
-
-    def _months(self) -> Array:
-        """The number of the month in which each job started, from 0 on."""
-        start = np.maximum(self.log.start, 0)
-        if self.since is None:
-            return (start - int(start[self.log.known].min())) // MONTH
-        months = (start + self.since).astype("datetime64[s]").astype("datetime64[M]").astype(np.int64)
-        return months - int(months[self.log.known].min())
-
-    # ------------------------------------------------------------------ agreement under rules
-
-    def ask(self, rules: Rules, eligible: Array | None = None) -> OneStep:
-        """What the policy would have started under these rules."""
-        self.asked += 1
-        if self.progress is not None:
-            self.progress(self.asked)
-        windows, outages = self._hours(rules)
-        limits = None
-        if rules.at_once:
-            limits = np.zeros(int(self.w.columns["user"].max()) + 1, np.int64)
-            for user, most in rules.at_once:
-                limits[user] = most
-        site = SiteRules(windows, outages, eligible, limits)
-        rest, size, answers = np.ones(len(self.w), bool), self.size, []
-        for part in rules.parts:
-            chosen = rest & part.takes(self.w)
-            if not (chosen & self.log.known).any():
-                continue
-            answers.append(one_step(self.w, self.log.start, rules.policy, procs=part.procs, chosen=chosen, rules=site))
-            rest, size = rest & ~chosen, size - part.procs
-        if (rest & self.log.known).any():
-            answers.append(one_step(self.w, self.log.start, rules.policy, procs=size, chosen=rest, rules=site))
-        return _joined(answers)
-
-    def _hours(self, rules: Rules) -> tuple[list[tuple[Hours, Array]], Hours | None]:
-        hours: list[tuple[Hours, Array]] = []
-        if rules.windows:
-            machine = self.machine_of(rules._replace(parts=(), at_once=(), outages=()))
-            placed = place(self.w, machine)[1]
-            for k, window in enumerate(placed.windows):
-                hours.append((window, np.array([k in own for own in placed.windows_of])))
-        if rules.outages:
-            begin, end = (np.array(side, np.int64) for side in zip(*rules.outages, strict=True))
-            return hours, Hours(begin, end, True)
-        return hours, None
-
-    def machine_of(self, rules: Rules) -> Machine:
-        """The rules as a machine."""
-        node = self.node
-        pools, partitions, rest = [], [], self.size
-        for k, part in enumerate(rules.parts, 1):
-            pools.append(Pool(f"part{k}", part.procs // node, node))
-            partitions.append(Partition(f"part{k}", (f"part{k}",), widest=part.widest, longest=part.longest))
-            rest -= part.procs // node * node
-        pools.append(Pool("main" if rules.parts else "all", rest // node, node))
-        main = pools[-1]
-        widest = rest if rules.parts and int(self.w.procs.max()) > rest else None
-        partitions.append(Partition(main.name, (main.name,), widest=widest))
-        if widest is not None:
-            partitions.append(Partition("whole", tuple(pool.name for pool in reversed(pools))))
-        outages = tuple(Outage(pool.name, begin, end, announced=int(self.w.submit[0])) for begin, end in rules.outages for pool in pools)
-        return Machine(
-            tuple(pools),
-            tuple(partitions),
-            outages=outages,
-            limits=tuple(
-                Limit(("user",), only=tuple(self._name(user) for user, most in rules.at_once if most == jobs), jobs=jobs)
-                for jobs in sorted({most for _, most in rules.at_once})
-            ),
-            name=f"inferred from {self.w.origin.name}",
-            policy=rules.policy.label,
-            windows=rules.windows,
-            clock=self.clock if rules.windows else None,
-        )
-
-    def _name(self, user: int) -> str:
-        names = getattr(self.w.origin, "names", {}).get("user", ())
-        return names[user - 1] if 0 < user <= len(names) else str(user)
-
-    # ------------------------------------------------------------------ choosing
-
-    def gain(self, old: OneStep, new: OneStep, mask: Array) -> float:
-        """What F1 of these jobs gains."""
-        return new.score(mask).f1 - old.score(mask).f1
-
-    def runs(self, old: OneStep, new: OneStep) -> tuple[list[int], list[tuple[float, int, int]]]:
-        """The months that choose, and what F1 gains, times jobs, in each run of them: from one of them until before another."""
-        months = np.unique(self.month[self.choose]).tolist()
-        masks = [self.choose & (self.month == month) for month in months]
-        total = np.cumsum([0.0, *(self.gain(old, new, mask) * int(mask.sum()) for mask in masks)])
-        return months, [(float(total[b] - total[a]), a, b) for a in range(len(months)) for b in range(a + 1, len(months) + 1)]
-
-    def gain_of_months(self, old: OneStep, new: OneStep) -> float:
-        """What F1 of the months that choose gains, if a rule may hold in a run of two of them and more only."""
-        gains = [gain for gain, a, b in self.runs(old, new)[1] if b - a > 1]
-        return max([self.gain(old, new, self.choose), *(gain / int(self.choose.sum()) for gain in gains)])
-
-    def error(self, old: OneStep, new: OneStep) -> float:
-        """The standard error of what F1 of the months that judge gains: jackknife over their weeks."""
-        week = np.where(self.judge, (self.log.start - int(self.log.start[self.judge].min())) // WEEK, -1)
-        _, place = np.unique(week, return_inverse=True)
-        scores = []
-        for answer in (old, new):
-            made, both = (np.bincount(place, column)[1:] for column in (answer.made, answer.counted + answer.wishes))
-            scores.append(2 * (made.sum() - made) / np.maximum(both.sum() - both, 1))
-        gains = scores[1] - scores[0]
-        return float(np.sqrt((len(gains) - 1) * gains.var()))
-
-    def jobs_near(self, begin: int, end: int) -> Array:
-        """The jobs that start within two days of a stretch of time (s), bool."""
-        return self.log.known & (self.log.start >= begin - 2 * DAY) & (self.log.start < end + 2 * DAY)
-
-    def months_moved(self, old: OneStep, new: OneStep) -> tuple[int, int]:
-        """In how many of the months that judge F1 is higher, and in how many it is lower."""
-        gains = [self.gain(old, new, self.judge & (self.month == month)) for month in np.unique(self.month[self.judge])]
-        return sum(gain > 0 for gain in gains), sum(gain < 0 for gain in gains)
-
-    def keep(self, suggestion: _Suggestion, old: OneStep, new: OneStep, **times: int | None) -> bool:
-        """Keep a rule if the months that judge agree better with it."""
-        kind, text, evidence, rules, without = suggestion
-        better, worse = self.months_moved(old, new)
-        gain, error = self.gain(old, new, self.judge), self.error(old, new)
-        rule = InferredRule(kind, text, evidence, gain, error, better, worse, **times)
-        if gain <= 2 * error or better <= worse:
-            self.notes.append(
-                f"Left out: {text}. It explains the months that choose, but not surely those that judge ({rule.agreement}; {rule.months})."
-            )
-            return False
-        self.rules = rules
-        self.kept.append(rule)
-        self.without.append(without)
-        return True
-
-
-def _joined(answers: Sequence[OneStep]) -> OneStep:
-    """The answers for the parts of a machine, whose jobs are apart."""
-    whole = answers[0]
-    for other in answers[1:]:
-        whole = OneStep(
-            whole.counted | other.counted,
-            whole.made | other.made,
-            whole.wishes + other.wishes,
-            np.where(other.counted, other.delay, whole.delay),
-            whole.short | other.short,
-            whole.why + other.why,
-        )
-    return whole
 
 
 def infer(
@@ -262,7 +72,7 @@ def infer(
     """
     check_workload(workload)
     nodes = {1} if machine is None else {pool.procs for pool in machine.pools}
-    search = _Search(workload, workload.machine_procs if procs is None else procs, min(nodes) if len(nodes) == 1 else 1, progress)
+    search = RuleTrial(workload, workload.machine_procs if procs is None else procs, min(nodes) if len(nodes) == 1 else 1, progress)
     search.notes += unread_of(machine)
     plain = search.ask(search.rules)
     misfits = float(plain.short[plain.counted].mean())
@@ -275,13 +85,14 @@ def infer(
     current = _windows(search, plain)
     current = _outages(search, current)
     current = _parts(search, current)
+    current = _overheads(search, current)
     current = _limits(search, current)
     current = _policy(search, current)
     current = _drop_superseded(search, current)
     return _result(search, plain, current, misfits, "")
 
 
-def _parts(search: _Search, current: OneStep) -> OneStep:
+def _parts(search: RuleTrial, current: OneStep) -> OneStep:
     """Parts of the machine for small, short jobs."""
     while len(search.rules.parts) < 2:
         best, best_gain, best_part = None, LEAST_GAIN, None
@@ -300,13 +111,13 @@ def _parts(search: _Search, current: OneStep) -> OneStep:
         evidence = f"the {jobs:,} such jobs never use more together"
         rules = search.rules._replace(parts=(*search.rules.parts, best_part))
         without = partial(_without, "parts", best_part)
-        if not search.keep(_Suggestion("part", text, evidence, rules, without), current, best):
+        if not search.keep(Suggestion("part", text, evidence, rules, without), current, best):
             return current
         current = best
     return current
 
 
-def _outages(search: _Search, current: OneStep) -> OneStep:
+def _outages(search: RuleTrial, current: OneStep) -> OneStep:
     """Outages of the whole machine, known in advance: the stretches without jobs that explain the days around them."""
     rules, answer = search.rules, current
     for least in OUTAGES:  # a machine that drains before an outage stands still for hours, too
@@ -324,13 +135,13 @@ def _outages(search: _Search, current: OneStep) -> OneStep:
     every = periods(stretches)
     text = f"{len(stretches)} outages of the whole machine, known in advance{f', {every}' if every else ''}"
     evidence = f"nothing runs for an hour and longer while jobs wait, {sum(b - a for a, b in stretches) / 3600:,.0f} h in all"
-    suggestion = _Suggestion("outage", text, evidence, rules, lambda rules: rules._replace(outages=()))
+    suggestion = Suggestion("outage", text, evidence, rules, lambda rules: rules._replace(outages=()))
     if stretches and search.gain(current, answer, search.choose) > LEAST_GAIN / 5 and search.keep(suggestion, current, answer):
         return answer
     return current
 
 
-def _windows(search: _Search, current: OneStep) -> OneStep:
+def _windows(search: RuleTrial, current: OneStep) -> OneStep:
     """Rules by the clock, one after the other."""
     if search.since is None:
         search.notes.append("The log does not say when it starts, so rules by the clock cannot be seen.")
@@ -340,7 +151,7 @@ def _windows(search: _Search, current: OneStep) -> OneStep:
         search.clock = clock
         candidates = candidate_windows(search.log, search.since + clock)
         answers = [(search.ask(search.rules._replace(windows=(one,))), one) for one in candidates]
-        gains = [search.gain_of_months(current, answer) for answer, _ in answers]
+        gains = [search.gain_of_run(current, answer) for answer, _ in answers]
         if gains and (best_found is None or max(gains) > best_found[0]):
             best_clock, best_found = clock, (max(gains), candidates)
     if best_found is None:
@@ -351,7 +162,7 @@ def _windows(search: _Search, current: OneStep) -> OneStep:
         worth = []
         for one in candidates:
             answer = search.ask(search.rules._replace(windows=(*search.rules.windows, one)))
-            own = search.gain_of_months(current, answer)
+            own = search.gain_of_run(current, answer)
             if own > 0:
                 worth.append(one)
             if own > gain:
@@ -363,7 +174,7 @@ def _windows(search: _Search, current: OneStep) -> OneStep:
         window, best = _period(search, current, window, best)
         rules = search.rules._replace(windows=(*search.rules.windows, window))
         text, evidence = _said(search, window)
-        suggestion = _Suggestion("window", text, evidence, rules, partial(_without, "windows", window))
+        suggestion = Suggestion("window", text, evidence, rules, partial(_without, "windows", window))
         times = {"since": window.since, "until": window.until}
         if search.keep(suggestion, current, best, **times):  # type: ignore[arg-type]
             current = best
@@ -380,7 +191,7 @@ def _clocks(workload: Workload) -> list[int]:
     return sorted(int(offset.total_seconds()) for offset in offsets)
 
 
-def _period(search: _Search, current: OneStep, window: Window, best: OneStep) -> tuple[Window, OneStep]:
+def _period(search: RuleTrial, current: OneStep, window: Window, best: OneStep) -> tuple[Window, OneStep]:
     """Whether a window holds all the time, or begins or ends with a month; by the months that choose."""
     months, runs = search.runs(current, best)
     most, first, last = max(runs, key=lambda run: (run[0], run[2] - run[1]))
@@ -395,14 +206,14 @@ def _period(search: _Search, current: OneStep, window: Window, best: OneStep) ->
     return window, best
 
 
-def _edge(search: _Search, month: int, following: int) -> int:
+def _edge(search: RuleTrial, month: int, following: int) -> int:
     """The middle between two months that choose, in s of the log: the beginning of the month between them where there is one."""
     between = (month + following + 1) // 2
-    mine = search.log.known & (search.month >= between)
+    mine = search.log.known & (search.fold >= between)
     return int(search.log.start[mine].min()) if mine.any() else ALWAYS
 
 
-def _said(search: _Search, window: Window) -> tuple[str, str]:
+def _said(search: RuleTrial, window: Window) -> tuple[str, str]:
     """A window in words, and what the log shows of it."""
     days = "every day" if len(window.days) == 7 else "-".join((window.days[0], window.days[-1])) if len(window.days) > 1 else window.days[0]
     who = "jobs"
@@ -420,31 +231,98 @@ def _processors(count: int) -> str:
     return f"{count:,} processor{'' if count == 1 else 's'}"
 
 
-def _limits(search: _Search, current: OneStep) -> OneStep:
-    """Users whose jobs run one, or two, at a time."""
-    most = limited_users(search.log)
-    users = np.flatnonzero(most)
-    if not len(users):
+def _overheads(search: RuleTrial, current: OneStep) -> OneStep:
+    """The time that the scheduler takes: from its decision to the start, from an end until it sees it, and between two looks.
+
+    Judged by the starts that the policy would have made at most PROMPT s before: the agreement without that does not see such times.
+    """
+    best, overhead = current, NO_OVERHEAD
+    for stage in (_start_overheads, _end_overheads, _ticks):
+        for own in stage(search, best, overhead):
+            answer = search.ask(search.rules._replace(overhead=own))
+            if search.gain(best, answer, search.choose, PROMPT) > LEAST_GAIN:
+                best, overhead = answer, own
+    if overhead == NO_OVERHEAD:
         return current
-    every = search.ask(search.rules._replace(at_once=tuple((int(user), int(most[user])) for user in users)))
-    column, better = search.w.columns["user"], []
-    for user in users.tolist():
-        mine = search.choose & (column == user)
-        if mine.any() and every.score(mine).wishes < current.score(mine).wishes and search.gain(current, every, mine) > 0:
-            better.append((user, int(most[user])))
-    if not better:
+    times = [f"{overhead.start} s from the decision to the start", f"{overhead.end} s after an end", f"a look every {overhead.tick} s"]
+    shown = [text for text, there in zip(times, (overhead.start, overhead.end, overhead.tick > 1), strict=True) if there]
+    text = f"the scheduler takes time: {', '.join(shown)}"
+    evidence = f"more starts are within {PROMPT} s of the policy's"
+    rules = search.rules._replace(overhead=overhead)
+    suggestion = Suggestion("overhead", text, evidence, rules, lambda rules: rules._replace(overhead=NO_OVERHEAD))
+    return best if search.keep(suggestion, current, best, PROMPT) else current
+
+
+def _delays(search: RuleTrial, answer: OneStep, own: Overhead) -> tuple[Array, Array]:
+    """Of starts that the policy would have made, how long it wished to: since the submission, and since the end of another job; s.
+
+    `own`: the overheads with which it was asked.
+    """
+    mine = search.choose & answer.made & (answer.delay >= 0) & (answer.delay <= LONGEST_DELAY)
+    wished = np.maximum(search.log.start - own.start, search.w.submit) - answer.delay
+    came = wished == search.w.submit
+    ended = np.isin(wished, search.log.end[search.log.known] + own.end)
+    return answer.delay[mine & came], answer.delay[mine & ~came & ended]
+
+
+def _start_overheads(search: RuleTrial, answer: OneStep, own: Overhead) -> list[Overhead]:
+    """What passes between the submission and the start of a job that has room."""
+    return [replace(own, start=time) for time in _usual(_delays(search, answer, own)[0])]
+
+
+def _end_overheads(search: RuleTrial, answer: OneStep, own: Overhead) -> list[Overhead]:
+    """What passes between an end and the decisions that follow it."""
+    return [replace(own, end=time) for time in _usual(_delays(search, answer, own)[1])]
+
+
+def _usual(delays: Array) -> list[int]:
+    """Delays that may be what a scheduler takes, s; none where few are known."""
+    times = np.percentile(delays, [5, 25, 50]).astype(np.int64).tolist() if len(delays) >= FEWEST_DELAYS else []
+    return sorted({time for time in times if time >= 1})
+
+
+def _ticks(search: RuleTrial, answer: OneStep, own: Overhead) -> list[Overhead]:
+    """How often the scheduler may look; it takes half of that until it does, on average."""
+    return [replace(own, start=max(own.start - tick // 2, 0), end=max(own.end - tick // 2, 0), tick=tick) for tick in TICKS]
+
+
+def _limits(search: RuleTrial, current: OneStep) -> OneStep:
+    """Users of whose jobs, or of whose jobs alike, only so many run at once: for each the one that surest explains their own starts."""
+    users, counts = np.unique(search.users[search.choose & (search.users >= 0)], return_counts=True)
+    users = users[counts >= FEWEST]
+    best: dict[int, tuple[float, AtOnce]] = {}
+    for alike in (False, True) if len(users) else ():
+        for jobs in AT_ONCE:
+            every = tuple(AtOnce(int(user), jobs, alike) for user in users)
+            answer = search.ask(search.rules._replace(at_once=every))
+            for one in every:
+                mine = search.choose & (search.users == one.user)
+                if search.is_sure(current, answer, mine):
+                    sure = search.gain(current, answer, mine) / max(search.error(current, answer, mine), 1e-9)
+                    if sure > best.get(one.user, (0.0,))[0]:
+                        best[one.user] = sure, one
+    chosen = tuple(one for _, (_, one) in sorted(best.items()))
+    if not chosen:
         return current
-    rules = search.rules._replace(at_once=tuple(better))
+    rules = search.rules._replace(at_once=chosen)
     answer = search.ask(rules)
-    text = f"{len(better)} user{'s' if len(better) > 1 else ''} whose jobs run one or two at a time"
-    evidence = "more of their jobs wait than ever run together"
-    suggestion = _Suggestion("limit", text, evidence, rules, lambda rules: rules._replace(at_once=()))
+    text = "; ".join(_said_limit([one for one in chosen if (one.jobs, one.alike) == kind]) for kind in sorted({one[1:] for one in chosen}))
+    evidence = "more of their jobs wait while there is room"
+    suggestion = Suggestion("limit", text, evidence, rules, lambda rules: rules._replace(at_once=()))
     if search.gain(current, answer, search.choose) > LEAST_GAIN and search.keep(suggestion, current, answer):
         return answer
     return current
 
 
-def _policy(search: _Search, current: OneStep) -> OneStep:
+def _said_limit(limited: Sequence[AtOnce]) -> str:
+    """Users with the same limit, in words."""
+    one = limited[0]
+    whose = "jobs of one size and request" if one.alike else "jobs"
+    times = {1: "one at a time", 2: "two at a time"}.get(one.jobs, f"at most {one.jobs} at a time")
+    return f"{len(limited)} user{'s' if len(limited) > 1 else ''} whose {whose} run {times}"
+
+
+def _policy(search: RuleTrial, current: OneStep) -> OneStep:
     """The order of the queue, and who may overtake: a named policy where it explains more."""
     best, gain, policy = None, LEAST_GAIN, None
     known = search.log.known
@@ -466,7 +344,7 @@ def _policy(search: _Search, current: OneStep) -> OneStep:
     text = f"the policy is {policy.label}"
     evidence = "it explains more starts than EASY in order of arrival"
     rules = search.rules._replace(policy=policy)
-    suggestion = _Suggestion("policy", text, evidence, rules, lambda rules: rules._replace(policy=Easy()))
+    suggestion = Suggestion("policy", text, evidence, rules, lambda rules: rules._replace(policy=Easy()))
     return best if search.keep(suggestion, current, best) else current
 
 
@@ -475,7 +353,7 @@ def _without(name: str, value: Part | Window, rules: Rules) -> Rules:
     return rules._replace(**{name: tuple(one for one in getattr(rules, name) if one != value)})  # type: ignore[arg-type]
 
 
-def _drop_superseded(search: _Search, current: OneStep) -> OneStep:
+def _drop_superseded(search: RuleTrial, current: OneStep) -> OneStep:
     """Leave out rules that explain nothing beside those that were kept after them; by the months that choose."""
     k = 0
     while k < len(search.kept) - 1:
@@ -490,18 +368,18 @@ def _drop_superseded(search: _Search, current: OneStep) -> OneStep:
     return current
 
 
-def _result(search: _Search, plain: OneStep, current: OneStep, misfits: float, refused: str) -> Inference:
+def _result(search: RuleTrial, plain: OneStep, current: OneStep, misfits: float, refused: str) -> Inference:
     eligible = not_eligible_before(search.log)
     hindsight = current if refused else search.ask(search.rules, eligible)
     made = current.delay[current.made & (current.delay >= 0) & (current.delay <= LONGEST_DELAY)]
     low, middle, high = np.percentile(made, [5, 50, 95]).tolist() if len(made) else (0.0, 0.0, 0.0)
     months = []
-    for month in np.unique(search.month[search.log.known]).tolist():
-        mask = search.log.known & (search.month == month)
+    for month in np.unique(search.month[search.judge]).tolist():
+        mask = search.judge & (search.month == month)
         name = f"month {month + 1}"
         if search.since is not None:
             name = str(np.datetime64(int(search.since + search.log.start[mask].min()), "s").astype("datetime64[M]"))
-        months.append(MonthAgreement(name, int(mask.sum()), bool(month % 2), plain.score(mask).f1, current.score(mask).f1))
+        months.append(MonthAgreement(name, int(mask.sum()), plain.score(mask).f1, current.score(mask).f1))
     machine = search.machine_of(search.rules)
     return Inference(
         log=search.w.origin.name,
@@ -511,6 +389,7 @@ def _result(search: _Search, plain: OneStep, current: OneStep, misfits: float, r
         after=current.score(search.judge),
         hindsight=hindsight.score(search.judge),
         months=months,
+        groups=[] if refused else agreement_by(search.w, current, search.log.end, eligible, search.judge, plain),
         delay=(low, middle, high),
         misfits=misfits,
         clock=search.clock,

@@ -11,12 +11,12 @@ import walltime as wt
 from tests.strategies import examples, workloads
 from walltime.auditor.one_step import SiteRules, one_step
 from walltime.errors import PolicyError, WorkloadError
-from walltime.machine import Machine, Partition, Pool, Window
+from walltime.machine import Machine, Overhead, Partition, Pool, Window
 from walltime.machine.files import parse_machine
 from walltime.machine.windows import Hours
 from walltime.policy import parse_policy
 from walltime.whatif import infer
-from walltime.whatif.candidate_rules import RecordedLog, limited_users, not_eligible_before, periods, stopped_stretches
+from walltime.whatif.candidate_rules import RecordedLog, not_eligible_before, periods, stopped_stretches
 from walltime.whatif.inference import site_text
 from walltime.workload.models import MODELS
 
@@ -71,10 +71,34 @@ def test_rules__a_window_a_limit_and_an_eligible_time_are_no_wishes():
     everybody = np.ones(2, bool)
     hours = Hours(np.array([0]), np.array([8]), False)
     assert asked(workload, [8, 8], rules=SiteRules([(hours, everybody)])).score().f1 == 1
-    assert asked(workload, [0, 5], rules=SiteRules(at_once=np.array([0, 1]))).score().f1 == 1
+    assert asked(workload, [0, 5], rules=SiteRules(group=np.array([1, 1]), at_once=np.array([0, 1]))).score().f1 == 1
     assert asked(workload, [0, 3], rules=SiteRules(eligible=np.array([0, 3]))).score().f1 == 1
     for start in ([8, 8], [0, 5], [0, 3]):
         assert asked(workload, start).delay.max() > 0
+
+
+def test_rules__say_what_stood_in_the_way():
+    workload = made([0, 0], [5, 5], [1, 1], user=[1, 1])
+    everybody, hours = np.ones(2, bool), Hours(np.array([0]), np.array([8]), False)
+    assert asked(workload, [0, 8], rules=SiteRules([(hours, everybody)])).in_the_way() == {"the clock": 1}
+    assert asked(workload, [0, 8], rules=SiteRules(outages=hours)).in_the_way() == {"an outage": 1}
+    assert asked(workload, [0, 0], rules=SiteRules(eligible=np.array([0, 3]))).in_the_way() == {"not eligible": 1}
+    limited = SiteRules(group=np.array([0, 0]), at_once=np.array([1]))
+    assert asked(workload, [0, 2], rules=limited).in_the_way() == {"a limit": 1}
+    # The second job's head is the third one: too few processors are free, or all are reserved for it.
+    assert asked(made([0, 1], [10, 10], [3, 3]), [0, 1]).in_the_way() == {"too few processors": 1}
+    assert asked(made([0, 1, 2], [10, 10, 20], [3, 4, 1]), [0, 25, 5]).in_the_way() == {"the order or a reservation": 1}
+    assert asked(made([0], [5], [9], machine_procs=9), [0], procs=4).in_the_way() == {"too few processors": 1}
+
+
+def test_overheads__move_decisions_before_starts_and_free_processors_after_ends():
+    # The first is decided at 0 and starts at 30; it ends at 130, is free at 140, and the second starts 30 s later.
+    workload, start = made([0, 10], [100, 50], [4, 4]), [30, 170]
+    assert asked(workload, start).delay.tolist() == [30, 40]
+    found = asked(workload, start, rules=SiteRules(overhead=Overhead(30, 10)))
+    assert found.delay.tolist() == [0, 0]
+    assert found.score(within=0).f1 == 1
+    assert asked(workload, start).score(within=30).f1 == pytest.approx(1 / 2)
 
 
 def test_short__starts_for_which_the_record_leaves_too_few_processors_are_marked():
@@ -145,12 +169,6 @@ def test_candidates__who_was_passed_over_by_their_own_later_job_was_not_eligible
     assert not_eligible_before(log, soon=0).tolist() == [10, 1, 2]
 
 
-def test_candidates__a_user_whose_jobs_run_one_by_one():
-    count = 30
-    log = log_of([0] * count, [10 * k for k in range(count)], [10] * count, [1] * count, user=[3] * count)
-    assert limited_users(log).tolist() == [0, 0, 0, 1]
-
-
 # ------------------------------------------------------------------ rules planted in generated logs
 
 
@@ -184,6 +202,30 @@ def test_infer__nothing_is_invented_on_what_plain_easy_made():
     assert found.rules == []
     assert found.before.f1 >= 0.998
     assert found.free[0].rank_correlation == pytest.approx(1)
+
+
+@pytest.mark.slow
+def test_infer__overheads_are_found_and_say_what_they_are():
+    found = infer(planted(site(overhead=Overhead(60, 120))))
+    [rule] = found.rules
+    assert rule.kind == "overhead"
+    own = found.machine.overhead
+    assert abs(own.start - 60) <= 10
+    assert abs(own.end - 120) <= 10
+    assert parse_machine(site_text(found), "site.toml").overhead == own
+
+
+@pytest.mark.slow
+def test_infer__agreement_is_told_by_class_with_what_stood_in_the_way():
+    found = infer(planted(site(Window("17:00", days=WEEKDAYS))))
+    rows = {(one.by, one.name): one for one in found.groups}
+    everything = rows["all", "all jobs"]
+    assert everything.score == found.after
+    assert everything.before == pytest.approx(found.before.f1)
+    classes = [one for one in found.groups if one.by == "class"]
+    assert sum(one.score.jobs for one in classes) == found.after.jobs
+    assert sum(one.score.made for one in classes) == found.after.made
+    assert sum(everything.in_the_way.values()) == found.after.jobs - found.after.made
 
 
 @pytest.mark.slow

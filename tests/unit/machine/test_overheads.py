@@ -74,6 +74,11 @@ def test_overhead__users_react_to_the_end_and_not_to_the_clean_up():
     assert not schedule.audit().violations
 
 
+def test_overhead__jobs_seen_at_one_tick_stay_in_order_of_arrival():
+    workload = jobs([5, 6], [10, 20], [4, 4])
+    assert starts(replace(workload, job_id=np.array([2, 1])), machine(tick=60)) == [60, 120]
+
+
 @given(st.integers(0, 10**6))
 @examples(60)
 def test_engines_and_auditor__agree_under_overheads(seed):

@@ -24,5 +24,5 @@ def test_planted_rule__is_found_and_nothing_is_invented(rule):
     assert one.after >= one.before
 
 
-def test_rules__are_twelve_and_none():
-    assert len(RULES) == 13
+def test_rules__are_thirteen_and_none():
+    assert len(RULES) == 14

@@ -1,0 +1,41 @@
+"""The table of agreement with recorded waits, from what `python validation/site_agreement.py --out` stored."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from performance_tables import table
+
+FILE = Path(__file__).with_name("site-agreement.json")
+
+
+def site_agreement(file: Path = FILE) -> str:
+    """A row for each log that records waits, and the others by name, as Markdown; or a note that it was not measured."""
+    rows: list[dict[str, Any]] = json.loads(file.read_text()) if file.exists() else []
+    if not rows:
+        return "*Not measured.*"
+    head = ("log", "one-step", "mean wait, h (recorded)", "rank correlation (ceiling)", "within 10 min", "off by up to, h; trusted")
+    compared = [
+        (
+            row["log"],
+            _change(row, "one_step", 2),
+            f"{_change(row, 'mean_wait', 2, 3600)} ({row['mean_recorded'] / 3600:.2f})",
+            f"{_change(row, 'rank_correlation', 2)} ({row['ceiling']['rank_correlation']:.2f})",
+            f"{_change(row, 'within_600', 0, 0.01)} %",
+            f"{_change(row, 'threshold', 2, 3600)}; {'yes' if row['after']['trusted_from'] is not None else 'no'}",
+        )
+        for row in rows
+        if "before" in row
+    ]
+    others: dict[str, list[str]] = {}
+    for row in rows:
+        if "why_not" in row:
+            others.setdefault(row["why_not"], []).append(row["log"])
+    return table(head, compared) + "".join(f"\n\nNot compared: {', '.join(names)}: {why}." for why, names in others.items())
+
+
+def _change(row: dict[str, Any], name: str, digits: int, unit: float = 1) -> str:
+    """A number before and after."""
+    return " → ".join(f"{row[which][name] / unit:.{digits}f}" for which in ("before", "after"))

@@ -1,0 +1,267 @@
+"""Rules on trial: the record, the agreement of a policy with it under rules, and whether a rule is kept.
+
+Each rule is chosen by one-step agreement (auditor/one_step.py): in the recorded state, does the policy with this rule start what was
+started? A simulation that runs freely does not tell a right rule from a wrong one. Folds, which are months, and weeks of a short log, take
+turns: in every other one rules are chosen, the others judge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from walltime.auditor.one_step import OneStep, SiteRules, one_step
+from walltime.errors import WorkloadError
+from walltime.machine import NO_OVERHEAD, Limit, Machine, Outage, Overhead, Partition, Pool, Window
+from walltime.machine.machine import DAY
+from walltime.machine.placing import place
+from walltime.machine.windows import Hours
+from walltime.policy import Easy, Policy
+from walltime.whatif.candidate_rules import Part, RecordedLog
+from walltime.whatif.inference import InferredRule
+from walltime.workload import Workload
+
+__all__ = ["AtOnce", "RuleTrial", "Rules", "Suggestion"]
+
+Array = np.ndarray
+WEEK, MONTH = 7 * DAY, 30 * DAY
+SHORTEST = 56 * DAY
+"""A shorter record has too few weeks to choose and to judge in."""
+MONTHS = 8
+"""With fewer months, weeks take turns."""
+
+
+class AtOnce(NamedTuple):
+    """How many jobs of a user, by number, run at once; if `alike`, of each size and request apart."""
+
+    user: int
+    jobs: int
+    alike: bool
+
+
+class Rules(NamedTuple):
+    """All that has been accepted so far."""
+
+    windows: tuple[Window, ...] = ()
+    outages: tuple[tuple[int, int], ...] = ()
+    parts: tuple[Part, ...] = ()
+    overhead: Overhead = NO_OVERHEAD
+    at_once: tuple[AtOnce, ...] = ()
+    policy: Policy = Easy()
+
+
+class Suggestion(NamedTuple):
+    """A rule in words, with its evidence; all rules with it, and what takes it away again."""
+
+    kind: str
+    text: str
+    evidence: str
+    rules: Rules
+    without: Callable[[Rules], Rules]
+
+
+class RuleTrial:
+    """One inference: the record, the months, and the rules accepted so far."""
+
+    def __init__(self, workload: Workload, machine_procs: int, procs_of_node: int, progress: Callable[[int], None] | None):
+        wait = workload.recorded_wait
+        if wait is None:
+            raise WorkloadError(f"{workload.origin.name} records no waits, so nothing can be inferred from it; take a log with starts")
+        self.w, self.size, self.node = workload, machine_procs, procs_of_node
+        self.log = RecordedLog.of(workload, np.where(wait >= 0, workload.submit + wait, -1))
+        self.progress = progress
+        self.since = workload.origin.unix_start_time
+        self.clock, self.zone = 0, False
+        self.rules = Rules()
+        self.kept: list[InferredRule] = []
+        self.without: list[Callable[[Rules], Rules]] = []
+        self.notes: list[str] = []
+        self.month = self._months()
+        self.week = (self.log.start - int(self.log.start[self.log.known].min())) // WEEK
+        if int(self.log.start[self.log.known].max() - self.log.start[self.log.known].min()) < SHORTEST:
+            raise WorkloadError(
+                f"{workload.origin.name} lasts under two months; rules cannot be chosen in a part of it and judged in another"
+            )
+        self.fold, self.unit = (self.month, "months") if len(np.unique(self.month[self.log.known])) >= MONTHS else (self.week, "weeks")
+        self.choose = self.log.known & (self.fold % 2 == 0)
+        self.judge = self.log.known & (self.fold % 2 == 1)
+        self.users = workload.columns.get("user", np.full(len(workload), -1))
+        rows = np.stack([self.users, workload.procs, workload.requested], axis=1)
+        self.alike = np.unique(rows, axis=0, return_inverse=True)[1].ravel()
+        self.asked = 0
+
+    def _months(self) -> Array:
+        """The number of the month in which each job started, from 0 on."""
+        start = np.maximum(self.log.start, 0)
+        if self.since is None:
+            return (start - int(start[self.log.known].min())) // MONTH
+        months = (start + self.since).astype("datetime64[s]").astype("datetime64[M]").astype(np.int64)
+        return months - int(months[self.log.known].min())
+
+    # ------------------------------------------------------------------ agreement under rules
+
+    def ask(self, rules: Rules, eligible: Array | None = None) -> OneStep:
+        """What the policy would have started under these rules."""
+        self.asked += 1
+        if self.progress is not None:
+            self.progress(self.asked)
+        windows, outages = self._hours(rules)
+        plain = SiteRules(windows, outages, eligible, overhead=rules.overhead)
+        group, at_once = self._groups(rules.at_once)
+        rest, size, answers = np.ones(len(self.w), bool), self.size, []
+        for part in rules.parts:
+            chosen = rest & part.takes(self.w)
+            if not (chosen & self.log.known).any():
+                continue
+            answers.append(one_step(self.w, self.log.start, rules.policy, procs=part.procs, chosen=chosen, rules=plain))
+            rest, size = rest & ~chosen, size - part.procs
+        if (rest & self.log.known).any():
+            limited = replace(plain, group=group, at_once=at_once)
+            answers.append(one_step(self.w, self.log.start, rules.policy, procs=size, chosen=rest, rules=limited))
+        return joined(answers)
+
+    def _groups(self, limited: Sequence[AtOnce]) -> tuple[Array | None, Array | None]:
+        """In which group each job counts, and how many of each run at once; None without limits."""
+        if not limited:
+            return None, None
+        count = int(self.users.max()) + 1
+        most = np.zeros((2, count + 1), np.int64)  # the last one is of jobs of no known user
+        for one in limited:
+            most[int(one.alike), one.user] = one.jobs
+        by_kind = most[1][self.users] > 0
+        at_once = np.concatenate([most[0][:count], np.zeros(int(self.alike.max()) + 1, np.int64)])
+        at_once[count + self.alike[by_kind]] = most[1][self.users[by_kind]]
+        return np.where(by_kind, count + self.alike, self.users), at_once
+
+    def _hours(self, rules: Rules) -> tuple[list[tuple[Hours, Array]], Hours | None]:
+        hours: list[tuple[Hours, Array]] = []
+        if rules.windows:
+            machine = self.machine_of(rules._replace(parts=(), at_once=(), outages=()))
+            placed = place(self.w, machine)[1]
+            for k, window in enumerate(placed.windows):
+                hours.append((window, np.array([k in own for own in placed.windows_of])))
+        if rules.outages:
+            begin, end = (np.array(side, np.int64) for side in zip(*rules.outages, strict=True))
+            return hours, Hours(begin, end, True)
+        return hours, None
+
+    def machine_of(self, rules: Rules) -> Machine:
+        """The rules as a machine."""
+        node = self.node
+        pools, partitions, rest = [], [], self.size
+        for k, part in enumerate(rules.parts, 1):
+            pools.append(Pool(f"part{k}", part.procs // node, node))
+            partitions.append(Partition(f"part{k}", (f"part{k}",), widest=part.widest, longest=part.longest))
+            rest -= part.procs // node * node
+        pools.append(Pool("main" if rules.parts else "all", rest // node, node))
+        main = pools[-1]
+        widest = rest if rules.parts and int(self.w.procs.max()) > rest else None
+        partitions.append(Partition(main.name, (main.name,), widest=widest))
+        if widest is not None:
+            partitions.append(Partition("whole", tuple(pool.name for pool in reversed(pools))))
+        outages = tuple(Outage(pool.name, begin, end, announced=int(self.w.submit[0])) for begin, end in rules.outages for pool in pools)
+        kinds = sorted({(one.jobs, one.alike) for one in rules.at_once})
+        return Machine(
+            tuple(pools),
+            tuple(partitions),
+            outages=outages,
+            limits=tuple(
+                Limit(
+                    ("user", "procs", "requested") if alike else ("user",),
+                    partition=main.name if rules.parts else None,
+                    only=tuple(self._name(one.user) for one in rules.at_once if (one.jobs, one.alike) == (jobs, alike)),
+                    jobs=jobs,
+                )
+                for jobs, alike in kinds
+            ),
+            name=f"inferred from {self.w.origin.name}",
+            policy=rules.policy.label,
+            windows=rules.windows,
+            clock=self.clock if rules.windows else None,
+            overhead=rules.overhead,
+        )
+
+    def _name(self, user: int) -> str:
+        names = getattr(self.w.origin, "names", {}).get("user", ())
+        return names[user - 1] if 0 < user <= len(names) else str(user)
+
+    # ------------------------------------------------------------------ choosing
+
+    def gain(self, old: OneStep, new: OneStep, mask: Array, within: int | None = None) -> float:
+        """What F1 of these jobs gains."""
+        return new.score(mask, within).f1 - old.score(mask, within).f1
+
+    def runs(self, old: OneStep, new: OneStep) -> tuple[list[int], list[tuple[float, int, int]]]:
+        """The folds that choose, and what F1 gains, times jobs, in each run of them: from one of them until before another."""
+        folds = np.unique(self.fold[self.choose]).tolist()
+        masks = [self.choose & (self.fold == fold) for fold in folds]
+        total = np.cumsum([0.0, *(self.gain(old, new, mask) * int(mask.sum()) for mask in masks)])
+        return folds, [(float(total[b] - total[a]), a, b) for a in range(len(folds)) for b in range(a + 1, len(folds) + 1)]
+
+    def gain_of_run(self, old: OneStep, new: OneStep) -> float:
+        """What F1 of the folds that choose gains, if a rule may hold in a run of two of them and more only."""
+        gains = [gain for gain, a, b in self.runs(old, new)[1] if b - a > 1]
+        return max([self.gain(old, new, self.choose), *(gain / int(self.choose.sum()) for gain in gains)])
+
+    def error(self, old: OneStep, new: OneStep, mask: Array, within: int | None = None) -> float:
+        """The standard error of what F1 of these jobs gains: jackknife over their weeks; inf with fewer than two."""
+        week = np.where(mask, self.week, -1)
+        _, place = np.unique(week, return_inverse=True)
+        first = int((week < 0).any())
+        scores = []
+        for answer in (old, new):
+            hit = answer.made if within is None else answer.made & (answer.delay <= within)
+            made, both = (np.bincount(place, column)[first:] for column in (hit & mask, (answer.counted + answer.wishes) * mask))
+            scores.append(2 * (made.sum() - made) / np.maximum(both.sum() - both, 1))
+        gains = scores[1] - scores[0]
+        return float(np.sqrt((len(gains) - 1) * gains.var())) if len(gains) > 1 else float("inf")
+
+    def jobs_near(self, begin: int, end: int) -> Array:
+        """The jobs that start within two days of a stretch of time (s), bool."""
+        return self.log.known & (self.log.start >= begin - 2 * DAY) & (self.log.start < end + 2 * DAY)
+
+    def weeks_moved(self, old: OneStep, new: OneStep, mask: Array, within: int | None = None) -> tuple[int, int]:
+        """In how many of the weeks of these jobs F1 is higher, and in how many it is lower."""
+        gains = [self.gain(old, new, mask & (self.week == week), within) for week in np.unique(self.week[mask])]
+        return sum(gain > 0 for gain in gains), sum(gain < 0 for gain in gains)
+
+    def is_sure(self, old: OneStep, new: OneStep, mask: Array, within: int | None = None) -> bool:
+        """Whether a gain over these jobs is more than two standard errors, and more weeks gain than by chance."""
+        better, worse = self.weeks_moved(old, new, mask, within)
+        gain = self.gain(old, new, mask, within)
+        return gain > 2 * self.error(old, new, mask, within) and better - worse > np.sqrt(better + worse)
+
+    def keep(self, suggestion: Suggestion, old: OneStep, new: OneStep, within: int | None = None, **times: int | None) -> bool:
+        """Keep a rule if the folds that judge agree better with it."""
+        kind, text, evidence, rules, without = suggestion
+        better, worse = self.weeks_moved(old, new, self.judge, within)
+        gain, error = self.gain(old, new, self.judge, within), self.error(old, new, self.judge, within)
+        rule = InferredRule(kind, text, evidence, gain, error, better, worse, **times)
+        if not self.is_sure(old, new, self.judge, within):
+            self.notes.append(
+                f"Left out: {text}. It explains the {self.unit} that choose, but not surely those that judge ({rule.agreement}; "
+                f"{rule.weeks})."
+            )
+            return False
+        self.rules = rules
+        self.kept.append(rule)
+        self.without.append(without)
+        return True
+
+
+def joined(answers: Sequence[OneStep]) -> OneStep:
+    """The answers for the parts of a machine, whose jobs are apart."""
+    whole = answers[0]
+    for other in answers[1:]:
+        whole = OneStep(
+            whole.counted | other.counted,
+            whole.made | other.made,
+            whole.wishes + other.wishes,
+            np.where(other.counted, other.delay, whole.delay),
+            whole.short | other.short,
+            whole.why + other.why,
+        )
+    return whole

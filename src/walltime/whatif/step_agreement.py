@@ -1,0 +1,69 @@
+"""One-step agreement by class of jobs and by user, with what stood in the way of what the policy would not have started."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from walltime.auditor.one_step import OneStep, Score
+from walltime.schedule.groups import group_jobs
+from walltime.workload import Workload
+
+__all__ = ["GroupAgreement", "agreement_by"]
+
+Array = np.ndarray
+FEWEST = 20
+"""Groups of fewer starts are left out."""
+
+
+@dataclass(frozen=True)
+class GroupAgreement:
+    """One-step agreement over the starts of a group.
+
+    `by`, `name`: the grouping and the group. `before`: F1 under the plain policy, None where it is not asked for. `in_the_way`: of how many
+    starts that the policy would not have made what would have kept it from them. `not_followed`: how often it began to wish to start a job
+    that was not started then, and `held`: how many of these wishes were for jobs that seem not to have been free to start then, by what
+    only the record knows.
+    """
+
+    by: str
+    name: str
+    score: Score
+    before: float | None
+    in_the_way: Mapping[str, int]
+    not_followed: int
+    held: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it, ready for JSON."""
+        return asdict(self) | {"score": self.score.as_dict(), "in_the_way": dict(self.in_the_way)}
+
+
+def agreement_by(
+    workload: Workload, answer: OneStep, end: Array, eligible: Array, chosen: Array, plain: OneStep | None = None
+) -> list[GroupAgreement]:
+    """The agreement over the chosen starts (bool), all of them, and by class, user and month.
+
+    `end`: recorded ends; `eligible`: when each job seems to have been free to start, by hindsight; int64 s. `plain`: the answers to compare
+    with. Groups of fewer than 20 starts are left out.
+    """
+    rows = [_row("all", "all jobs", workload, answer, eligible, chosen & answer.counted, plain)]
+    groupings = ["class", *(["users"] if "user" in workload.columns else [])]
+    groupings += ["month"] if workload.origin.unix_start_time is not None else []
+    for by in groupings:
+        groups = group_jobs(workload, by, workload.submit, np.maximum(end, workload.submit))
+        for k, name in enumerate(groups.names):
+            mine = chosen & answer.counted & (groups.of == k)
+            if mine.sum() >= FEWEST:
+                rows.append(_row(by, name, workload, answer, eligible, mine, plain))
+    return rows
+
+
+def _row(by: str, name: str, workload: Workload, answer: OneStep, eligible: Array, mine: Array, plain: OneStep | None) -> GroupAgreement:
+    score, wishes = answer.score(mine), np.where(answer.made, answer.wishes - 1, answer.wishes)
+    held = int(wishes[mine & (eligible > workload.submit)].sum())
+    before = None if plain is None else plain.score(mine).f1
+    return GroupAgreement(by, name, score, before, answer.in_the_way(mine), int(wishes[mine].sum()), held)

@@ -1,0 +1,110 @@
+"""How far a simulation agrees with what machines recorded, before and after `walltime infer`, on parts of the logs that were not used.
+
+    python validation/site_agreement.py [LOG ...] [--json] [--out FILE]
+
+For each log: one-step agreement; mean wait, rank correlation of waits and starts within 10 min of a simulation that runs freely; from which
+difference on a mean wait is trusted; under plain EASY and with the rules that were inferred, beside the recorded mean wait and the ceiling,
+which is the simulation with the rules against itself, its submissions shaken by 30 s. Without LOG all logs of the folder that
+WALLTIME_TRACES names; which of them record no waits is said. With `--out docs/generators/site-agreement.json` the table of the guide on
+what-if is made anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import walltime as wt
+from tests.traces import trace_folder
+from walltime.whatif import infer
+from walltime.whatif.inference import FreeRun
+
+
+def measured(path: Path) -> dict[str, Any]:
+    """What was measured on a log: its name and, in seconds of CPU, how long that took; `why_not` where nothing could be compared."""
+    name = path.name.removesuffix(".swf.gz")
+    workload = wt.read(path)
+    wait = workload.recorded_wait
+    if wait is None or not (wait > 0).any():
+        return {"log": name, "why_not": "records no waits"}
+    begin = time.process_time()
+    inference = infer(workload)
+    row: dict[str, Any] = {"log": name, "jobs": len(workload), "seconds": round(time.process_time() - begin, 1)}
+    if inference.refused:
+        return row | {"why_not": inference.refused}
+    plain, ruled, ceiling = inference.free
+    return row | {
+        "judged": plain.jobs,
+        "mean_recorded": round(plain.mean_recorded),
+        "before": {"one_step": round(inference.before.f1, 3), **free(plain)},
+        "after": {"one_step": round(inference.after.f1, 3), **free(ruled)},
+        "ceiling": {"rank_correlation": round(ceiling.rank_correlation, 3), "within_600": round(ceiling.within, 3)},
+        "hindsight": round(inference.hindsight.f1, 3),
+        "rules": [rule.text for rule in inference.rules],
+    }
+
+
+def free(run: FreeRun) -> dict[str, Any]:
+    """The numbers of a free run; `trusted_from` is None where no difference is trusted."""
+    return {
+        "mean_wait": round(run.mean_simulated),
+        "rank_correlation": round(run.rank_correlation, 3),
+        "within_600": round(run.within, 3),
+        "trusted_from": None if run.doubt else round(run.trusted_from),
+        "threshold": round(run.trusted_from),
+    }
+
+
+def shown(row: dict[str, Any]) -> str:
+    """A row as text."""
+    if "why_not" in row:
+        return f"{row['log']:32} {row['why_not']}"
+
+    def both(name: str, form: str = "{:.3f}", unit: float = 1) -> str:
+        return " -> ".join(form.format(row[which][name] / unit) for which in ("before", "after"))
+
+    parts = [
+        f"one-step {both('one_step')}",
+        f"mean wait {both('mean_wait', '{:.2f}', 3600)} h (recorded {row['mean_recorded'] / 3600:.2f})",
+        f"rank {both('rank_correlation')} (ceiling {row['ceiling']['rank_correlation']:.3f})",
+        f"within 10 min {both('within_600', '{:.0%}')}",
+        f"off by up to {both('threshold', '{:.2f}', 3600)} h",
+        f"{row['seconds']:.0f} s",
+    ]
+    return f"{row['log']:32} {', '.join(parts)}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print a line for each log; returns the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("log", nargs="*", type=Path, help="logs; by default all of the folder that WALLTIME_TRACES names")
+    parser.add_argument("--json", action="store_true", help="print one JSON array")
+    parser.add_argument("--out", type=Path, help="keep the numbers in this file, those of other logs stay")
+    given = parser.parse_args(arguments)
+    logs = given.log or sorted(trace_folder().glob("*.swf.gz"))
+    if not logs:
+        print(f"there are no logs in {trace_folder()}; name some, or set WALLTIME_TRACES", file=sys.stderr)
+        return 2
+    rows = []
+    for path in logs:
+        rows.append(measured(path))
+        if not given.json:
+            print(shown(rows[-1]), flush=True)
+        if given.out is not None:
+            kept = {row["log"]: row for row in json.loads(given.out.read_text())} if given.out.exists() else {}
+            kept |= {row["log"]: row for row in rows}
+            given.out.write_text(json.dumps([kept[name] for name in sorted(kept)], indent=1) + "\n")
+    if given.json:
+        print(json.dumps(rows, indent=2))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
