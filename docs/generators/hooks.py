@@ -28,6 +28,7 @@ from reproduction_tables import reproduction
 from slurm_tables import real_slurm
 from specification_tables import changes, specifications
 from start_times_tables import start_times
+from support_tables import supported
 from tuning_tables import tuning
 from validation_tables import validation
 
@@ -318,6 +319,7 @@ GENERATORS = {
     "mutations": mutations,
     "machine-promises": machine_promises,
     "machine-mutations": machine_mutations,
+    "supported": supported,
     "errors": errors,
     "slurm": slurm,
     "help": help_text,

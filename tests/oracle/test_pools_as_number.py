@@ -9,16 +9,18 @@ from hypothesis import strategies as st
 
 import walltime as wt
 from tests.strategies import CORRECTIONS, OVERRUN, POLICY_KINDS, crowded, examples, policies, predictors, shrunk, with_users, workloads
-from walltime.engine.interface.choice import choose, runs_on_pools
+from walltime.engine.interface.choice import choose
 from walltime.engine.interface.number import NumberEngine
 from walltime.engine.interface.plain import ReferenceEngine
 from walltime.engine.interface.pools import PoolsEngine
+from walltime.engine.interface.support import support
 from walltime.engine.problem import as_number
 from walltime.machine import Limit, Machine, Outage, Partition, Pool
 from walltime.simulation.run import run_of
 from walltime.simulation.specification import Scheduler
 
-KINDS = tuple(kind for kind in POLICY_KINDS if kind.partition(":")[0] in ("fcfs", "easy", "conservative", "conservative-scratch", "hybrid"))
+NOT_ON_POOLS = ("los", "greedy", "slack")
+KINDS = tuple(kind for kind in POLICY_KINDS if kind not in NOT_ON_POOLS)
 ANY_WORKLOAD = st.one_of(workloads(max_size=20), crowded(max_size=30))
 COLUMNS = ("start", "submit", "runtime", "kind", "reserved_start", "predicted", "basis", "corrections")
 PREDICTIONS = st.one_of(
@@ -50,7 +52,8 @@ def outcomes(run):
     """What the loop of pools and that of a number give."""
     number = as_number(run.problem)
     assert number is not None
-    engines = (PoolsEngine(run.problem), NumberEngine(number))
+    compiled = support(run.problem.policy, "pools").engine == "kernel"
+    engines = (PoolsEngine(run.problem) if compiled else ReferenceEngine(run.problem), NumberEngine(number))
     for engine in engines:
         engine.run()
     return [engine.outcome() for engine in engines]
@@ -73,7 +76,7 @@ def test_one_pool__gives_the_schedule_of_a_number(kind, predicting, data, overru
     run = run_of(workload, Scheduler(policy, prediction), overrun=overrun, machine=machine)
     if as_number(run.problem) is None:  # somebody may be overdue
         assert policy.backfills
-        assert choose(run.problem) == ("kernel", run.problem)
+        assert choose(run.problem) == (support(policy, "pools").engine, run.problem)
         return
     pools, number = outcomes(run)
     for name in COLUMNS:
@@ -152,5 +155,15 @@ def test_reference__stays_on_the_machine_that_was_described():
     run = run_of(jobs(), Scheduler.of("easy"), machine=ONE)
     assert isinstance(run.engine("reference"), ReferenceEngine)
     assert run.engine("reference").machine == "pools"
-    assert runs_on_pools(wt.Easy())
-    assert not runs_on_pools(wt.Easy(order=wt.policy.Wfp(threshold=0.5)))
+
+
+@pytest.mark.parametrize(
+    "policy", ["los", "hybrid:1,fit=greedy", "slack", "easy:order=wfp:threshold=0.5", "easy:extra=literal", "fcfs:window=2"]
+)
+def test_policies_that_no_pools_have__run_where_pools_are_a_number(policy):
+    assert not support(wt.policy.parse_policy(policy), "pools", ["threshold"]).engine
+    schedule, plain = wt.simulate(jobs(), policy, machine=ONE), wt.simulate(jobs(), policy)
+    assert (schedule.engine, schedule.simulated_on) == (plain.engine, "number")
+    assert schedule.start.tolist() == plain.start.tolist()
+    reference = wt.simulate(jobs(), policy, machine=ONE, engine="reference")
+    assert (reference.simulated_on, reference.start.tolist()) == ("number", plain.start.tolist())

@@ -17,7 +17,7 @@ from walltime.auditor.scores import Scores
 from walltime.auditor.walk import Difference, MachineSchedule, Walk
 from walltime.estimates import effective_times
 from walltime.machine.placing import NEVER as NO_TIME
-from walltime.policy import FCFS, Backfilling, Conservative, Easy, Hybrid, NoBackfilling, Order, Policy
+from walltime.policy import FCFS, Order, Policy
 from walltime.predictors import Prediction
 from walltime.predictors.history import History, LogHistory
 
@@ -28,7 +28,7 @@ Array = np.ndarray
 
 def keeps_reservations(policy: Policy) -> bool:
     """Whether a policy keeps the reservations that it has made."""
-    return isinstance(policy, Conservative) and policy.variant == "compress"
+    return policy.passes.kind == "kept"
 
 
 def differences(schedule: MachineSchedule, policy: Policy, prediction: Prediction | None = None) -> Iterator[Difference]:
@@ -68,7 +68,7 @@ class _Run(Walk):
     def _orders(self) -> None:
         policy = self.policy
         self.order = policy.order
-        own = policy.backfill_order if isinstance(policy, Backfilling) else None
+        own = getattr(policy, "backfill_order", None)
         self.kept = keeps_reservations(policy)
         self.other_order = None if own is None or own == policy.order else own
         self.scores = Scores(self.w, (self.order, self.other_order or self.order))
@@ -371,12 +371,6 @@ class _Run(Walk):
 
 
 def _depth(policy: Policy) -> tuple[int, bool]:
-    """How many jobs of a pool have reservations, and whether others pass them."""
-    match policy:
-        case NoBackfilling():
-            return 0, False
-        case Easy():
-            return 1, True
-        case Hybrid(depth=depth):
-            return depth, True
-    return NEVER, True
+    """How many blocked jobs of a pool have a reservation, and whether others may overtake them."""
+    passes = policy.passes
+    return NEVER if passes.depth is None else passes.depth, passes.backfills

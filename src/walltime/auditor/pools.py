@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from walltime.auditor.slurm_decisions import slurm_differences
 from walltime.auditor.walk import Difference, MachineSchedule
 from walltime.estimates import effective_times
 from walltime.machine.placing import NEVER
-from walltime.policy import Oar, Policy, Slurm, Wfp
+from walltime.policy import Policy, Wfp
 from walltime.predictors import Prediction
 from walltime.workload import Workload
 
@@ -32,6 +33,8 @@ MACHINE_CHECKS = {
     "limit_shortened": "a limit is shortened only for jobs with a time_min, not below it, and as Slurm does it",
 }
 """Further rules of the auditor for machines of several pools."""
+ON_NODES: Mapping[str, Callable[[MachineSchedule, Any], Iterator[Difference]]] = {"slurm": slurm_differences, "oar": oar_differences}
+"""What goes along a schedule of single nodes, by the kinds of `walltime.policy.Passes`."""
 DECISIONS = ("head_waits", "left_waiting", "reservation_delayed", "out_of_turn", "reserved_start_missed")
 """Rules on what a policy starts in the state that the schedule has led to."""
 
@@ -54,10 +57,8 @@ def broken_rules(schedule: MachineSchedule, policy: Policy | None = None, predic
         yield from _somewhere(schedule)
     if policy is None or _why_undecided(policy) is not None:
         return
-    if isinstance(policy, Slurm):
-        yield from slurm_differences(schedule, policy)
-    elif isinstance(policy, Oar):
-        yield from oar_differences(schedule, policy)
+    if policy.plans_nodes:
+        yield from ON_NODES[policy.passes.kind](schedule, policy)
     else:
         yield from differences(schedule, policy, prediction)
 
@@ -76,10 +77,9 @@ def skipped_rules(schedule: MachineSchedule, policy: Policy | None = None) -> Ma
     if why is not None:
         return skipped | dict.fromkeys((*DECISIONS, "pool_order", "node_order"), why)
     assert policy is not None
-    if isinstance(policy, Slurm | Oar):
-        name = "Slurm" if isinstance(policy, Slurm) else "OAR"
-        skipped["pool_order"] = f"under {name} nodes are chosen one by one"
-        skipped["reserved_start_missed"] = f"{name} makes its reservations anew in every {'cycle' if name == 'Slurm' else 'pass'}"
+    if policy.plans_nodes:
+        skipped["pool_order"] = f"under {policy.name} nodes are chosen one by one"
+        skipped["reserved_start_missed"] = f"{policy.name} makes its reservations anew in every pass over the jobs that wait"
     else:
         skipped["node_order"] = f"{policy.label} chooses pools, not nodes"
         if not keeps_reservations(policy):
@@ -91,13 +91,13 @@ def _why_undecided(policy: Policy | None) -> str | None:
     """Why it is not known what the policy starts; None if it is."""
     if policy is None:
         return "no policy was given"
-    if isinstance(policy, Slurm | Oar):
+    if policy.plans_nodes:
         return None
     own = getattr(policy, "backfill_order", None)
     if any(isinstance(order, Wfp) and order.threshold for order in (policy.order, own)):
         return "a threshold of scores is not known on a machine of several pools"
-    if not policy.runs_on_pools:
-        return f"{policy.label} does not run on a machine of several pools"
+    if policy.on_pools.engine != "kernel":
+        return f"what {policy.label} decides on a machine of several pools is not judged"
     return None
 
 
@@ -109,7 +109,7 @@ def may_be_shortened(workload: Workload, policy: Policy | None) -> Array:
     least = workload.columns.get("time_min", np.full(len(workload), -1))
     if policy is None:
         return np.asarray(least > 0)
-    if not isinstance(policy, Slurm) or policy.time_min_as_soft_limit:
+    if not policy.shortens_limits:
         return np.zeros(len(workload), bool)
     return np.asarray((least > 0) & (least < workload.believed))
 

@@ -288,7 +288,7 @@ def as_number(problem: Problem) -> Problem | None:
     if not _starts_at_once(problem, demands.since, procs):
         return None
     passes = problem.policy.passes
-    if not passes.compiled or (passes.kind == "head" and passes.backfills and _may_be_overdue(problem)):
+    if passes.kind in ("head", "relaxed") and passes.backfills and problem.policy.on_pools.engine and _may_be_overdue(problem):
         return None
     if int(demands.second.sum()) > second or _limited(problem, machine.limits, demands):
         return None

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from walltime.declared import DeclaredKey, Key
-from walltime.errors import PolicyError
 from walltime.policy.orders import FCFS, Order
 from walltime.specification import Specified, name_of, spell
 
@@ -88,6 +87,19 @@ class Reservations(NamedTuple):
     """whether a reservation stays until the job starts or gets a better one; otherwise each pass makes them anew"""
 
 
+class Support(NamedTuple):
+    """Which engine runs something: `kernel`, `reference` where only that one does, or none (empty); and why not the kernel, as a clause."""
+
+    engine: str = "kernel"
+    why: str = ""
+
+
+KERNEL = Support()
+NO_NODES = Support("", "it takes the nodes of a pool as a number of processors, and only slurm and oar plan single nodes")
+NEEDS_NODES = "it needs a machine of nodes: a file like cluster.toml (--cluster; in Python machine=...), see the guide on machines"
+PLAIN_ON_POOLS = Support("reference", "its passes on several pools are not compiled")
+OWN_ORDER = "it orders the waiting jobs itself"
+
 NOBODY = Reservations("nobody", "under this policy nobody has one")
 HEAD = Reservations("head", "only the head of the queue has one")
 
@@ -136,16 +148,46 @@ class Policy(Specified):
         return Reservations("unknown")
 
     @property
-    def on_numbers(self) -> bool:
-        """Whether it runs on a machine that is a number of processors."""
-        return True
+    def without(self) -> Mapping[str, str]:
+        """What it does not run with, of `FEATURES` of engine/interface/support.py, and why, as a clause."""
+        found = dict[str, str]()
+        if self.passes.kind not in ("head", "fresh", "kept", "own", "unknown"):
+            found["effects"] = "these are effects on one head of the queue"
+        if self.passes.kind not in ("head", "relaxed", "lookahead", "unknown"):
+            found["threshold"] = "it is for policies with at most one reservation"
+        return found
 
     @property
-    def runs_on_pools(self) -> bool:
-        """Whether it runs on a machine of several pools."""
+    def machines(self) -> Mapping[str, Support]:
+        """Which engine runs it on a machine that is a `number` of processors, of `pools`, and of `nodes` that are planned singly."""
+        compiled = KERNEL if self.passes.compiled else Support("reference", "its passes are not compiled with these options")
+        return {"number": compiled, "pools": self.on_pools, "nodes": NO_NODES}
+
+    @property
+    def on_pools(self) -> Support:
+        """Which engine runs it on a machine of several pools; the default is that of policies that read the papers plainly."""
         passes = self.passes
-        plain = passes.every_arrival and passes.heads_run == 1 and not passes.window
-        return passes.compiled and passes.kind in ("head", "fresh", "kept") and plain
+        if passes.compiled and passes.every_arrival and not passes.window:
+            return KERNEL
+        return Support("", "these readings are for a machine that is a number of processors")
+
+    @property
+    def on_numbers(self) -> bool:
+        """Whether it runs on a machine that is a number of processors."""
+        return bool(self.machines["number"].engine)
+
+    @property
+    def plans_nodes(self) -> bool:
+        """Whether it plans the nodes of a machine one by one."""
+        return bool(self.machines["nodes"].engine)
+
+    @property
+    def shortens_limits(self) -> bool:
+        """Whether jobs may be started under shorter limits than they asked for."""
+        return False
+
+    def settings(self, machine: Mapping[str, str] | None = None) -> Any:
+        """The settings of Slurm that it runs with, with those that a machine's file gives; None where it reads none."""
 
     @property
     def backfills(self) -> bool:
@@ -186,10 +228,3 @@ class Backfilling(Policy):
     def says(self, option: DeclaredKey) -> bool:
         """An order of backfilling that is that of the queue goes without saying."""
         return super().says(option) and not (option.field == "backfill_order" and self.backfill_order == self.order)
-
-
-def needs_nodes(policy: Policy) -> PolicyError:
-    """The error where a policy that schedules nodes has only a number of processors."""
-    return PolicyError(
-        f"{policy.name} needs a machine of nodes: a file like cluster.toml (--cluster; in Python machine=...), see the guide on machines"
-    )

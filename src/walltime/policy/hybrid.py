@@ -8,9 +8,9 @@ from typing import Annotated, ClassVar, Literal
 
 from walltime.declared import DeclaredKey, Key
 from walltime.errors import PolicyError
-from walltime.policy.base import FIRST_OF_ALL, FIRST_OF_HEAD, HEAD, HEAD_STARTS, KINDS, NOBODY, Backfilling, Passes, Reservations
+from walltime.policy.base import FIRST_OF_ALL, FIRST_OF_HEAD, HEAD, HEAD_STARTS, KINDS, NOBODY, Backfilling, Passes, Reservations, Support
 from walltime.policy.formulas import Formula
-from walltime.policy.lookahead import combination
+from walltime.policy.lookahead import ONE_NUMBER, combination
 
 BEST = {"procs": Formula("lqf"), "seconds": Formula("ljf"), "procseconds": Formula("laf")}
 """The backfill order that is the best fit, by metric."""
@@ -62,6 +62,11 @@ class Hybrid(Backfilling):
         if self.depth < 2:
             return HEAD if self.depth else NOBODY
         return Reservations("some", f"only the first {self.depth} jobs that cannot start have one")
+
+    @property
+    def on_pools(self) -> Support:
+        """With combinations, not at all."""
+        return Support("", ONE_NUMBER) if self.fit == "greedy" else super().on_pools
 
     @property
     def title(self) -> str:

@@ -8,10 +8,11 @@ from typing import Annotated, ClassVar, Literal
 
 from walltime.declared import Key
 from walltime.errors import PolicyError
-from walltime.policy.base import FIRST_OF_HEAD, HEAD, HEAD_STARTS, KINDS, Backfilling, Passes, Reservations
+from walltime.policy.base import FIRST_OF_HEAD, HEAD, HEAD_STARTS, KINDS, Backfilling, Passes, Reservations, Support
 
 MOST_AHEAD = 1000
 """The most jobs that can be considered together."""
+ONE_NUMBER = "the best set of jobs is looked for in one number of processors"
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,11 @@ class Lookahead(Backfilling):
     def reservations(self) -> Reservations:
         """One, of the head of the queue."""
         return HEAD
+
+    @property
+    def on_pools(self) -> Support:
+        """Not at all."""
+        return Support("", ONE_NUMBER)
 
     @property
     def title(self) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from walltime.declared import Key
 from walltime.errors import PolicyError
-from walltime.policy.base import FIRST_OF_ALL, HEAD_STARTS, KINDS, Backfilling, Passes, Reservations
+from walltime.policy.base import FIRST_OF_ALL, HEAD_STARTS, KINDS, PLAIN_ON_POOLS, Backfilling, Passes, Reservations, Support
 
 MOST_BOUNDS = 60
 
@@ -41,6 +41,11 @@ class MultiQueue(Backfilling):
         """One of the first job of each queue."""
         classes = len(self.bounds) + 1
         return Reservations("some", f"only the first job of each of the {classes} queues, one for each class of lengths, has one")
+
+    @property
+    def on_pools(self) -> Support:
+        """By the reference engine."""
+        return PLAIN_ON_POOLS
 
     @property
     def title(self) -> str:

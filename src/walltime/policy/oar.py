@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple
 
 from walltime.declared import Key
 from walltime.errors import PolicyError
-from walltime.policy.base import Passes, Policy, Reservations
+from walltime.policy.base import KERNEL, NEEDS_NODES, OWN_ORDER, Passes, Policy, Reservations, Support
 from walltime.policy.orders import FCFS
 
 __all__ = ["MEASURED", "NO_LATENCIES", "STREAM", "Latencies", "Oar"]
@@ -83,9 +84,17 @@ class Oar(Policy):
         return "OAR" + self.remarks()
 
     @property
-    def on_numbers(self) -> bool:
-        """It plans single nodes."""
-        return False
+    def machines(self) -> Mapping[str, Support]:
+        """On single nodes."""
+        return {"number": Support("", NEEDS_NODES), "pools": Support("", NEEDS_NODES), "nodes": KERNEL}
+
+    @property
+    def without(self) -> Mapping[str, str]:
+        """Most of what a machine's file may say, and predictions."""
+        out = "it is modelled without; leave them out of the machine's file, or take another policy"
+        these = dict.fromkeys(("windows", "overheads", "limits", "outages", "tiers", "second"), out)
+        these |= dict.fromkeys(("history", "threshold"), OWN_ORDER)
+        return {**super().without, **these, **dict.fromkeys(("predictor", "plain"), "OAR plans by limits; leave the predictor out")}
 
     @property
     def passes(self) -> Passes:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, ClassVar
 
 from walltime.declared import Key
 from walltime.errors import PolicyError
-from walltime.policy.base import Passes, Policy
+from walltime.policy.base import NO_NODES, OWN_ORDER, Passes, Policy, Support
 from walltime.policy.files import own_code
 from walltime.policy.log_view import COLUMNS, LogView, Moment
 from walltime.wording import shown
@@ -171,6 +171,17 @@ class PlainPolicy(Policy):
     def passes(self) -> Passes:
         """Whatever `choose` says."""
         return Passes("own", compiled=False)
+
+    @property
+    def without(self) -> Mapping[str, str]:
+        """Orders."""
+        return {"history": OWN_ORDER, "threshold": OWN_ORDER}
+
+    @property
+    def machines(self) -> Mapping[str, Support]:
+        """By the reference engine."""
+        plain = Support("reference", "a policy in plain Python is asked at every event")
+        return {"number": plain, "pools": plain, "nodes": NO_NODES}
 
     @property
     def reads(self) -> set[str]:

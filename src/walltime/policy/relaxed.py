@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from walltime.declared import Key
-from walltime.policy.base import FIRST_OF_HEAD, HEAD, HEAD_STARTS, KINDS, Backfilling, Passes, Reservations
+from walltime.policy.base import FIRST_OF_HEAD, HEAD, HEAD_STARTS, KINDS, PLAIN_ON_POOLS, Backfilling, Passes, Reservations, Support
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,11 @@ class Relaxed(Backfilling):
     def reservations(self) -> Reservations:
         """One, of the head of the queue."""
         return HEAD
+
+    @property
+    def on_pools(self) -> Support:
+        """By the reference engine."""
+        return PLAIN_ON_POOLS
 
     @property
     def title(self) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from walltime.declared import Key
-from walltime.policy.base import FIRST_OF_ALL, KINDS, Backfilling, Passes, Reservations
+from walltime.policy.base import FIRST_OF_ALL, KINDS, PLAIN_ON_POOLS, Backfilling, Passes, Reservations, Support
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,11 @@ class Selective(Backfilling):
         else:
             limit = f"{self.threshold:g}"
         return Reservations("some", f"only jobs that have waited long for their length have one, by an expansion factor over {limit}")
+
+    @property
+    def on_pools(self) -> Support:
+        """By the reference engine."""
+        return PLAIN_ON_POOLS
 
     @property
     def title(self) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from walltime.declared import Key
 from walltime.errors import PolicyError
-from walltime.policy.base import KINDS, Passes, Policy, Reservations
+from walltime.policy.base import KINDS, OWN_ORDER, Passes, Policy, Reservations, Support
 from walltime.policy.orders import FCFS
 
 MOST_RECENT = 1_000_000
@@ -42,6 +42,16 @@ class Slack(Policy):
     def reservations(self) -> Reservations:
         """One of each job."""
         return Reservations("all", kept=True)
+
+    @property
+    def without(self) -> Mapping[str, str]:
+        """Orders."""
+        return {**super().without, **dict.fromkeys(("history", "threshold"), OWN_ORDER)}
+
+    @property
+    def on_pools(self) -> Support:
+        """Not at all."""
+        return Support("", "its line of waiting jobs is one for a whole machine, without partitions and limits")
 
     @property
     def title(self) -> str:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from walltime.declared import Key, is_within
 from walltime.durations import seconds_of
 from walltime.errors import PolicyError
-from walltime.policy.base import Passes, Policy, Reservations
+from walltime.policy.base import KERNEL, NEEDS_NODES, OWN_ORDER, Passes, Policy, Reservations, Support
 from walltime.policy.orders import FCFS
 from walltime.specification import options_of, spell
 from walltime.wording import shown
@@ -219,9 +219,22 @@ class Slurm(Policy):
         return "Slurm" + self.remarks()
 
     @property
-    def on_numbers(self) -> bool:
-        """It plans single nodes."""
-        return False
+    def machines(self) -> Mapping[str, Support]:
+        """On single nodes."""
+        return {"number": Support("", NEEDS_NODES), "pools": Support("", NEEDS_NODES), "nodes": KERNEL}
+
+    @property
+    def without(self) -> Mapping[str, str]:
+        """Hours in which jobs do not start, and predictions."""
+        own = dict.fromkeys(("history", "threshold"), OWN_ORDER)
+        own |= dict.fromkeys(("predictor", "plain"), "Slurm plans by limits and by time_min; leave the predictor out")
+        own |= dict.fromkeys(("windows", "overheads"), "Slurm is modelled without; leave them out of the machine's file")
+        return {**super().without, **own}
+
+    @property
+    def shortens_limits(self) -> bool:
+        """Its backfill scheduler does, of jobs with a time_min, where these are no soft limits."""
+        return not self.time_min_as_soft_limit
 
     @property
     def passes(self) -> Passes:

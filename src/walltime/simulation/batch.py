@@ -13,6 +13,7 @@ import numpy as np
 
 from walltime import metrics
 from walltime.engine.interface.choice import choose
+from walltime.engine.interface.support import check_features
 from walltime.engine.problem import PredictionSource, Problem
 from walltime.errors import PolicyError
 from walltime.estimates import EstimateModel, FModel, effective
@@ -21,7 +22,7 @@ from walltime.machine import Machine
 from walltime.policy import PAPERS, Calendar, Dialect, Easy, LogView, Policy
 from walltime.predictors import Prediction, Predictor
 from walltime.schedule.schedule import Schedule
-from walltime.simulation.run import check_dynamics, number_problem, simulate
+from walltime.simulation.run import number_problem, simulate
 from walltime.simulation.specification import Scheduler
 from walltime.simulation.threads import in_threads
 from walltime.wording import seed_fault, shown
@@ -156,7 +157,7 @@ def simulate_many(
         if not isinstance(case, Case):
             raise PolicyError(f"a case must be one such as walltime.simulation.Case(walltime.Easy()), not {shown(case)}")
         if dynamics:
-            check_dynamics(case.policy)
+            check_features(case.policy, "number", ["effects"])
         if fault := seed_fault(case.seed):
             raise PolicyError(fault)
         if isinstance(case.estimates, np.ndarray) and (case.estimates.dtype != np.int64 or case.estimates.shape != (len(workload),)):

@@ -9,36 +9,55 @@ from typing import Any
 
 import numpy as np
 
+from walltime.engine.interface.support import check_features
 from walltime.engine.problem import NodeDemands, Nodes, OarSettings, Shares
-from walltime.errors import PolicyError, WorkloadError
+from walltime.errors import WorkloadError
 from walltime.machine import Machine, Placement, place
-from walltime.policy.oar import STREAM, Oar
-from walltime.policy.slurm import Settings, Slurm
+from walltime.policy import Policy
+from walltime.policy.oar import STREAM
+from walltime.policy.slurm import Settings
 from walltime.workload import Workload
 from walltime.workload.draws import whole_numbers
 
-__all__ = ["job_size", "nodes_of", "place_on_nodes", "placed_on_nodes", "with_priorities"]
+__all__ = ["job_size", "nodes_of", "place_on_nodes", "placed_for", "placed_on_nodes", "with_priorities"]
 
 Array = np.ndarray
 
 
-def placed_on_nodes(workload: Workload, policy: Slurm | Oar, machine: Machine) -> tuple[Workload, Placement, dict[str, Any]]:
-    """The jobs that fit on the nodes, what they need, and what a problem has for Slurm or OAR.
+def placed_on_nodes(workload: Workload, policy: Policy, machine: Machine) -> tuple[Workload, Placement, dict[str, Any]]:
+    """The jobs that fit on the nodes, what they need, and what a problem has for a policy that plans single nodes.
 
-    What Slurm's settings ask for and is not modelled is said in a warning. Raises PolicyError for a machine on which OAR is not modelled.
+    What Slurm's settings ask for and is not modelled is said in a warning. Raises PolicyError for a machine on which the policy is not
+    modelled.
     """
-    if isinstance(policy, Oar):
-        placed, placement, demands = place_whole(workload, machine)
-        moments = whole_numbers(policy.seed, placed.job_id, STREAM, policy.takes.noticed, policy.takes.phase)
-        oar = OarSettings(policy.security_time, policy.slots == "2016", policy.takes, *moments)
-        return placed, placement, {"machine": nodes_of(placement.machine, placement), "demands": demands, "settings": oar}
-    settings = policy.settings(machine.slurm)
+    placed, placement, demands = placed_for(workload, policy, machine)
+    nodes, settings = nodes_of(placement.machine, placement), policy.settings(machine.slurm)
+    if settings is None:
+        return placed, placement, {"machine": nodes, "demands": demands, "settings": _oar(placed, policy)}
     if settings.notes:
         _warn(settings.notes)
-    placed, placement, demands = place_on_nodes(workload, machine, settings["select_type"] == "linear")
-    nodes = nodes_of(placement.machine, placement)
     demands, shares = with_priorities(placed, placement.machine, settings, demands, nodes)
     return placed, placement, {"machine": nodes, "demands": demands, "settings": settings, "shares": shares}
+
+
+def placed_for(workload: Workload, policy: Policy, machine: Machine) -> tuple[Workload, Placement, NodeDemands]:
+    """The jobs that fit on the nodes as the policy gives them out, and what they need; raises PolicyError as `placed_on_nodes`."""
+    settings = policy.settings(machine.slurm)
+    placed, placement, demands = place_on_nodes(workload, machine, settings is None or settings["select_type"] == "linear")
+    asked = {
+        "tiers": len({one.tier for one in machine.partitions}) > 1,
+        "limits": bool(placement.limits),
+        "outages": bool(placement.outages),
+        "second": bool(placement.second.any()),
+    }
+    check_features(policy, "nodes", [name for name, given in asked.items() if given])
+    return placed, placement, demands
+
+
+def _oar(placed: Workload, policy: Any) -> OarSettings:
+    """What OAR's scheduling runs with."""
+    moments = whole_numbers(policy.seed, placed.job_id, STREAM, policy.takes.noticed, policy.takes.phase)
+    return OarSettings(policy.security_time, policy.slots == "2016", policy.takes, *moments)
 
 
 @functools.cache
@@ -66,21 +85,6 @@ def nodes_of(machine: Machine, placement: Placement) -> Nodes:
         outages=outages,
         limits=placement.limits,
     )
-
-
-def place_whole(workload: Workload, machine: Machine) -> tuple[Workload, Placement, NodeDemands]:
-    """The jobs that fit on the whole nodes that OAR gives them; raises PolicyError for what OAR is modelled without."""
-    placed, placement, demands = place_on_nodes(workload, machine, linear=True)
-    without = {
-        "tiers of partitions": len({one.tier for one in machine.partitions}) > 1,
-        "limits": bool(placement.limits),
-        "outages": bool(placement.outages),
-        "a second resource": bool(placement.second.any()),
-    }
-    for what, there in without.items():
-        if there:
-            raise PolicyError(f"OAR's scheduling is modelled without {what}; leave them out of {machine.name}, or take another policy")
-    return placed, placement, demands
 
 
 def place_on_nodes(workload: Workload, machine: Machine, linear: bool = False) -> tuple[Workload, Placement, NodeDemands]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from walltime.auditor.scores import known_to
 from walltime.engine.interface.choice import new_engine
+from walltime.engine.interface.support import check_features
 from walltime.engine.kernel import prediction_memory
 from walltime.engine.problem import NEVER, Demands, Outcome, Pools, Problem
 from walltime.engine.reference.engine import Predictions as PlainPredictions
@@ -20,7 +21,7 @@ from walltime.estimates import effective_times
 from walltime.machine import NO_OVERHEAD, Machine, Placement, place
 from walltime.machine.overheads import as_seen, started
 from walltime.metrics import Dynamics
-from walltime.policy import PAPERS, Dialect, Oar, Policy, Slurm
+from walltime.policy import PAPERS, Dialect, Policy
 from walltime.predictors import Correction, History, Jobs, LogHistory, Past, Prediction, Predictor, check_columns, log_ends
 from walltime.schedule.schedule import PredictionRecord, Schedule
 from walltime.simulation.specification import Scheduler
@@ -34,7 +35,6 @@ __all__ = [
     "JobPredictions",
     "Run",
     "Times",
-    "check_dynamics",
     "number_problem",
     "placed_under",
     "pools_of",
@@ -102,8 +102,6 @@ def simulate(
 
 Times = tuple[Array, Array, Array]
 """Requests, runtimes and the estimates that the scheduler uses, int64 s."""
-LATER = ("lookahead", "multiqueue", "relaxed", "selective", "slack")
-"""Kinds of passes of the policies of the later literature."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,21 +186,9 @@ def run_of(
     """
     scheduler = replace(scheduler, policy=dialect.apply(scheduler.policy))
     placement, more, seen = None, dict[str, Any](), None
-    if machine is None:
-        if dynamics:
-            check_dynamics(scheduler.policy)
-    else:
-        if dynamics or dialect != PAPERS:
-            what = "the effects of backfilling are not recorded" if dynamics else f"rules are read as in the papers, not {dialect.label},"
-            raise PolicyError(f"{what} on a machine of several pools")
-        if isinstance(scheduler.policy, Slurm | Oar):
-            name = "OAR" if isinstance(scheduler.policy, Oar) else "Slurm"
-            for what, there in (("windows", machine.windows), ("overheads of a machine's file", machine.overhead != NO_OVERHEAD)):
-                if there:
-                    raise PolicyError(f"{name}'s scheduling knows no {what}; leave them out of the machine's file, or take another policy")
-            if scheduler.prediction is not None:
-                but = " but time_min" if name == "Slurm" else ""
-                raise PolicyError(f"{name}'s scheduling knows no predicted runtimes{but}; leave the predictor out")
+    check_features(scheduler.policy, _kind(scheduler.policy, machine), _asked_for(scheduler, dialect, machine, dynamics))
+    if machine is not None:
+        if scheduler.policy.plans_nodes:
             from walltime.simulation.nodes import placed_on_nodes
 
             workload, placement, more = placed_on_nodes(workload, scheduler.policy, machine)
@@ -229,6 +215,24 @@ def _submitted(workload: Workload, placement: Placement, end: Array) -> Array:
     for job, others in enumerate(placement.after):
         submit[job] = max([int(submit[job]), *(int(end[other]) for other in others)])
     return submit
+
+
+def _kind(policy: Policy, machine: Machine | None) -> str:
+    """The kind of the machine on which a policy is simulated."""
+    return "number" if machine is None else "nodes" if policy.plans_nodes else "pools"
+
+
+def _asked_for(scheduler: Scheduler, dialect: Dialect, machine: Machine | None, dynamics: bool) -> list[str]:
+    """What of `FEATURES` does not depend on the jobs, and may be nowhere to be had."""
+    asked = {
+        "predictor": scheduler.prediction is not None,
+        "overheads": machine is not None and machine.overhead != NO_OVERHEAD,
+        "windows": machine is not None and bool(machine.windows),
+        "events": (one_by_one := dialect.coincident in ("arrivals-first", "one-by-one")),
+        "dialect": dialect != PAPERS and not one_by_one,
+        "effects": dynamics,
+    }
+    return [name for name, given in asked.items() if given]
 
 
 def number_problem(workload: Workload, scheduler: Scheduler, dialect: Dialect, times: Times) -> Problem:
@@ -266,21 +270,11 @@ def pools_of(placement: Placement) -> Pools:
 
 def placed_under(workload: Workload, machine: Machine, policy: Policy | None) -> tuple[Workload, Placement]:
     """The jobs that can run on this machine under a policy, as they run there, and what they need; see `walltime.machine.place`."""
-    if isinstance(policy, Slurm | Oar):
-        from walltime.simulation.nodes import place_on_nodes, place_whole
+    if policy is None or not policy.plans_nodes:
+        return place(workload, machine)
+    from walltime.simulation.nodes import placed_for
 
-        if isinstance(policy, Oar):
-            return place_whole(workload, machine)[:2]
-        return place_on_nodes(workload, machine, policy.settings(machine.slurm)["select_type"] == "linear")[:2]
-    return place(workload, machine)
-
-
-def check_dynamics(policy: Policy) -> None:
-    """Raise PolicyError for a policy under which the effects of backfilling are not recorded: they are effects on one head of the queue."""
-    if policy.passes.kind in LATER:
-        raise PolicyError(
-            f"the effects of backfilling are not recorded under {policy.label}, only under fcfs, easy, double, hybrid and conservative"
-        )
+    return placed_for(workload, policy, machine)[:2]
 
 
 @dataclass(frozen=True, eq=False)

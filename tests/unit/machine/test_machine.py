@@ -193,8 +193,8 @@ def test_outage__needs_a_calendar_and_an_order():
     [
         ("easy:order=wfp,extra=literal", {}, "easy:order=wfp,extra=literal does not run on a machine of several pools"),
         ("conservative:compression=always", {}, "compression=always does not run on a machine of several pools"),
-        ("easy", {"dynamics": True}, "the effects of backfilling are not recorded"),
-        ("easy", {"coincident": "sequential"}, "rules are read as in the papers, not pyss"),
+        ("easy", {"dynamics": True}, "with the effects of backfilling recorded on a machine of several pools"),
+        ("easy", {"coincident": "sequential"}, "easy does not run with other readings than those of the papers"),
     ],
 )
 def test_simulate__says_what_it_does_not_support(machine, policy, options, what):

@@ -121,7 +121,10 @@ def test_correction__must_rise():
 
 def test_wfp__threshold_needs_a_policy_with_one_reservation():
     order = wt.policy.Wfp(exponent=2, threshold=0.75)
-    with pytest.raises(wt.PolicyError, match="threshold of wfp is for policies with at most one reservation, not for conservative"):
+    with pytest.raises(
+        wt.PolicyError,
+        match="does not run with a threshold of scores",
+    ):
         wt.simulate(JOBS, wt.Conservative(order=order))
     with pytest.raises(wt.PolicyError, match="from 0"):
         wt.policy.Wfp(threshold=1.5)

@@ -1,13 +1,11 @@
-"""Which engine simulates a problem: decided here and nowhere else."""
+"""Which engine simulates a problem, or why none does: decided here and nowhere else, from what the policy declares."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from walltime.engine.interface.support import check_support, features_of, kind_of, support
 from walltime.engine.problem import Nodes, OarSettings, Pools, Problem, as_number
-from walltime.errors import PolicyError
-from walltime.policy import Policy, Wfp
-from walltime.policy.orders import has_history
 
 if TYPE_CHECKING:
     from walltime.engine.interface.nodes import NodesEngine
@@ -18,30 +16,20 @@ if TYPE_CHECKING:
 
     Engine = NumberEngine | PoolsEngine | NodesEngine | OarEngine | ReferenceEngine
 
-__all__ = ["ENGINES", "choose", "new_engine"]
-
-ENGINES = ("auto", "kernel", "reference")
+__all__ = ["choose", "new_engine"]
 
 
 def choose(problem: Problem, wanted: str = "auto") -> tuple[str, Problem]:
     """The engine, `kernel` or `reference`, and the problem as it is given to it: on the simplest machine that gives the same schedule.
 
-    `wanted`: one of them, or `auto` for the kernel wherever it can run the problem. The reference stays on the machine that was described,
-    to be held against the kernel. Raises PolicyError for an unknown engine, and if none, or not the kernel that was wanted, can run it.
+    `wanted`: one of them, or `auto` for the kernel wherever it can run the problem. The reference stays on the machine that was described
+    if it knows the policy there, to be held against the kernel. Raises PolicyError for an unknown engine, and if none, or not the kernel
+    that was wanted, can run it.
     """
-    if wanted not in ENGINES:
-        raise PolicyError(f"unknown engine {wanted!r}; known are {', '.join(ENGINES)}")
-    if isinstance(problem.machine, Pools) and not runs_on_pools(problem.policy):
-        raise PolicyError(
-            f"{problem.policy.label} does not run on a machine of several pools; known are fcfs, easy, hybrid and conservative, with the "
-            "interpretations that the compiled engine has"
-        )
-    needs = _needs_reference(problem)
-    if wanted == "kernel" and needs:
-        raise PolicyError(f"{needs} on the reference engine only; leave the engine to be chosen, or ask for the reference")
-    if needs or wanted == "reference":
-        return "reference", problem
-    return "kernel", as_number(problem) or problem
+    simple = as_number(problem) or problem
+    engine = check_support(problem.policy, kind_of(simple), features_of(simple), wanted)
+    stays = engine == "reference" and support(problem.policy, kind_of(problem), features_of(problem)).engine
+    return engine, problem if stays else simple
 
 
 def new_engine(problem: Problem, wanted: str = "auto") -> Engine:
@@ -60,19 +48,3 @@ def new_engine(problem: Problem, wanted: str = "auto") -> Engine:
         from walltime.engine.interface.number import NumberEngine as kind  # noqa: N813
     engine: Engine = kind(problem)
     return engine
-
-
-def runs_on_pools(policy: Policy) -> bool:
-    """Whether a policy runs on a machine of several pools."""
-    return policy.runs_on_pools and not (isinstance(policy.order, Wfp) and policy.order.threshold)
-
-
-def _needs_reference(problem: Problem) -> str:
-    """What only the reference engine can do, as the beginning of a sentence; empty if the kernel can do all of it."""
-    if not problem.policy.passes.compiled:
-        return f"{problem.policy.label} runs"
-    if has_history(problem.policy) and not isinstance((as_number(problem) or problem).machine, int):
-        return "on several pools, orders by what users, groups and queues have had run"
-    if problem.coincident in ("arrivals-first", "one-by-one"):
-        return f"simultaneous events {'one by one' if problem.coincident == 'one-by-one' else 'with arrivals first'} run"
-    return "" if problem.prediction is None else problem.prediction.needs_reference

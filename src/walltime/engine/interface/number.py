@@ -10,10 +10,10 @@ import numpy as np
 from walltime.engine.interface.compiled import CompiledEngine, compiled_prediction, lower_orders, lower_prediction, point_to_orders
 from walltime.engine.interface.load import load
 from walltime.engine.interface.number_log import NumberLog
+from walltime.engine.interface.support import check_support, features_of
 from walltime.engine.kernel.dynamics import new_effects, new_scratch
 from walltime.engine.kernel.history import bind_history
 from walltime.engine.kernel.memory import (
-    HEAD,
     HOLE,
     JOB,
     MODES,
@@ -30,8 +30,7 @@ from walltime.engine.kernel.memory import (
 from walltime.engine.kernel.number import index
 from walltime.engine.problem import Outcome, Problem, State
 from walltime.errors import PolicyError, WorkloadError
-from walltime.policy import Policy, Wfp
-from walltime.policy.base import needs_nodes
+from walltime.policy import Wfp
 
 __all__ = ["COINCIDENT", "NumberEngine", "Observation"]
 
@@ -190,10 +189,7 @@ class NumberEngine(CompiledEngine):
         """The policy as a record of numbers."""
         policy, passes, procs = problem.policy, problem.policy.passes, problem.machine
         assert isinstance(procs, int)
-        if not passes.compiled:
-            raise PolicyError(f"{policy.label} runs on the reference engine only")
-        if passes.kind not in MODES:
-            raise needs_nodes(policy)
+        check_support(policy, "number", features_of(problem), "kernel")
         mode = MODES[passes.kind]
         depth = NEVER if passes.depth is None else min(passes.depth, NEVER)
         rules = record(
@@ -208,7 +204,7 @@ class NumberEngine(CompiledEngine):
             quiet_arrivals=int(not passes.every_arrival),
             long_queue=index.LONG if passes.backfills else NEVER,  # who lets nobody overtake need not search
             short_queue=index.SHORT,
-            order_threshold=_threshold(policy, mode),
+            order_threshold=float(policy.order.threshold if isinstance(policy.order, Wfp) else 0),
             ahead=passes.ahead,
             objective=OBJECTIVES[passes.objective],
             omega=passes.omega,
@@ -236,11 +232,3 @@ def _check(problem: Problem) -> None:
         raise ValueError("a job can only be submitted after an earlier one")
     if not isinstance(problem.machine, int) or problem.machine >= HOLE:
         raise WorkloadError(f"a simulated machine can have {HOLE - 1} processors at most, not {problem.machine}")
-
-
-def _threshold(policy: Policy, mode: int) -> float:
-    """The threshold of the queue order."""
-    threshold = policy.order.threshold if isinstance(policy.order, Wfp) else 0.0
-    if threshold and mode != HEAD:
-        raise PolicyError(f"the threshold of {policy.order.name} is for policies with at most one reservation, not for {policy.name}")
-    return float(threshold)

@@ -16,7 +16,6 @@ from walltime.engine.reference.engine import Engine
 from walltime.engine.reference.plain import BACKFILLED, IMMEDIATE, RESERVED, Job, Profile, find_shadow
 from walltime.errors import EngineError, PolicyError
 from walltime.policy import FCFS, Order, Policy, Wfp
-from walltime.policy.base import needs_nodes
 from walltime.policy.plain import PlainRun, why_stuck
 
 __all__ = ["COINCIDENT", "PATIENCE", "Reference"]
@@ -249,10 +248,8 @@ class Reference(Engine):
                 self._ask(policy)
             case kind if kind in later.PASSES:
                 later.PASSES[kind](self, policy)
-            case _ if policy.on_numbers:
-                raise PolicyError(f"the reference engine does not know the policy {policy!r}")
             case _:
-                raise needs_nodes(policy)
+                raise PolicyError(f"the reference engine does not know the policy {policy!r}")
 
     def _start_heads(self, policy: Policy) -> list[Job]:
         """While the head of the queue fits, start it (feitelson98, section 1); returns the queue that is left, in order."""

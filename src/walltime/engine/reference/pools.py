@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 
 from walltime.engine.problem import NEVER, Demands, Pools, Problem
 from walltime.engine.reference.engine import Engine
+from walltime.engine.reference.number import PATIENCE
 from walltime.engine.reference.plain import BACKFILLED, IMMEDIATE, RESERVED, Job
 from walltime.errors import EngineError, PolicyError, WorkloadError
-from walltime.policy import Backfilling, Conservative, Easy, Hybrid, NoBackfilling, Wfp
+from walltime.policy.plain import PlainRun, why_stuck
 
 __all__ = ["ClusterReference", "Place", "Shortage"]
 
@@ -47,6 +48,12 @@ class Shortage:
     known: int
 
 
+def _slowdown(job: Job) -> int:
+    """The bounded slowdown of a job that has ended, in thousandths."""
+    ran = max(job.runtime, 10)
+    return 1000 * max(job.end - job.submit, ran) // ran
+
+
 class ClusterReference(Engine):
     """One simulation on a machine of several pools; `run` it, then read `jobs`."""
 
@@ -79,18 +86,14 @@ class ClusterReference(Engine):
         self.running: list[ClusterJob] = []
         self.coming: set[int] | None = None  # before the first event
         self.done = False
-        match policy:
-            case NoBackfilling():
-                self.depth: float = 0
-                self.backfills = False
-            case Easy():
-                self.depth, self.backfills = 1, True
-            case Hybrid(depth=depth):
-                self.depth, self.backfills = depth, True
-            case Conservative(compression="once"):
-                self.depth, self.backfills = math.inf, True
-            case _:
-                raise PolicyError(f"{policy.label} does not run on a machine of several pools")
+        self.passes = passes = policy.passes
+        self.depth: float = math.inf if passes.depth is None else passes.depth
+        self.backfills = passes.backfills
+        self._earliest: dict[int, int] = {}  # relaxed: the earliest reservation of each job that has had one in every pass since
+        self._ended = self._slowdowns = 0  # jobs that have ended, and the sum of their bounded slowdowns in thousandths
+        self._own = None if passes.kind != "own" else PlainRun(policy, self.known, sum(procs for procs, _ in self.capacity))
+        self._wake_ups: set[int] = set()  # times at which a policy in plain Python wants to be asked
+        self._woken = 0  # times in a row that nothing but a wake-up happened, and nothing else was ahead
 
     # ------------------------------------------------------------------ events
 
@@ -124,20 +127,33 @@ class ClusterReference(Engine):
         changes += [time for stretches, _ in self.windows for stretch in stretches for time in stretch]
         if times or self.waiting:
             times += [time for time in changes if time > self.now or (not self._seen and time >= min([*times, *changes]))]
+        woken = 0 if times else self._woken + 1
+        if self._wake_ups and (times or self.waiting) and woken <= PATIENCE:
+            times.append(min(self._wake_ups))
         self.done = not times and not self.waiting and not coming
+        if not times and self.waiting and self._own is not None:
+            ids = self.known.columns.get("job_id", range(1, len(self.jobs) + 1))
+            raise EngineError(why_stuck(self.policy, self.now, [ids[job.index] for job in self.waiting], PATIENCE if self._wake_ups else 0))
         if not times and not self.done and until == math.inf:
             raise EngineError(f"{len(self.waiting) + len(coming)} jobs wait for ever")
         if not times or min(times) > until:
             return False
-        first, self.now, self._seen = not self._seen, min(times), True
+        first, self.now, self._seen, self._woken = not self._seen, min(times), True, woken
+        self._wake_ups.discard(self.now)
         if first:
             for job in [job for job in self.jobs if job.since is not None]:
                 self._predict(job)
                 self._note_start(job)
+                if self._own is not None:
+                    self._own.submitted(job, self.now)
+                    self._own.started(job, self.now)
         for job in sorted((job for job in self.running if job.end == self.now), key=lambda job: job.ticket):
             self.running.remove(job)
             self.ended_early = self.ended_early or self.now < job.expected_end
             self._note_end(job)
+            self._ended, self._slowdowns = self._ended + 1, self._slowdowns + _slowdown(job)
+            if self._own is not None:
+                self._own.ended(job, self.now)
             for other in self.jobs:
                 if job.index in other.waits_for:
                     other.waits_for.remove(job.index)
@@ -154,16 +170,21 @@ class ClusterReference(Engine):
                 self._arrived += 1
                 self.waiting.append(self.jobs[k])
                 self._predict(self.jobs[k])
+                if self._own is not None:
+                    self._own.submitted(self.jobs[k], self.now)
         if self.predictions is not None and self.predictions.again:
             for job in self.waiting:
                 planned = job.believed
                 self._predict(job)
                 self.reservations_void = self.reservations_void or job.believed != planned
-        if isinstance(self.policy, Conservative) and self.policy.variant == "compress":
+        if self.passes.kind == "kept":
             while self._keep_reservations():
                 pass
+        elif self._own is not None:
+            self._ask(self._own)
         else:
-            while self._pass():
+            selected = self._selected()
+            while self._pass(selected):
                 pass
         return True
 
@@ -237,35 +258,90 @@ class ClusterReference(Engine):
 
     # ---------------------------------------------------------------- policies
 
-    def _pass(self) -> bool:
+    def _selected(self) -> set[int] | None:
+        """Selective reservations: the jobs that have one in this pass; None for other policies."""
+        if self.passes.kind != "selective":
+            return None
+        least = self.passes.factor
+        if self.passes.adapts:
+            least = self._slowdowns / (1000 * self._ended) if self._ended else 1.0
+        return {job.index for job in self.waiting if (self.now - job.submit + job.believed) / job.believed > least}
+
+    def _reserves(self, job: ClusterJob, selected: set[int] | None, counts: dict[tuple[int, int], int]) -> bool:
+        """Whether a job gets a reservation if it is blocked; `counts`: how many there are by pool, and by class of lengths."""
+        if selected is not None:
+            return job.index in selected
+        own = self._class_of(job)
+        return all(counts.get((pool, own), 0) < (1 if self.passes.bounds else self.depth) for pool in job.pools)
+
+    def _class_of(self, job: ClusterJob) -> int:
+        """The number of the queue of a job where there are several, by its length."""
+        return sum(job.believed >= bound for bound in self.passes.bounds)
+
+    def _latest(self, job: ClusterJob, begin: int) -> int:
+        """Relaxed backfilling: how late a job that could begin then may begin; its first reservation has been noted."""
+        self._earliest[job.index] = earliest = min(self._earliest.get(job.index, begin), begin)
+        return max(begin, earliest + math.floor(self.passes.omega * (job.reserved_start - job.submit)))
+
+    def _ask(self, own: PlainRun) -> None:
+        """Start what a policy in plain Python chooses, checking that it may; what is free is that of all pools together."""
+        self._planned_now = []
+        free = sum(max(self._free_now(pool)[0], 0) for pool in range(len(self.capacity)))
+        chosen, wake_at = own.choose(self.now, self.waiting, self.running, free)
+        for job in [self.jobs[index] for index in chosen]:
+            what = f"{self.policy.name} chose job number {job.index + 1}, which"
+            if job not in self.waiting:
+                raise PolicyError(f"{what} is not waiting")
+            if not self._within_limits(job):
+                raise PolicyError(f"{what} is over a limit, or shut out now")
+            given = self._fits(job, self.now, [], set())
+            if given is None:
+                raise PolicyError(f"{what} needs more than is free of the pools of its partition")
+            ahead = [other for other in self.waiting if other.arrival < job.arrival]
+            self._start(job, given, any(set(other.pools) & set(job.pools) for other in ahead))
+            own.started(job, self.now)
+        if wake_at is not None:
+            self._wake_ups.add(wake_at)
+
+    def _pass(self, selected: set[int] | None) -> bool:
         """Consider the waiting jobs in order; see the rules in kernel/pools/loop.py. Returns whether it must be made again."""
         self._planned_now = []
         queue = self._queue()
-        own = self.policy.backfill_order if isinstance(self.policy, Backfilling) else None
-        in_order = own is None or own == self.policy.order
+        own = getattr(self.policy, "backfill_order", None)
+        in_order = (own is None or own == self.policy.order) and self.passes.kind not in ("selective", "multiqueue")
         planned: list[Place] = []
-        reservations = dict.fromkeys(range(len(self.capacity)), 0)
+        reservations: dict[tuple[int, int], int] = {}
+        heads = set()
         blocked: set[int] = set()
         closed: set[int] = set()
         later: list[ClusterJob] = []
+        seen: list[ClusterJob] = []
         for job in queue:
             if not self._within_limits(job):
                 continue
-            reserves = all(reservations[pool] < self.depth for pool in job.pools)
+            seen.append(job)
+            reserves = self._reserves(job, selected, reservations)
             given = None
-            if reserves or not self.backfills or in_order or not blocked & set(job.pools):
+            if reserves or not self.backfills or in_order or (selected is None and not blocked & set(job.pools)):
                 given = self._fits(job, self.now, planned, closed)
             else:
                 later.append(job)
             if given is not None:
                 if reserves and self.depth > 1 and job.reserved_start < 0:
                     job.reserved_start = self.now
+                if not blocked & set(job.pools):
+                    job.run_length *= self.passes.heads_run
                 if self._start(job, given, bool(blocked & set(job.pools))):
                     return True
                 continue
             if reserves:
                 for begin in self._moments(planned):
                     given = self._fits(job, begin, planned, closed)
+                    if given is not None and self.passes.kind == "relaxed" and job.index not in heads:
+                        heads.add(job.index)
+                        job.reserved_start = begin if job.reserved_start < 0 else job.reserved_start
+                        latest = self._latest(job, begin)
+                        begin, given = self._first_fit(job, latest, planned, closed) or (begin, given)
                     if given is not None:
                         planned.append((job, begin, given))
                         if job.reserved_start < 0:
@@ -274,15 +350,28 @@ class ClusterReference(Engine):
             for pool in job.pools:
                 blocked.add(pool)
                 if reserves:
-                    reservations[pool] += 1
+                    key = (pool, self._class_of(job))
+                    reservations[key] = reservations.get(key, 0) + 1
                 if not self.backfills:
                     closed.add(pool)
+        self._earliest = {job: time for job, time in self._earliest.items() if job in heads}
         for job in self._in_order(later, own or self.policy.order):
             given = self._fits(job, self.now, planned, closed) if self._within_limits(job) else None
             if given is not None:
-                if self._start(job, given, bool(blocked & set(job.pools))):
+                ahead = [other for other in seen[: seen.index(job)] if other.start < 0]
+                if self._start(job, given, any(set(other.pools) & set(job.pools) for other in ahead)):
                     return True
         return False
+
+    def _first_fit(
+        self, job: ClusterJob, earliest: int, planned: Sequence[Place], closed: set[int]
+    ) -> tuple[int, dict[int, Amount]] | None:
+        """The first place of a job from a time on."""
+        for begin in [earliest, *(time for time in self._moments(planned) if time > earliest)]:
+            given = self._fits(job, begin, planned, closed)
+            if given is not None:
+                return begin, given
+        return None
 
     def _start(self, job: ClusterJob, given: dict[int, Amount], behind: bool) -> bool:
         """Start a job; returns whether, with at most one reservation, what it leaves is not what was planned."""
@@ -354,6 +443,4 @@ class ClusterReference(Engine):
     def _queue(self) -> list[ClusterJob]:
         """The waiting jobs by tier, then in the policy's order."""
         order = self.policy.order
-        if isinstance(order, Wfp) and order.threshold:
-            raise PolicyError("a threshold is not known on a machine of several pools")
         return sorted(self._in_order(self.waiting, order), key=lambda job: -job.tier)

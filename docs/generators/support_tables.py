@@ -1,0 +1,74 @@
+"""The tables of which policy runs where, with what and by which engine."""
+
+from __future__ import annotations
+
+from walltime.engine.interface.support import FEATURES, MACHINES, support
+from walltime.policy import POLICIES, PlainPolicy, Policy, parse_policy
+from walltime.policy.base import Support
+
+OPTIONS = (
+    "fcfs:window=4",
+    "fcfs:decisions=committed",
+    "easy:extra=none",
+    "hybrid:1,fit=greedy",
+    "conservative:compression=always",
+)
+"""Policies with options that change where they run."""
+WORDS = {"kernel": "compiled", "reference": "plain Python", "": "no"}
+HAS_NONE = ("second", "outages", "limits", "tiers", "windows", "overheads")
+"""What a machine that is a number of processors has not."""
+
+
+def policies() -> list[Policy]:
+    """Those of the registry, those with such options, and one of a user's own."""
+    named = [parse_policy(text) for name in POLICIES.forms for text in (name, *(one for one in OPTIONS if one.partition(":")[0] == name))]
+    return [*named, PlainPolicy()]
+
+
+def supported(which: str) -> str:
+    """Which policy runs on which machine, or with what."""
+    notes: dict[str, int] = {}
+    rows = _machines(notes) if which == "machines" else _features(notes)
+    head = ("policy", *MACHINES.values()) if which == "machines" else ("with", *MACHINES.values())
+    lines = [head, ("---",) * len(head), *rows]
+    text = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return "\n".join([text, "", *(f"{number}. {why}" for why, number in notes.items())])
+
+
+def _cell(found: Support, notes: dict[str, int]) -> str:
+    """A word for what runs it, and the number of the reason."""
+    if found.engine == "kernel":
+        return WORDS["kernel"]
+    why = found.why.partition(": ")[2]
+    return f"{WORDS[found.engine]} ({notes.setdefault(why, len(notes) + 1)})"
+
+
+def _machines(notes: dict[str, int]) -> list[tuple[str, ...]]:
+    rows = []
+    for policy in policies():
+        name = "of one's own, in plain Python" if isinstance(policy, PlainPolicy) else f"`{policy.label}`"
+        rows.append((name, *(_cell(support(policy, machine), notes) for machine in MACHINES)))
+    return rows
+
+
+def _features(notes: dict[str, int]) -> list[tuple[str, ...]]:
+    rows = []
+    for feature, title in FEATURES.items():
+        cells = []
+        for machine in MACHINES:
+            by = dict[Support, list[str]]()
+            for policy in policies():
+                if support(policy, machine).engine == "kernel":  # others run as the first table says
+                    by.setdefault(support(policy, machine, [feature]), []).append(policy.label)
+            if machine == "number" and feature in HAS_NONE:
+                cells.append("has none")
+                continue
+            most = max(by, key=lambda found: len(by[found]))
+            others = [f"under {_listed(names)}: {_cell(found, notes)}" for found, names in by.items() if found != most]
+            cells.append("; ".join([_cell(most, notes), *others]))
+        rows.append((title, *cells))
+    return rows
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)

@@ -1,0 +1,144 @@
+"""The tables of which policy runs where, cell by cell: where one says yes it runs, where one says no it is refused with that reason."""
+
+import importlib.util
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import walltime as wt
+from walltime.engine.interface.support import FEATURES, MACHINES, support
+from walltime.machine import Limit, Machine, Outage, Partition, Pool, Window
+from walltime.policy.plain import PlainPolicy
+from walltime.simulation.specification import Scheduler
+
+TABLES = Path(__file__).resolve().parents[3] / "docs" / "generators" / "support_tables.py"
+_spec = importlib.util.spec_from_file_location("support_tables", TABLES)
+tables = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(tables)
+
+
+class InTurn(PlainPolicy):
+    """Starts what fits, in order of arrival."""
+
+    def choose(self, now, waiting, running, free):
+        for job in waiting:
+            if job.procs > free:
+                return
+            free -= job.procs
+            yield job
+
+
+class Halved:
+    """Half of what was asked for."""
+
+    def predict(self, job):
+        return job.requested / 2
+
+    def observe(self, job):
+        """It learns nothing."""
+
+
+@wt.order(last=20)
+def by_use(user_used):
+    """Who has used least first."""
+    return -user_used
+
+
+COLUMNS = {"user": [1, 2, 1, 3, 2, 1, 3, 2], "partition": [1, 1, 2, 1, 1, 2, 1, 1]}
+POOLS = (Pool("a", 4, 1, 1), Pool("b", 2, 1))
+PARTS = (Partition("1", ("a",)), Partition("2", ("b",)))
+MACHINE = Machine(POOLS, PARTS)
+CHANGES = {
+    "second": {},
+    "outages": {"outages": (Outage("a", 15, 25, 1),)},
+    "limits": {"limits": (Limit(("user",), jobs=1),)},
+    "tiers": {"partitions": (PARTS[0], replace(PARTS[1], tier=1))},
+    "windows": {"windows": (Window("08:00", "09:00"),)},
+}
+ONLY_OF_MACHINES = tuple(CHANGES)
+POLICIES = [*(policy for policy in tables.policies() if type(policy) is not PlainPolicy), InTurn()]
+
+
+def called(policy, machine, feature):
+    """How a policy is simulated on a kind of machine with a feature: the workload, the scheduler and the options."""
+    columns = {name: np.array(values) for name, values in COLUMNS.items()}
+    options = {}
+    if feature == "second":
+        columns["gpus"] = np.array([0, 1, 0, 1, 0, 0, 0, 0])
+    if feature == "feedback":
+        columns |= {"preceding_job": np.array([-1, -1, -1, -1, 2, 3, -1, 5]), "think_time": np.full(8, 2)}
+    workload = wt.Workload.from_arrays(
+        submit=[0, 1, 2, 3, 4, 6, 8, 9],
+        runtime=[10, 10, 5, 4, 12, 3, 8, 2],
+        requested=[12, 20, 5, 8, 12, 9, 9, 3],
+        procs=[3, 4, 1, 1, 2, 2, 1, 3],
+        machine_procs=4 if machine == "number" else 6,
+        columns=columns,
+        origin=wt.workload.Origin(unix_start_time=1_700_000_000, time_zone="UTC"),
+        feedback=feature == "feedback",
+    )
+    if feature in ("history", "threshold"):
+        policy = replace(policy, order=by_use if feature == "history" else wt.policy.Wfp(threshold=0.5))
+    if machine != "number":
+        options["machine"] = replace(MACHINE, **CHANGES.get(feature, {}))
+    if feature in ("predictor", "plain"):
+        options["prediction"] = wt.Prediction("last" if feature == "predictor" else wt.predictors.PlainPredictor(Halved))
+    if feature == "events":
+        options["coincident"] = "one-by-one"
+    if feature == "dialect":
+        options["coincident"] = "sequential"
+    if feature == "effects":
+        options["dynamics"] = True
+    return workload, policy, options
+
+
+@pytest.mark.parametrize("feature", [None, *FEATURES])
+@pytest.mark.parametrize("machine", MACHINES)
+def test_table__each_cell_is_as_it_says(machine, feature):
+    if machine == "number" and feature in ONLY_OF_MACHINES:
+        return
+    for policy in POLICIES:
+        if machine != "number" and policy.plans_nodes != (machine == "nodes"):
+            assert not support(policy, machine).engine, "a file of nodes is one of pools to it, or the other way round"
+            continue
+        found = support(policy, machine, [feature] if feature else [])
+        workload, own, options = _called_or_none(policy, machine, feature) or (None, None, None)
+        if own is None:
+            assert not found.engine, f"{policy.label} takes no such order"
+            continue
+        if not found.engine:
+            with pytest.raises(wt.PolicyError) as refused:
+                wt.simulate(workload, own, **options)
+            assert str(refused.value) == f"{own.label} does not run {found.why}"
+            continue
+        schedule = wt.simulate(workload, own, **options)
+        assert (schedule.engine, schedule.simulated_on) == (found.engine, machine), own.label
+        if found.engine == "reference":
+            with pytest.raises(wt.PolicyError) as refused:
+                wt.simulate(workload, own, engine="kernel", **options)
+            assert str(refused.value).startswith(f"{own.label} runs on the reference engine only {found.why};")
+        reference = wt.simulate(workload, own, engine="reference", **options)
+        for name in ("start", "end", "kind", "reserved_start"):
+            assert getattr(schedule, name).tolist() == getattr(reference, name).tolist(), (own.label, name)
+
+
+def _called_or_none(policy, machine, feature):
+    try:
+        return called(policy, machine, feature)
+    except wt.PolicyError:
+        return None
+
+
+def test_pages__have_both_tables():
+    page = (TABLES.parents[1] / "reference" / "promises.md").read_text()
+    assert "<!-- generated: supported machines -->" in page
+    assert "<!-- generated: supported features -->" in page
+    text = tables.supported("machines")
+    assert "| `double` | compiled | plain Python (" in text
+    assert "| has none |" in tables.supported("features")
+
+
+def test_scheduler__with_everything_at_once_says_the_first_reason():
+    assert support(Scheduler.of("los").policy, "pools", ["history"]).why.startswith("on a machine of several pools: the best set")
