@@ -9,7 +9,7 @@ import pytest
 
 import walltime as wt
 from walltime.engine.interface.support import FEATURES, MACHINES, support
-from walltime.machine import Limit, Machine, Outage, Partition, Pool, Window
+from walltime.machine import Limit, Machine, Outage, Overhead, Partition, Pool, Window
 from walltime.policy.plain import PlainPolicy
 from walltime.simulation.specification import Scheduler
 
@@ -56,6 +56,7 @@ CHANGES = {
     "limits": {"limits": (Limit(("user",), jobs=1),)},
     "tiers": {"partitions": (PARTS[0], replace(PARTS[1], tier=1))},
     "windows": {"windows": (Window("08:00", "09:00"),)},
+    "overheads": {"overhead": Overhead(end=1)},
 }
 ONLY_OF_MACHINES = tuple(CHANGES)
 POLICIES = [*(policy for policy in tables.policies() if type(policy) is not PlainPolicy), InTurn()]

@@ -176,5 +176,5 @@ def test_file__a_wrong_overhead_is_one_line(line, message):
 
 
 def test_slurm__has_overheads_of_its_own():
-    with pytest.raises(PolicyError, match="knows no overheads"):
+    with pytest.raises(PolicyError, match="does not run with overheads of"):
         wt.simulate(jobs([0], [1], [1]), "slurm", machine=machine(start=3))
