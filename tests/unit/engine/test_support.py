@@ -104,7 +104,7 @@ def test_table__each_cell_is_as_it_says(machine, feature):
         if machine != "number" and policy.plans_nodes != (machine == "nodes"):
             assert not support(policy, machine).engine, "a file of nodes is one of pools to it, or the other way round"
             continue
-        found = support(policy, machine, [feature] if feature else [])
+        found = support(policy, machine, {None: [], "plain": ["predictor", "plain"]}.get(feature, [feature]))
         workload, own, options = _called_or_none(policy, machine, feature) or (None, None, None)
         if own is None:
             assert not found.engine, f"{policy.label} takes no such order"

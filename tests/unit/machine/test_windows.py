@@ -163,7 +163,5 @@ def test_window__needs_a_log_that_says_when_it_starts_and_a_policy_that_knows_wi
     workload = jobs([0], [1], [1])
     with pytest.raises(WorkloadError, match="does not record when it starts"):
         place(replace(workload, origin=replace(workload.origin, unix_start_time=None)), machine(Window("08:00")))
-    with pytest.raises(
-        PolicyError, match="slurm does not run with hours in which jobs do not start on single nodes"
-    ):
+    with pytest.raises(PolicyError, match="slurm does not run with hours in which jobs do not start on single nodes"):
         wt.simulate(workload, "slurm", machine=machine(Window("08:00")))

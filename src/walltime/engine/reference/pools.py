@@ -284,19 +284,16 @@ class ClusterReference(Engine):
         return max(begin, earliest + math.floor(self.passes.omega * (job.reserved_start - job.submit)))
 
     def _ask(self, own: PlainRun) -> None:
-        """Start what a policy in plain Python chooses, checking that it may; what is free is that of all pools together."""
+        """Start what a policy in plain Python chooses, and what its pools and limits let start; free is what all pools have together."""
         self._planned_now = []
         free = sum(max(self._free_now(pool)[0], 0) for pool in range(len(self.capacity)))
         chosen, wake_at = own.choose(self.now, self.waiting, self.running, free)
         for job in [self.jobs[index] for index in chosen]:
-            what = f"{self.policy.name} chose job number {job.index + 1}, which"
             if job not in self.waiting:
-                raise PolicyError(f"{what} is not waiting")
-            if not self._within_limits(job):
-                raise PolicyError(f"{what} is over a limit, or shut out now")
-            given = self._fits(job, self.now, [], set())
+                raise PolicyError(f"{self.policy.name} chose job number {job.index + 1}, which is not waiting")
+            given = self._fits(job, self.now, [], set()) if self._within_limits(job) else None
             if given is None:
-                raise PolicyError(f"{what} needs more than is free of the pools of its partition")
+                continue
             ahead = [other for other in self.waiting if other.arrival < job.arrival]
             self._start(job, given, any(set(other.pools) & set(job.pools) for other in ahead))
             own.started(job, self.now)
