@@ -83,10 +83,10 @@ def test_whole_nodes():
 @pytest.mark.parametrize(
     ("machine", "columns", "what"),
     [
-        (single(2, limits=(Limit((), None, 1),)), {}, "without limits"),
-        (single(2, outages=(Outage("all", 5, 9, 1, None),)), {}, "without outages"),
+        (single(2, limits=(Limit((), None, 1),)), {}, "with limits"),
+        (single(2, outages=(Outage("all", 5, 9, 1, None),)), {}, "with outages"),
         (Machine((Pool("a", 1, 1), Pool("b", 1, 2)), (Partition("main", ("a", "b")),)), {}, "nodes of one size"),
-        (Machine((Pool("a", 1, 1),), (Partition("m", ("a",)), Partition("n", ("a",), tier=2))), {}, "without tiers"),
+        (Machine((Pool("a", 1, 1),), (Partition("m", ("a",)), Partition("n", ("a",), tier=2))), {}, "with tiers"),
     ],
 )  # fmt: skip
 def test_what_is_not_modelled_is_refused(machine, columns, what):
