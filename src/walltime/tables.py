@@ -13,13 +13,15 @@ import html
 import io
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
-from walltime.wording import human_difference
+from walltime.errors import OutputError
+from walltime.wording import human_difference, printable
 
-__all__ = ["FORMATS", "Cell", "Column", "Facts", "Row", "Table", "number"]
+__all__ = ["FORMATS", "Cell", "Column", "Facts", "Row", "Table", "number", "write_tables"]
 
 LATEX = str.maketrans(
     {c: f"\\{c}" for c in "&%$#_{}"}
@@ -140,6 +142,10 @@ class Table:
         inside = f"\\begin{{tabular}}{{{kinds}}}\n\\toprule\n{head}\\midrule\n{rows}\\bottomrule\n\\end{{tabular}}\n"
         return f"\\begin{{table}}\n\\centering\n{caption}{inside}\\end{{table}}\n"
 
+    def write(self, path: str | Path) -> Path:
+        """Write it as .tex (booktabs), .md, .csv or .json, whole or not at all; returns the path. Raises OutputError."""
+        return write_tables([self], path)
+
     def without(self, *names: str) -> Table:
         """The same without these columns, and without its note."""
         kept = [k for k, head in enumerate(self.heads) if head.name not in names]
@@ -221,3 +227,28 @@ def number(value: object) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+ENDINGS: Mapping[str, str] = {".tex": "latex", ".md": "markdown", ".csv": "csv", ".json": "json"}
+"""The format of a file of tables, by its extension."""
+
+
+def write_tables(tables: Iterable[Table], path: str | Path) -> Path:
+    """Write tables, one below the other, in the format of the file's extension; returns the path.
+
+    Raises OutputError for another extension, or if the file cannot be written.
+    """
+    from walltime.files import whole_file
+
+    file = Path(path)
+    form = ENDINGS.get(file.suffix.lower())
+    if form is None:
+        raise OutputError(f"{printable(file)}: tables are written as {', '.join(ENDINGS)}; name a file with one of these extensions")
+    listed = list(tables)
+    if form == "json":
+        text = json.dumps([{"title": table.title, "rows": table.records()} for table in listed], indent=2, ensure_ascii=False) + "\n"
+    else:
+        text = "\n".join(FORMATS[form](table) for table in listed)
+    with whole_file(file) as sink:
+        sink.write(text.encode())
+    return file

@@ -101,6 +101,43 @@ def learned_page(tmp_path_factory):
     return folder / "page.html"
 
 
+@pytest.fixture(scope="module")
+def printed_pages(tmp_path_factory):
+    """The pages of what is in a log, of predictions and of advice."""
+    folder = tmp_path_factory.mktemp("printed")
+    log = folder / "made.swf"
+    walltime("generate", "lublin99", "--jobs", 600, "--users", 5, "--estimates", "tsafrir05", "--out", log)
+    walltime("info", log, "--report", folder / "log.html")
+    walltime(
+        "predict", log, "--predictor", "last", "--predictor", "tsafrir07", "--predictor", "user", "--report", folder / "predicted.html"
+    )
+    walltime("suggest", log, "--user", 1, "--report", folder / "advice.html")
+    return folder
+
+
+@pytest.mark.parametrize("which", ["log", "predicted", "advice"])
+@pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), pytest.param(400, "dark", marks=pytest.mark.nightly)])
+def test_printed_page__answers_first_and_is_for_everybody(tabs, printed_pages, keep, which, scheme, width):
+    tab = tabs(width=width, scheme=scheme).open(printed_pages / f"{which}.html", ready=False)
+    found = [v for v in Axe().run(tab).response["violations"] if v["impact"] in ("serious", "critical")]
+    assert not found, [(v["id"], [node["html"][:200] for node in v["nodes"]]) for v in found]
+    assert tab.evaluate("document.documentElement.scrollWidth") <= width
+    assert tab.locator(".first div").count() == 3
+    assert tab.locator("figure").first.bounding_box()["y"] < 900
+    keep(tab, f"{which}_page-{scheme}-{width}")
+
+
+def test_table__is_copied_for_papers_and_spreadsheets(tabs, campaign_page):
+    tab = tabs().open(campaign_page, ready=False)
+    bar = tab.locator(".copy").first
+    for name, begins in (("CSV", "load,policy,"), ("Markdown", "| load | policy |"), ("LaTeX", "\\begin{tabular}")):
+        bar.locator(f"button:text('{name}')").click()
+        text = bar.locator("textarea").input_value()
+        assert text.startswith(begins)
+        assert "\u00ad" not in text
+    assert text.count("\\\\\n") == tab.locator("table").first.locator("tr").count()
+
+
 LONG = [pytest.param(which, marks=pytest.mark.nightly) for which in ("replicated", "walltimes", "tuning", "leaderboard", "learned")]
 """Pages whose runs take longer than the page."""
 

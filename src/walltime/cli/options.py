@@ -64,6 +64,7 @@ __all__ = [
     "SitePolicyOption",
     "SizeOption",
     "SkipBadLinesOption",
+    "TablesOption",
     "TailOption",
     "TimeZoneOption",
     "TooWide",
@@ -371,6 +372,14 @@ BreakdownOption = Annotated[
 JsonOption = Annotated[bool, _result("--json", "Print one JSON object for programs.")]
 VerboseOption = Annotated[bool, _result("--verbose", "Print all tables and caveats.")]
 FormatOption = Annotated[Format, _result("--format", "Print the tables only, for a spreadsheet or a paper.")]
+TablesOption = Annotated[
+    Path | None,
+    _result(
+        "--tables",
+        "Write the printed tables here: .tex (booktabs), .md, .csv or .json.",
+        callback=writable(".tex", ".md", ".csv", ".json"),
+    ),
+]
 FigureOption = Annotated[
     list[str] | None,
     option(

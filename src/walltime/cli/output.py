@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
     from walltime.report.page import Block
-    from walltime.tables import Facts
+    from walltime.tables import Facts, Table
 
 __all__ = [
     "CompilationRow",
@@ -226,9 +226,19 @@ class Output:
 
     as_json: o.JsonOption = False
     form: o.FormatOption = o.Format.text
+    tables: o.TablesOption = None
 
     def show(self, record: Mapping[str, Any], blocks: Iterable[Block | Facts | str], **written: Path | None) -> None:
-        """Print the record as one JSON object; or the blocks, and which files were written, by what they hold."""
+        """Print the record as one JSON object; or the blocks, and which files were written, by what they hold.
+
+        The tables are written as well if a file is named for them.
+        """
+        blocks = list(blocks)
+        if self.tables is not None:
+            from walltime.tables import write_tables
+
+            write_tables(_tables_of(blocks), self.tables)
+            written["tables"] = self.tables
         if self.as_json:
             if self.form != o.Format.text:
                 raise PolicyError("--json prints one object, and --format tables; take one of them")
@@ -245,14 +255,21 @@ class Output:
 
 
 def _tables(blocks: Iterable[Block | Facts | str], form: str) -> Iterable[str]:
+    from walltime.tables import FORMATS
+
+    return [FORMATS[form](table) for table in _tables_of(blocks)]
+
+
+def _tables_of(blocks: Iterable[Block | Facts | str]) -> Iterator[Table]:
+    """The tables among the blocks, and in those that hold others."""
     from walltime.report.page import Fold, Group
-    from walltime.tables import FORMATS, Facts, Table
+    from walltime.tables import Facts, Table
 
     for block in blocks:
         if isinstance(block, Fold | Group):
-            yield from _tables(block.blocks, form)
+            yield from _tables_of(block.blocks)
         elif isinstance(block, Table | Facts):
-            yield FORMATS[form](block if isinstance(block, Table) else block.table())
+            yield block if isinstance(block, Table) else block.table()
 
 
 def print_json(record: Mapping[str, Any]) -> None:

@@ -51,6 +51,11 @@ def paper_page(given: Printed, results: Sequence[Result], subjects: Sequence[Sub
             *([Section("Where this comes from", [Shown(["", "file", "what it is", "SHA-256"], logs, "logs", texts=-1)])] if logs else []),
         ],
         caveats=caveats,
+        numbers=[
+            *([("printed numbers reproduced", f"{counts['reproduced']} of {len(values)}")] if values else []),
+            *([("within the chaos of the simulation", f"{counts['chaos']}")] if values else []),
+            *([("claims that hold", f"{sum(claims)} of {len(claims)}")] if claims else []),
+        ],
     )
 
 

@@ -12,7 +12,7 @@ from walltime.provenance import provenance
 from walltime.report.html import write_page
 from walltime.report.page import Heading, Page, Paragraph, Section
 from walltime.report.start_times import clock
-from walltime.report.what_if import all_caveats, effect_sections
+from walltime.report.what_if import all_caveats, effect_sections, three_numbers
 from walltime.slurm.sidecar.review import Review, Run
 from walltime.tables import Table
 from walltime.whatif import WhatIf
@@ -231,7 +231,20 @@ def adjust_page(review: Review | None, world: WhatIf | None, jobs: Workload, set
         sections += [Section("What it gains", gain), *others, _promises(world), calibration]
         caveats += ["The gain compares two simulations of the same jobs; neither is what was recorded.", *all_caveats(world)]
     title = f"The side-car on {name}" if world is None else f"What the side-car gains on {name}"
-    return Page("adjusted walltimes", title, answers, sections, caveats=caveats, record=provenance(jobs, **(settings or {})))
+    numbers = [] if review is None else review_numbers(review)
+    if world is not None:
+        numbers = [*numbers[:1], *three_numbers(world)[:: 2 if review is not None else 1]]
+    record = provenance(jobs, **(settings or {}))
+    return Page("adjusted walltimes", title, answers, sections, caveats=caveats, numbers=numbers, record=record)
+
+
+def review_numbers(review: Review) -> list[tuple[str, str]]:
+    """Jobs that were killed early, of which there must be none; those that backfill started; limits that were given back."""
+    return [
+        ("killed before the users' limits", f"{len(review.killed):,} of {len(review.runs):,}"),
+        ("started by backfill", f"{len(review.in_holes):,}"),
+        ("limits given back", f"{len(review.given_back):,}"),
+    ]
 
 
 def _promises(world: WhatIf) -> Section:

@@ -16,7 +16,7 @@ from walltime.provenance import version
 from walltime.report.html import write_page
 from walltime.report.measures import measure
 from walltime.report.page import Block, Code, Fold, Page, Paragraph, Section, command_text, note
-from walltime.report.runs import answer, figures_sections, groups_tables, numbers_section, value_cell
+from walltime.report.runs import answer, figures_sections, groups_tables, numbers_section, three_numbers, value_cell
 from walltime.schedule.groups import GROUPINGS
 from walltime.tables import Table
 
@@ -86,6 +86,7 @@ def campaign_page(
         ],
         _facts(results),
         caveats,
+        three_numbers(lines, base),
         record={"settings": rows},
         command=_repetition(results, command),
         data=counts | {name.replace(" ", "_"): value for name, value in rows.items()},

@@ -15,7 +15,7 @@ from walltime.errors import WorkloadError
 from walltime.provenance import provenance
 from walltime.report.html import write_page
 from walltime.report.page import Drawing, Group, Page, Section
-from walltime.report.runs import LEVEL, answer, figures_sections, numbers_section, overview_table
+from walltime.report.runs import LEVEL, answer, figures_sections, numbers_section, overview_table, three_numbers
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.replication import Replications
 from walltime.wording import human_percent
@@ -90,6 +90,7 @@ def replicated_page(
         [*overview, *figures_sections(lines), *_distributions(results, labels), numbers_section(lines, baseline)],
         about,
         [*caveats_of_cells(results, combinations, trim, record["settings"].get("estimates")), *notes],
+        three_numbers(lines, baseline),
         workload=workload,
         record=record,
     )

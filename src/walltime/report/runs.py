@@ -16,7 +16,7 @@ from walltime.report.tables import raw
 from walltime.tables import Cell, Row, Table
 
 __all__ = ["LEVEL", "answer", "difference_cell", "figures_sections", "groups_tables", "mean_cell", "metric_table", "numbers_section"]
-__all__ += ["overview_table", "remarks", "value_cell"]
+__all__ += ["overview_table", "remarks", "three_numbers", "value_cell"]
 
 LEVEL = SHOWN_LEVEL
 OF = KINDS["replications.difference"].of
@@ -43,6 +43,24 @@ def remarks(lines: Sequence[Line], baseline: Baseline) -> list[str]:
     if all(line.runs == 1 for line in lines):
         return ["Single runs: there are no intervals. Repeat them with seeds to see which differences are clear."]
     return [MEANING, *([DIFFERENCES] if baseline else [])]
+
+
+def three_numbers(lines: Sequence[Line], baseline: Baseline) -> list[tuple[str, str]]:
+    """The first measure of the baseline and of the lowest of the others, with their difference; or its lowest and highest value."""
+    mine = [line for line in lines if line.metric == lines[0].metric and line.group is None and math.isfinite(line.band.mean)]
+    if not mine:
+        return []
+    shown, words = measure(mine[0].metric), varying(mine)
+    runs = max(line.runs for line in mine)
+    ordered = sorted(mine, key=lambda line: line.band.mean)
+    bases = [line for line in mine if line.difference is None] if baseline else []
+    if len(bases) == 1 and len(mine) > 1:
+        best = next(line for line in ordered if line is not bases[0])
+        pairs = [(line, f"{shown.label}, {said(line.combination, words)}") for line in (bases[0], best)]
+        return [*((label, mean_cell(line, shown).words) for line, label in pairs), ("difference", difference_cell(best, shown).words)]
+    ends = [("lowest", ordered[0]), ("highest", ordered[-1])] if len(mine) > 1 else [("", mine[0])]
+    several = [(f"{end} {shown.label}, {said(line.combination, words)}".strip(" ,"), mean_cell(line, shown).words) for end, line in ends]
+    return [*several, ("runs of each", f"{runs:,}")]
 
 
 # ---------------------------------------------------------------------- sections
@@ -252,6 +270,11 @@ def answer(lines: Sequence[Line], baseline: Baseline, subject: str) -> str:
             f"On {subject}, the {shown.label} is between {_with_interval(lowest, shown)} ({said(lowest.combination, words)}) and "
             f"{_with_interval(highest, shown)} ({said(highest.combination, words)})."
         )
+    [(name, mine), *others] = compared.items()
+    if not others and len(mine) == 1 and mine[0].clear and mine[0].difference is not None and list(baseline) == ["policy"]:
+        d, sign = mine[0].difference, "lower" if mine[0].difference.mean < 0 else "higher"
+        size = shown.with_half(d.mean, d.half_width)[1:]
+        return f"On {subject}, the {shown.label} is {size} {sign} under {name} than under {_named(baseline)}."
     verdicts = [f"{name} {_verdict(mine, shown)}" for name, mine in list(compared.items())[:MOST_COLUMNS]]
     more = len(compared) - len(verdicts)
     if more:

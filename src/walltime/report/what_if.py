@@ -106,7 +106,7 @@ def three_numbers(answer: WhatIf) -> list[tuple[str, str]]:
     wait, cost = effect.differences["mean_wait"], effect.cost
     of = f", {effect.name}" if len(answer.effects) > 1 else ""
     gone = cost.cut_jobs + cost.lost_jobs
-    price = f"{gone:,} jobs, {human_percent(100 * cost.work_lost)} of the work" if gone else "none"
+    price = f"{gone:,} jobs, {human_percent(100 * cost.work_lost)} of the work" if gone else "no job"
     return [
         (f"mean wait{of}", f"{human_time(wait.changed)} instead of {human_time(wait.today)}"),
         (f"killed or left out{of}", price),

@@ -85,7 +85,24 @@ def _page(
     record = provenance(workload, **(settings or {}))
     sections = [Section("", drawings), *(Section(table.title[:1].upper() + table.title[1:], [table]) for table in tables)]
     answer, about = [" ".join(result.verdict)], workload_facts(workload, record["log"])
-    return Page(kind, title, answer, sections, about, result.caveats, workload=workload, record=record, data=result.as_dict())
+    numbers = _numbers(result)
+    return Page(kind, title, answer, sections, about, result.caveats, numbers, workload=workload, record=record, data=result.as_dict())
+
+
+def _numbers(result: Tuning | Weekly | Evaluation) -> list[tuple[str, str]]:
+    """The change with its interval, against whom, and over how much it was tested."""
+    name = _named(result.metric)
+    if isinstance(result, Tuning):
+        changes, tested = (
+            {result.baseline: result.fitted.test, result.best_simple: result.against_simple},
+            ("windows of the test", result.test),
+        )
+    elif isinstance(result, Weekly):
+        changes, tested = dict(result.against), ("weeks", result.weeks)
+    else:
+        changes, tested = {one.scheduler: one.change for one in result.compared}, ("windows of the test", result.windows)
+    shown = [(f"{name} against {against}", " (".join(_change(change)) + ")") for against, change in list(changes.items())[:2]]
+    return [*shown, (tested[0], f"{tested[1]:,}")]
 
 
 # ---------------------------------------------------------------------- fitted orders
@@ -221,7 +238,10 @@ def write_leaderboard(path: str | Path, results: Sequence[Result]) -> Path:
     boards = leaderboard(results)
     sections = [_board(name, rows) for name, rows in boards.items()]
     answers = [leaderboard_answer(rows) for rows in boards.values()]
-    return write_page(Page("benchmark", "Leaderboard", answers, sections, caveats=LEADERBOARD_CAVEATS), path)
+    numbers = []
+    for name, rows in list(boards.items())[:1]:
+        numbers = [(f"lowest on {name}", rows[0].scheduler), ("schedulers", f"{len(rows):,}"), ("windows", f"{rows[0].windows:,}")]
+    return write_page(Page("benchmark", "Leaderboard", answers, sections, caveats=LEADERBOARD_CAVEATS, numbers=numbers), path)
 
 
 def _board(name: str, rows: Sequence[Standing]) -> Section:

@@ -70,7 +70,10 @@ def test_lines__worked_by_hand():
     shown = measure("mean_wait")
     assert mean_cell(easy, shown).words == "12 s (± 3.4 s)"
     assert difference_cell(conservative, shown).words == "+2 s (± 1.7 s)"
-    assert answer([easy, conservative], {"policy": "easy"}, "log") == "On log, mean wait compared with easy: conservative +2 s ± 1.7 s."
+    assert (
+        answer([easy, conservative], {"policy": "easy"}, "log")
+        == "On log, the mean wait is 2 s ± 1.7 s higher under conservative than under easy."
+    )
     loads = [replace(conservative, combination={"load": load, "policy": "conservative"}) for load in (0.6, 0.8, 0.9)]
     loads[2] = replace(loads[2], difference=replace(conservative.difference, low=-1.0))
     told = answer(loads, {"policy": "easy"}, "log").partition(": ")[2]

@@ -300,7 +300,10 @@ class Page {
 }
 
 async function begin() {
-  for (const table of document.querySelectorAll("table")) sortable(table);
+  for (const table of document.querySelectorAll("table")) {
+    sortable(table);
+    copyable(table);
+  }
   const meta = document.getElementById("live-meta");
   if (!meta || typeof DecompressionStream === "undefined") return;
   const found = JSON.parse(meta.textContent);

@@ -38,12 +38,64 @@ function sortable(table) {
   });
 }
 
+// The text of a cell as it is read; what stands in small print follows in parentheses.
+function words(cell) {
+  const small = [...cell.querySelectorAll("small")].map((node) => node.textContent.trim()).filter(Boolean);
+  const text = [...cell.childNodes].filter((node) => node.nodeName !== "SMALL").map((node) => node.textContent).join(" ");
+  const plain = text.replace(/\u00ad/g, "").replace(/[\u00a0\s]+/g, " ").trim();
+  return small.length ? `${plain} (${small.join(", ")})` : plain;
+}
+
+const LATEX = { "\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}", "±": "$\\pm$", "†": "\\dag{}", "<": "\\textless{}", ">": "\\textgreater{}" };
+const forLatex = (text) => text.replace(/[&%$#_{}\\~^±†<>]/g, (sign) => LATEX[sign] ?? `\\${sign}`);
+const FORMATS = {
+  CSV: (rows) => rows.map((row) => row.map((cell) => (/[",\n]/.test(cell) ? `"${cell.replace(/"/g, '""')}"` : cell)).join(",")).join("\n"),
+  Markdown: (rows) => {
+    const line = (row) => `| ${row.map((cell) => cell.replace(/\|/g, "\\|")).join(" | ")} |`;
+    return [line(rows[0]), line(rows[0].map((_, k) => (k ? "--:" : ":--"))), ...rows.slice(1).map(line)].join("\n");
+  },
+  LaTeX: (rows) => {
+    const line = (row) => `${row.map(forLatex).join(" & ")} \\\\`;
+    const kinds = rows[0].map((_, k) => (k ? "r" : "l")).join("");
+    const [head, ...rest] = rows;
+    return [`\\begin{tabular}{${kinds}}`, "\\toprule", line(head), "\\midrule", ...rest.map(line), "\\bottomrule", "\\end{tabular}"].join("\n");
+  },
+};
+
+// Below a table: its rows as they are shown, in a form for papers and spreadsheets.
+function copyable(table) {
+  if (!table.tHead || table.tHead.rows.length > 1 || table.querySelector("[colspan]")) return;
+  const bar = document.createElement("p");
+  bar.className = "copy";
+  bar.append("copy as");
+  for (const [name, write] of Object.entries(FORMATS)) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = name;
+    button.setAttribute("aria-label", `copy the table as ${name}`);
+    button.addEventListener("click", async () => {
+      const text = write([...table.rows].filter((row) => !row.hidden).map((row) => [...row.cells].filter((cell) => !cell.hidden).map(words)));
+      bar.querySelector("textarea")?.remove();
+      const area = document.createElement("textarea");
+      area.readOnly = true;
+      area.rows = 6;
+      area.value = `${text}\n`;
+      area.setAttribute("aria-label", `the table as ${name}`);
+      bar.append(area);
+      area.select();
+      await navigator.clipboard?.writeText(area.value).catch(() => {}); // where that is not allowed, the text is selected
+    });
+    bar.append(" ", button);
+  }
+  table.after(bar);
+}
+
 function sorted(rows, column, sign) {
   const keyed = rows.map((row) => [row, row.cells[column] ? numberIn(row.cells[column]) : NaN, row.cells[column]?.textContent ?? ""]);
-  const words = keyed.every(([, number]) => Number.isNaN(number));
+  const isWords = keyed.every(([, number]) => Number.isNaN(number));
   return keyed
     .sort(([, a, s], [, b, t]) => {
-      if (words) return sign * s.localeCompare(t);
+      if (isWords) return sign * s.localeCompare(t);
       if (Number.isNaN(a) || Number.isNaN(b)) return Number.isNaN(a) - Number.isNaN(b); // what has no number comes last
       return sign * (a - b);
     })
