@@ -8,14 +8,61 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numba
+from numba.core import ir, types
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_machinery import FunctionPass, register_pass
 from numba.core.registry import cpu_target
+from numba.core.typed_passes import NopythonRewrites
 
 from walltime.engine.compiler.cache import keep_on_disk
 
-__all__ = ["callback", "called_kernel", "entry", "kernel"]
+__all__ = ["KernelCompiler", "callback", "called_kernel", "entry", "kernel"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 _numba: Any = numba  # what is used below is not all declared in Numba's types
+
+
+@register_pass(mutates_CFG=False, analysis_only=False)
+class _PlacesFromZero(FunctionPass):
+    """Indices of arrays are places counted from zero; a negative one is an error, and does not count from the end.
+
+    Otherwise each access asks whether its index is negative, which takes a tenth to a sixth of the time of a simulation (docs/performance.md).
+    With NUMBA_BOUNDSCHECK=1 a negative index raises IndexError. This concerns kernels alone, and not functions of users.
+    """
+
+    _name = "walltime_places_from_zero"
+
+    def __init__(self) -> None:
+        FunctionPass.__init__(self)
+
+    def run_pass(self, state: Any) -> bool:
+        """Let every access to an array take its index as an unsigned number."""
+        for access, signature in list(state.calltypes.items()):
+            if isinstance(access, ir.SetItem) or (isinstance(access, ir.Expr) and access.op == "getitem"):
+                array, index, *value = signature.args
+                if isinstance(array, types.Array):
+                    del state.calltypes[access]  # it takes no second value for a key
+                    state.calltypes[access] = signature.replace(args=(array, _unsigned(index), *value))
+        return True
+
+
+def _unsigned(index: Any) -> Any:
+    """The type of an index, or of a tuple of them, without the sign; that of a slice as it is."""
+    if isinstance(index, _numba.types.BaseTuple):
+        return types.Tuple([_unsigned(one) for one in index.types])
+    return types.uintp if isinstance(index, types.Integer) else index
+
+
+class KernelCompiler(CompilerBase):
+    """Numba's compiler with one pass more."""
+
+    def define_pipelines(self) -> list[Any]:
+        """The passes that make machine code of a function."""
+        manager = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        manager.add_pass_after(_PlacesFromZero, NopythonRewrites)
+        manager.finalize()
+        return [manager]
+
 
 _HELPER: dict[str, bool] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 """Options of functions that only compiled code calls."""
@@ -42,7 +89,7 @@ def called_kernel(function: F) -> F:
 
 
 def _compiled(function: F, **options: bool) -> F:
-    compiled: F = _numba.njit(nogil=True, error_model="numpy", **_without_counts(), **options)(function)
+    compiled: F = _numba.njit(nogil=True, error_model="numpy", pipeline_class=KernelCompiler, **_without_counts(), **options)(function)
     if hasattr(compiled, "py_func"):  # not where the compiler is switched off
         keep_on_disk(compiled)
     return compiled
