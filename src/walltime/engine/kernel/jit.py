@@ -26,7 +26,7 @@ _numba: Any = numba  # what is used below is not all declared in Numba's types
 class _PlacesFromZero(FunctionPass):
     """Indices of arrays are places counted from zero; a negative one is an error, and does not count from the end.
 
-    Otherwise each access asks whether its index is negative, which takes a tenth to a sixth of the time of a simulation (docs/performance.md).
+    Otherwise each access asks whether its index is negative, which takes a tenth of the time of a simulation or more (docs/performance.md).
     With NUMBA_BOUNDSCHECK=1 a negative index raises IndexError. This concerns kernels alone, and not functions of users.
     """
 

@@ -60,7 +60,7 @@ def forget_past(state, plan):
     for i in range(first, state.steps):
         differs = i == first
         for p in range(free.shape[1]):
-            differs |= free[i, p, 0] != free[kept - 1, p, 0] or free[i, p, 1] != free[kept - 1, p, 1]
+            differs = differs or free[i, p, 0] != free[kept - 1, p, 0] or free[i, p, 1] != free[kept - 1, p, 1]
         if differs:
             time[kept] = time[i]
             for p in range(free.shape[1]):
