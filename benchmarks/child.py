@@ -53,17 +53,47 @@ def up_to_the_kernel(log: str) -> dict[str, float]:
     return {"seconds": used[0]}
 
 
-def slurm_memory(log: str, nodes: str, procs: str) -> dict[str, int]:
-    """Peak memory of a process that reads a log and simulates it under Slurm's scheduling on so many nodes."""
+def slurm_memory(log: str, nodes: str, procs: str) -> dict[str, float]:
+    """Peak memory of a simulation under Slurm's scheduling on so many nodes, above that of the process with the log and the kernel."""
     from pathlib import Path
 
     from benchmarks.common import peak_bytes, read_log
     from benchmarks.nodes import machine_of
+    from walltime.engine.interface.load import load as load_kernel
     from walltime.policy import Slurm
     from walltime.simulation import simulate
 
-    simulate(read_log(Path(log)), Slurm(), machine=machine_of(int(nodes), int(procs)))
-    return {"peak_bytes": peak_bytes()}
+    load_kernel("slurm")
+    workload, before = read_log(Path(log)), peak_bytes()
+    simulate(workload, Slurm(), machine=machine_of(int(nodes), int(procs)))
+    peak = peak_bytes() - before
+    return {"peak_bytes": peak, "bytes_per_job": peak / len(workload), "bytes_per_node": peak / int(nodes)}
+
+
+def slurm_million(jobs: str, nodes: str, waiting: str) -> dict[str, float]:
+    """Seconds and memory of so many jobs under Slurm's scheduling, and how many of them wait in the mean."""
+    from benchmarks.common import peak_bytes
+    from benchmarks.nodes import machine_of, say
+    from benchmarks.speed import mean_depth, steady_queue
+    from walltime.engine.interface.load import load as load_kernel
+    from walltime.policy import Easy, Slurm
+    from walltime.simulation import simulate
+
+    load_kernel("slurm")
+    workload = steady_queue(Easy(), int(waiting), int(jobs), int(nodes))
+    say(f"  {len(workload):,} jobs are made; simulating")
+    before = peak_bytes()
+    schedule = simulate(workload, Slurm(), machine=machine_of(int(nodes), 1))
+    depth = mean_depth(workload.submit, schedule.start, 0, len(workload) - int(waiting))
+    peak = peak_bytes() - before
+    return {
+        "jobs": len(workload),
+        "seconds": schedule.seconds["simulate"],
+        "waiting": depth,
+        "peak_bytes": peak,
+        "bytes_per_job": peak / len(workload),
+        "bytes_per_node": peak / int(nodes),
+    }
 
 
 def generate_and_simulate(jobs: str, load: str) -> dict[str, float]:

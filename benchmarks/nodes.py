@@ -1,46 +1,125 @@
-"""Machines of nodes: real logs under each policy, on a plain number of processors, on one pool, and on Slurm's single nodes."""
+"""Machines of nodes: real logs by policy, on a number of processors, on one pool, on several pools, and on Slurm's single nodes.
+
+    python benchmarks/nodes.py [--only CASE ...] [--policies NAME ...] [--runs 5] [--out FILE] [--json]
+
+A case is a log on its nodes, `million` (a million jobs on 10,000 nodes, about a thousand of them waiting) or `compilation`. What is measured
+is stored beside what the file has of other cases, and the page on performance shows it. Everything of a case runs in turns.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import argparse
+import json
+import os
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
-from benchmarks.common import Options, Result, child, find_log, log_name, read_log, show, take_turns
-from walltime.machine import Machine, Partition, Pool
-from walltime.policy import Slurm
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.common import ROOT, Numbers, Options, Result, child, environment, find_log, log_name, read_log, show, take_turns
+from walltime.machine import Limit, Machine, Outage, Partition, Pool
 from walltime.simulation import simulate
 from walltime.workload import Workload
 
 CASES = {
-    "KTH, 100 nodes x 1": ("KTH-SP2-1996-2.swf", 100, 1),
-    "Gaia, 2,004 x 1": ("UniLu-Gaia", 2_004, 1),
+    "KTH, 100 x 1": ("KTH-SP2-1996-2.swf", 100, 1),
     "Theta, 4,392 x 1": ("ALCF-Theta", 4_392, 1),
     "Mira, 49,152 x 1": ("ALCF-Mira", 49_152, 1),
+    "Gaia, 2,004 x 1": ("UniLu-Gaia", 2_004, 1),
     "BLUE, 144 x 8": ("SDSC-BLUE", 144, 8),
     "BLUE, 1,152 x 1": ("SDSC-BLUE", 1_152, 1),
+    "CTC, 512 x 1": ("CTC-SP2", 512, 1),
 }
 """By name: how the log's file begins, nodes, and processors of each."""
-POLICIES = ("easy", "conservative")
+POLICIES = {
+    "easy": "easy",
+    "wfp": "easy:order=wfp",
+    "EASY++": "easy:backfill-order=sjf,predictor=tsafrir07",
+    "conservative": "conservative",
+    "slurm": "slurm",
+}
+NUMBER, ONE, SEVERAL, NODES = "number", "one pool", "several pools", "nodes"
+MILLION, COMPILATION = "million", "compilation"
+ENTRIES = ("easy", "easy-ordered-predicting", "conservative", "cluster", "cluster-predicting", "cluster-kept", "slurm")
+"""Parts of the engine whose compilation is measured."""
+DAY = 86_400
+RUNNING_JOBS = 20
+"""The most of one user that run at a time on several pools."""
 
 
-def nodes(options: Options) -> Result:
-    """Seconds of simulation on each kind of machine, as a ratio to EASY on a number of processors; peak memory of Slurm's."""
+def nodes(options: Options, only: Sequence[str] = (), policies: Sequence[str] = ()) -> Result:
+    """Seconds of simulation by policy and kind of machine, and memory; of the cases whose names contain one of `only`, all without."""
     result: Result = {}
-    rows = []
-    for name, (beginning, count, procs) in list(CASES.items())[: options.size(len(CASES), 1)]:
-        file = find_log(beginning)
-        if file is None:
-            continue
-        works = _works(read_log(file), count, procs)
-        for work in works.values():
-            work()  # compiles
-        seconds = take_turns(works, options)
-        plain = seconds["number, easy"]["median"]
-        peak = child("slurm_memory", file, count, procs)["peak_bytes"]
-        result[name] = {"log": log_name(file), "seconds": seconds, "peak_bytes": peak}
-        rows += [(name, what, f"{one['median']:.4f}", f"{one['median'] / plain:.1f}") for what, one in seconds.items()]
-        rows.append((name, "memory of slurm, MB", f"{peak / 1e6:.0f}", ""))
-    show("seconds of simulation", ("log and nodes", "machine, policy", "s", "of plain EASY"), rows)
+    names = [*list(CASES)[: options.size(len(CASES), 1)], *([] if options.quick else [MILLION, COMPILATION])]
+    chosen = [name for name in names if not only or any(word.lower() in name.lower() for word in only)]
+    for name in chosen:
+        say(f"{name} ({chosen.index(name) + 1} of {len(chosen)})")
+        found = _of(name, options, policies)
+        if found:
+            result[name] = found | {"load_before": environment()["load_before"]}
     return result
+
+
+def say(line: str) -> None:
+    """Progress, on standard error."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def _of(name: str, options: Options, policies: Sequence[str]) -> Result:
+    if name == MILLION:
+        return million()
+    if name == COMPILATION:
+        return compilation(options)
+    beginning, count, procs = CASES[name]
+    file = find_log(beginning)
+    if file is None:
+        say(f"skipped: there is no log {beginning}* in the folder of logs")
+        return {}
+    return of_log(file, count, procs, options, policies or tuple(POLICIES))
+
+
+def of_log(file: Path, nodes: int, procs: int, options: Options, policies: Sequence[str]) -> Result:
+    """One log under these policies on machines of each kind, with so many processors in all."""
+    workload = replace(read_log(file), machine_procs=nodes * procs)
+    whole, (split, machine) = machine_of(nodes, procs), several_pools(workload, nodes, procs)
+    works: dict[str, Callable[[], float]] = {}
+    waits: dict[str, float] = {}
+    for policy in policies:
+        kinds = {NODES: (workload, whole)}
+        if policy != "slurm":
+            kinds = {NUMBER: (workload, None), ONE: (workload, whole), SEVERAL: (split, machine)}
+        for kind, (jobs, on) in kinds.items():
+            cell = f"{policy}, {kind}"
+            works[cell] = partial(_seconds, cell, waits, jobs, POLICIES[policy], on)
+    for cell, work in works.items():
+        say(f"  {cell}: {work():.3f} s, with what it loads first")
+    seconds = take_turns(works, options)
+    result: Result = {"log": log_name(file), "jobs": len(workload), "seconds": seconds, "mean_wait": waits}
+    result["ratio"] = {cell: one["median"] / _plain(seconds, cell) for cell, one in seconds.items() if _plain(seconds, cell)}
+    if "slurm" in policies:
+        result["memory"] = child("slurm_memory", file, nodes, procs)
+    rows = [(cell, f"{one['median']:.4f}", f"{result['ratio'].get(cell, 0):.1f}", f"{waits[cell]:.0f}") for cell, one in seconds.items()]
+    show(f"{log_name(file)} on {nodes:,} nodes of {procs}", ("policy, machine", "s", "of the same on a number", "mean wait, s"), rows)
+    return result
+
+
+def _plain(seconds: dict[str, Numbers], cell: str) -> float:
+    """The median of the same policy on a number of processors; for Slurm's, which does not run there, that of EASY; 0 if not measured."""
+    policy = cell.rpartition(", ")[0]
+    return float(seconds.get(f"{'easy' if policy == 'slurm' else policy}, {NUMBER}", {"median": 0})["median"])
+
+
+def _seconds(cell: str, waits: dict[str, float], workload: Workload, policy: str, machine: Machine | None) -> float:
+    schedule = simulate(workload, policy, machine=machine)
+    waits[cell] = float((schedule.start - schedule.submit).mean())
+    return schedule.seconds["simulate"]
 
 
 def machine_of(nodes: int, procs: int) -> Machine:
@@ -48,11 +127,73 @@ def machine_of(nodes: int, procs: int) -> Machine:
     return Machine((Pool("all", nodes, procs),), (Partition("all", ("all",)),))
 
 
-def _works(workload: Workload, nodes: int, procs: int) -> dict[str, Callable[[], float]]:
-    machine = machine_of(nodes, procs)
-    works: dict[str, Callable[[], float]] = {}
-    for policy in POLICIES:
-        works[f"number, {policy}"] = lambda policy=policy: simulate(workload, policy).seconds["simulate"]
-        works[f"one pool, {policy}"] = lambda policy=policy: simulate(workload, policy, machine=machine).seconds["simulate"]
-    works["nodes, slurm"] = lambda: simulate(workload, Slurm(), machine=machine).seconds["simulate"]
-    return works
+def several_pools(workload: Workload, nodes: int, procs: int) -> tuple[Workload, Machine]:
+    """The machine as a half and two quarters, and the jobs in three partitions by their users, or where there is room for them.
+
+    A tenth of the nodes is missing for two days in the middle of the log, announced a day before; a user has at most 20 running jobs.
+    """
+    quarter = nodes // 4
+    sizes = {"a": nodes - 2 * quarter, "b": quarter, "c": quarter}
+    partitions = (Partition("1", ("a", "b", "c")), Partition("2", ("b", "a")), Partition("3", ("c", "b")))
+    room = np.array([sum(sizes[pool] for pool in part.pools) * procs for part in partitions])
+    user = workload.columns.get("user", np.zeros(len(workload), np.int64))
+    wanted = np.maximum(user, 0) % len(partitions)
+    partition = np.where(workload.procs <= room[wanted], wanted, 0) + 1
+    middle = int(np.median(workload.submit))
+    outage = Outage("b", middle, middle + 2 * DAY, max(1, min(nodes // 10, quarter)), middle - DAY)
+    pools = tuple(Pool(name, count, procs) for name, count in sizes.items())
+    machine = Machine(pools, partitions, (outage,), (Limit(("user",), jobs=RUNNING_JOBS),))
+    return replace(workload, columns=workload.columns | {"partition": partition}), machine
+
+
+def million() -> Result:
+    """A million jobs on 10,000 nodes under Slurm's scheduling, about 1,000 of them waiting."""
+    found = child("slurm_million", 1_000_000, 10_000, 1_000)
+    rows = [(name, f"{value:,.0f}") for name, value in found.items()]
+    show("a million jobs on 10,000 nodes, slurm", ("what", "s, jobs, bytes"), rows)
+    return found
+
+
+def compilation(options: Options) -> Result:
+    """Processor seconds to compile parts of the engine with an empty cache, as a multiple of compiling one trivial function."""
+    from benchmarks.against import TRIVIAL, processor_seconds
+
+    trivial = statistics.median(processor_seconds([sys.executable, "-c", TRIVIAL], {}) for _ in range(options.long_runs))
+    seconds = {}
+    for name in ENTRIES:
+        say(f"  compiling {name}")
+        with tempfile.TemporaryDirectory() as folder:
+            variables = {"WALLTIME_CACHE": folder, "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))}
+            seconds[name] = processor_seconds([sys.executable, "-m", "benchmarks.child", "load_entry", name], variables)
+    rows = [(name, f"{taken:.1f}", f"{taken / trivial:.1f}") for name, taken in seconds.items()]
+    show("compilation with an empty cache", ("part", "processor s", "of a trivial function"), rows)
+    return {"trivial": trivial, "seconds": seconds}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    from benchmarks.run import OUT, store
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    known = ", ".join([*CASES, MILLION, COMPILATION])
+    parser.add_argument("--only", nargs="+", default=(), metavar="CASE", help=f"cases, by a part of their names: {known}")
+    parser.add_argument("--policies", nargs="+", choices=POLICIES, default=(), metavar="NAME", help=f"only these: {', '.join(POLICIES)}")
+    parser.add_argument("--runs", type=int, default=5, help="runs of each cell, of which the median counts (5)")
+    parser.add_argument("--out", type=Path, default=OUT, help="the file that keeps the numbers (docs/generators/performance.json)")
+    parser.add_argument("--json", action="store_true", help="print the numbers as one JSON object, and store nothing")
+    given = parser.parse_args(arguments)
+    options = Options(runs=given.runs, long_runs=given.runs)
+    about = environment() | {"quick": False}
+    if given.json:
+        standard, sys.stdout = sys.stdout, sys.stderr  # the tables go where the progress does
+        found = nodes(options, given.only, given.policies)
+        sys.stdout = standard
+        print(json.dumps({"environment": about, "result": found}))
+        return
+    found = nodes(options, given.only, given.policies)
+    before: Numbers = json.loads(given.out.read_text()).get("nodes", {}).get("result", {}) if given.out.exists() else {}
+    cases = {name: (before | found)[name] for name in (*CASES, MILLION, COMPILATION) if name in before | found}
+    store(given.out, "nodes", {"environment": about, "result": cases})
+
+
+if __name__ == "__main__":
+    main()

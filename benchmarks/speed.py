@@ -151,7 +151,7 @@ def at_depth(policy: Policy, waiting: int, jobs: int, options: Options) -> Numbe
     return {"aim": waiting, "depth": statistics.median(depths), "jobs": jobs, "seconds_per_job": spread(per_job)}
 
 
-def steady_queue(policy: Policy, waiting: int, starts: int) -> Workload:
+def steady_queue(policy: Policy, waiting: int, starts: int, procs: int = MODEL_PROCS) -> Workload:
     """Jobs whose queue holds about `waiting` of them under the policy, from time 0 until `starts` jobs have started.
 
     They come from a closed system: as many users, and a few more for the running jobs, each submit a job at time 0, and the
@@ -160,7 +160,7 @@ def steady_queue(policy: Policy, waiting: int, starts: int) -> Workload:
     """
     users = waiting + ALSO_RUNNING
     many = 4 * users + 2 * starts
-    model = lublin(many, 1.0).with_estimates(FModel(4), seed=1)
+    model = lublin(many, 1.0, procs).with_estimates(FModel(4), seed=1)
     after = np.maximum(np.arange(many) - users, -1)
     think = np.random.default_rng(1).integers(1, 600, many)
     unknown = np.where(after < 0, 0, -1)

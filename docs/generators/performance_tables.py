@@ -288,6 +288,52 @@ def starts(result: Numbers) -> str:
     return table(("nodes", "policy", f"s for {result['samples']} simulations of {result['waiting']:,} waiting jobs"), rows)
 
 
+def nodes(result: Numbers) -> str:
+    """Seconds by log, policy and kind of machine, as ratios to the same policy on a number of processors."""
+    kinds = ("number", "one pool", "several pools", "nodes")
+    rows = []
+    for name, found in result.items():
+        for policy in dict.fromkeys(cell.rpartition(", ")[0] for cell in found.get("ratio", {})):
+            cells = [_seconds_and_ratio(found, f"{policy}, {kind}") for kind in kinds]
+            rows.append((name, policy, *cells, f"{found['load_before']:.1f}"))
+    return table(("log, nodes x processors", "policy", *kinds, "load before"), rows)
+
+
+def _seconds_and_ratio(found: Numbers, cell: str) -> str:
+    if cell not in found["seconds"]:
+        return ""
+    seconds, ratio = found["seconds"][cell]["median"], found["ratio"].get(cell)
+    written = f"{seconds:.4f}" if seconds < 0.1 else f"{seconds:.2f}"
+    return written if ratio is None or cell.endswith(", number") else f"{written} ({ratio:.1f})"
+
+
+def nodes_memory(result: Numbers) -> str:
+    """Peak memory of Slurm's scheduling above the process with its log, and the largest run."""
+    rows = [
+        (name, f"{found['memory']['peak_bytes'] / 1e6:,.0f}", *(f"{found['memory'][f'bytes_per_{one}']:,.0f}" for one in ("job", "node")))
+        for name, found in result.items()
+        if "memory" in found
+    ]
+    million = result.get("million")
+    if not million:
+        return table(("log, nodes x processors", "MB", "bytes per job", "bytes per node"), rows)
+    rows.append(("10,000 x 1", *(f"{million[one] / by:,.0f}" for one, by in (("peak_bytes", 1e6), ("bytes_per_job", 1), ("bytes_per_node", 1)))))
+    said = (
+        f"The last line is {million['jobs']:,.0f} generated jobs, of which {million['waiting']:,.0f} wait in the mean: "
+        f"{million['seconds']:,.0f} s of simulation."
+    )
+    return f"{table(('log, nodes x processors', 'MB', 'bytes per job', 'bytes per node'), rows)}\n\n{said}"
+
+
+def nodes_compilation(result: Numbers) -> str:
+    """What compiling parts of the engine takes, as multiples of a trivial function."""
+    if "compilation" not in result:
+        return "*Compilation was not measured.*"
+    found = result["compilation"]
+    rows = [(f"`{name}`", f"{seconds:.1f}", f"{seconds / found['trivial']:.1f}") for name, seconds in found["seconds"].items()]
+    return table(("part of the engine", "processor s", "of a trivial function"), rows)
+
+
 def audits(result: Numbers) -> str:
     """Seconds that audits take."""
     rows = []
@@ -320,6 +366,9 @@ PARTS: dict[str, tuple[str, Callable[[Numbers], str]]] = {
     "published": ("learning", published_environment),
     "stepping": ("stepping", stepping),
     "starts": ("starts", starts),
+    "nodes": ("nodes", nodes),
+    "nodes-memory": ("nodes", nodes_memory),
+    "nodes-compilation": ("nodes", nodes_compilation),
     "audits": ("audits", audits),
 }
 
