@@ -96,6 +96,16 @@ def slurm_million(jobs: str, nodes: str, waiting: str) -> dict[str, float]:
     }
 
 
+def compression_work(name: str, count: str) -> dict[str, int]:
+    """What conservative backfilling does in its compressions, counted without the compiler."""
+    import os
+
+    os.environ["NUMBA_DISABLE_JIT"] = "1"
+    from benchmarks.compression import work
+
+    return work(name, int(count))
+
+
 def generate_and_simulate(jobs: str, load: str) -> dict[str, float]:
     """Peak memory of a process that generates a workload and simulates it under EASY."""
     from benchmarks.common import lublin, peak_bytes

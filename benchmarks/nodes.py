@@ -2,8 +2,8 @@
 
     python benchmarks/nodes.py [--only CASE ...] [--policies NAME ...] [--runs 5] [--out FILE] [--json]
 
-A case is a log on its nodes, `million` (a million jobs on 10,000 nodes, about a thousand of them waiting) or `compilation`. What is measured
-is stored beside what the file has of other cases, and the page on performance shows it. Everything of a case runs in turns.
+A case is a log on its nodes, `million` (a million jobs on 10,000 nodes, about a thousand of them waiting) or `compilation`. What is
+measured is stored beside what the file has of other cases, and the page on performance shows it. Everything of a case runs in turns.
 """
 
 from __future__ import annotations

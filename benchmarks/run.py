@@ -17,7 +17,23 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks import audits, batches, campaigns, costs, later, learning, limit, nodes, pages, predicting, reading, speed, starts, stepping
+from benchmarks import (
+    audits,
+    batches,
+    campaigns,
+    compression,
+    costs,
+    later,
+    learning,
+    limit,
+    nodes,
+    pages,
+    predicting,
+    reading,
+    speed,
+    starts,
+    stepping,
+)
 from benchmarks.common import ROOT, Numbers, Options, Result, environment
 
 OUT = ROOT / "docs" / "generators" / "performance.json"
@@ -33,6 +49,7 @@ SECTIONS: dict[str, Callable[[Options], Result]] = {
     "predictions": predicting.predictions,
     "starts": starts.starts,
     "nodes": nodes.nodes,
+    "compression": compression.compression,
     "audits": audits.audits,
     "stepping": stepping.stepping,
     "learning": learning.learning,

@@ -2,9 +2,9 @@
 
     python validation/bounds.py [--profile quick|default|nightly] [--cache FOLDER] [TEST ...]
 
-Kernels take an index as a place counted from zero (engine/kernel/jit.py), so a negative one would read what lies elsewhere in memory. The
-kernels with checks are compiled into a folder of their own, which is removed afterwards unless `--cache` names one. Takes about a quarter of
-an hour, of which compiling is five minutes; ends with the status of the tests.
+Kernels take an index as a place counted from zero (engine/kernel/jit.py), so a negative one would read what lies elsewhere in memory.
+The kernels with checks are compiled into a folder of their own, which is removed afterwards unless `--cache` names one. Takes about ten
+minutes, of which compiling is three; ends with the status of the tests.
 """
 
 from __future__ import annotations
@@ -22,14 +22,27 @@ TESTS = ("tests/oracle", "tests/golden", "tests/unit/engine", "tests/unit/predic
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the tests; returns their exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tests", nargs="*", metavar="TEST", help=f"folders, files or tests, and options of pytest after -- ({' '.join(TESTS)})")
+    parser.add_argument(
+        "tests", nargs="*", metavar="TEST", help=f"folders, files or tests, and options of pytest after -- ({' '.join(TESTS)})"
+    )
     parser.add_argument("--profile", choices=("quick", "default", "nightly"), default="quick", help="how many examples (quick)")
     parser.add_argument("--cache", type=Path, help="keep the compiled kernels in this folder for the next run")
     given = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         settings = {"NUMBA_BOUNDSCHECK": "1", "WALLTIME_CACHE": str(given.cache or folder), "WALLTIME_PROFILE": given.profile}
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slurm and not nightly", *(given.tests or TESTS)]
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-m",
+            "not slurm and not nightly",
+            *(given.tests or TESTS),
+        ]
         return subprocess.run(command, cwd=ROOT, env=os.environ | settings, check=False).returncode
 
 

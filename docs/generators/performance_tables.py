@@ -307,6 +307,37 @@ def _seconds_and_ratio(found: Numbers, cell: str) -> str:
     return written if ratio is None or cell.endswith(", number") else f"{written} ({ratio:.1f})"
 
 
+def compression(result: Numbers) -> str:
+    """How many reservations compressions move, and the steps of the plan that change with them, beside the time taken."""
+    rows = []
+    for name, found in result.items():
+        easy, own = (found["seconds"][policy]["median"] for policy in ("easy", "conservative"))
+        each = found["compressions"]
+        cells = (f"{each:,}", f"{found['waiting'] / each:.0f}", f"{found['moves'] / each:.2f}", f"{found['steps'] / found['moves']:.0f}")
+        rows.append(
+            (name, *cells, f"{1e3 * easy:.1f}", f"{1e3 * own:.0f}", f"{own / easy:.0f}", f"{1e9 * (own - easy) / found['steps']:.1f}")
+        )
+    head = ("log", "compressions", "waiting", "moves", "steps per move", "EASY, ms", "conservative, ms", "ratio", "ns per step")
+    return table(head, rows)
+
+
+def compression_work(result: Numbers) -> str:
+    """What the kernel does for the moves, counted on the first jobs of each log."""
+    rows = []
+    for name, found in result.items():
+        part = found["part"]
+        counts = (
+            part["moves"],
+            part["tried"],
+            part["steps"],
+            part["search steps"],
+            part["openings looked up"],
+            part["chunks of 128 compared"],
+        )
+        rows.append((f"{name}, {part['jobs']:,} jobs", *(f"{count:,}" for count in counts)))
+    return table(("log", "moves", "tried", "oracle's steps", "search steps", "openings looked up", "chunks of 128 jobs compared"), rows)
+
+
 def nodes_memory(result: Numbers) -> str:
     """Peak memory of Slurm's scheduling above the process with its log, and the largest run."""
     rows = [
@@ -317,7 +348,9 @@ def nodes_memory(result: Numbers) -> str:
     million = result.get("million")
     if not million:
         return table(("log, nodes x processors", "MB", "bytes per job", "bytes per node"), rows)
-    rows.append(("10,000 x 1", *(f"{million[one] / by:,.0f}" for one, by in (("peak_bytes", 1e6), ("bytes_per_job", 1), ("bytes_per_node", 1)))))
+    rows.append(
+        ("10,000 x 1", *(f"{million[one] / by:,.0f}" for one, by in (("peak_bytes", 1e6), ("bytes_per_job", 1), ("bytes_per_node", 1))))
+    )
     said = (
         f"The last line is {million['jobs']:,.0f} generated jobs, of which {million['waiting']:,.0f} wait in the mean: "
         f"{million['seconds']:,.0f} s of simulation."
@@ -368,6 +401,8 @@ PARTS: dict[str, tuple[str, Callable[[Numbers], str]]] = {
     "starts": ("starts", starts),
     "nodes": ("nodes", nodes),
     "nodes-memory": ("nodes", nodes_memory),
+    "compression": ("compression", compression),
+    "compression-work": ("compression", compression_work),
     "nodes-compilation": ("nodes", nodes_compilation),
     "audits": ("audits", audits),
 }

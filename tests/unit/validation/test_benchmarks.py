@@ -3,17 +3,19 @@
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from benchmarks import run
+from benchmarks import compression, nodes, run
 from benchmarks.batches import worker_counts
 from benchmarks.common import Options, kernel_run, take_turns
 from benchmarks.limit import CompiledEasy, compare, compile_easy, compiler
 from benchmarks.speed import mean_depth, steady_queue
 from walltime.policy import Conservative, Easy
+from walltime.simulation import simulate
 from walltime.workload import Workload
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -175,3 +177,32 @@ def test_page__figures_follow_the_numbers(tmp_path, tables):
     assert drawn[0] != drawn[1]
     assert "performance-threads.svg" in performance_figures.figure("threads", file)
     assert performance_figures.figure("growth", file) == ""
+
+
+def test_several_pools__every_job_has_room_and_the_machine_is_as_large():
+    log = small_workload(3)
+    workload = replace(log, machine_procs=40, columns=log.columns | {"user": np.arange(len(log)) % 7})
+    split, machine = nodes.several_pools(workload, 20, 2)
+    assert sum(pool.nodes * pool.procs for pool in machine.pools) == 40
+    room = {"1": 40, "2": 30, "3": 20}
+    assert all(procs <= room[str(part)] for procs, part in zip(split.procs, split.columns["partition"], strict=True))
+    assert (simulate(split, "easy", machine=machine).start >= split.submit).all()
+
+
+def test_nodes__what_is_measured_is_on_the_page(tmp_path, tables, monkeypatch):
+    monkeypatch.setattr(nodes, "CASES", {"small, 20 x 2": ("small", 20, 2)})
+    monkeypatch.setattr(nodes, "find_log", lambda beginning: Path("small.swf"))
+    monkeypatch.setattr(nodes, "read_log", lambda file: replace(small_workload(3), machine_procs=40))
+    monkeypatch.setattr(nodes, "child", lambda *call: {"peak_bytes": 3_000_000, "bytes_per_job": 100.0, "bytes_per_node": 150_000.0})
+    file = tmp_path / "performance.json"
+    nodes.main(["--only", "small", "--policies", "easy", "slurm", "--runs", "1", "--out", str(file)])
+    page = tables.performance("nodes", file)
+    assert page.count("| small, 20 x 2 |") == 2
+    assert "Compilation was not measured" in tables.performance("nodes-compilation", file)
+    assert "| small, 20 x 2 | 3 | 100 | 150,000 |" in tables.performance("nodes-memory", file)
+
+
+def test_compression__by_hand():
+    """On two processors, the first job ends 50 s early, and two jobs move forward: each takes one step, which it begins and ends."""
+    workload = Workload.from_arrays(submit=[0, 0, 0], runtime=[50, 10, 10], requested=[100, 10, 10], procs=[2, 2, 2], machine_procs=2)
+    assert compression.moves(workload) == {"compressions": 1, "waiting": 2, "moves": 2, "steps": 6}

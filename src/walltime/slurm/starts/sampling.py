@@ -94,11 +94,10 @@ class Runtimes:
                 break
             keys = np.stack([own[name] for name in level], axis=1) if level else np.zeros((len(ratio), 0), np.int64)
             wanted = np.stack([jobs.columns[name][todo] for name in level], axis=1) if level else np.zeros((len(todo), 0), np.int64)
+            alike_by_key = dict(_by_key(keys, np.arange(len(ratio))))
             for key, mine in _by_key(wanted, todo):
-                if any(value < 0 for value in key):
-                    continue
-                alike = np.flatnonzero((keys == np.array(key, np.int64)).all(axis=1))[:LATEST]
-                if len(alike) < LEAST:
+                alike = alike_by_key.get(key, todo[:0])[:LATEST]
+                if any(value < 0 for value in key) or len(alike) < LEAST:
                     continue
                 values = np.sort(ratio[alike])
                 first = np.searchsorted(values, least[mine], side="right")
@@ -151,14 +150,13 @@ def _column(workload: Workload, name: str) -> Array:
 
 
 def _by_key(wanted: Array, todo: Array) -> Sequence[tuple[tuple[int, ...], Array]]:
-    """The keys, each with the jobs that have it."""
+    """The keys, each with the jobs that have it, in their order."""
     if not wanted.shape[1]:
         return [((), todo)]
-    keys, place = np.unique(wanted, axis=0, return_inverse=True)
-    place = place.ravel()
-    order = np.argsort(place, kind="stable")
-    bounds = np.searchsorted(place[order], np.arange(len(keys) + 1))
-    return [(tuple(keys[k].tolist()), todo[order[bounds[k] : bounds[k + 1]]]) for k in range(len(keys))]
+    order = np.lexsort(wanted.T[::-1])
+    keys = wanted[order]
+    begins = np.flatnonzero(np.r_[True, (keys[1:] != keys[:-1]).any(axis=1)]) if len(keys) else np.zeros(0, np.int64)
+    return list(zip(map(tuple, keys[begins].tolist()), np.split(todo[order], begins[1:]), strict=False))
 
 
 def _below(normal: Array) -> Array:

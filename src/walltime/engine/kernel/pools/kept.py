@@ -24,7 +24,16 @@ from walltime.engine.kernel.pools.passes import (
     sort_waiting_jobs,
     start_in_place,
 )
-from walltime.engine.kernel.pools.plan import first_hole, forget_past, occupy, occupy_until, plan_of_running, step_before, take
+from walltime.engine.kernel.pools.plan import (
+    first_hole,
+    forget_past,
+    occupy,
+    occupy_until,
+    plan_of_running,
+    share,
+    step_before,
+    take,
+)
 from walltime.engine.kernel.profile import size_class
 from walltime.engine.kernel.running import overdue
 
@@ -70,38 +79,82 @@ def give_back_rest(state, jobs, machine, plan, kept, index, expected):
     if state.steps == 0 or state.broken:
         return  # the plan will be made anew
     occupy_until(state, machine.given, plan, index, state.now, expected, -1)
-    _note_opening(state, machine.pools_of, plan, kept, state.now, expected)
+    _note_opening(state, machine.pools_of, plan, kept, machine.given[index], state.now, expected)
 
 
 @called_kernel
-def _note_opening(state, pools_of, plan, kept, begin, end):
-    """Something has been given back in [begin, end): note for how long so much is free together there.
+def _note_opening(state, pools_of, plan, kept, amounts, begin, end):
+    """So much of each pool has been given back in [begin, end): note for how long so much is free together there, and from when on.
 
     What is free of several pools together may not be free of one after the other, so this lets too many jobs pass, but never too few.
     """
     state.opened_until = max(state.opened_until, end)
-    time, height, steps = plan.time, kept.height, state.steps
+    middle = max(step_before(state, plan, begin + 1), 0)
     for part in range(kept.openings.shape[0]):
-        for step in range(steps):
-            height[step] = 0
-            for k in range(pools_of.first[part], pools_of.first[part + 1]):
-                height[step] += max(plan.free[step, pools_of.items[k], 0], 0)
-        for size in range(kept.openings.shape[1]):
-            least, opening, step = 1 << size, kept.openings[part, size], 0
-            found = False
-            while step < steps and time[step] < end:
-                if height[step] < least:
-                    step += 1
-                    continue
-                first = step
-                while step < steps and height[step] >= least:
-                    step += 1
-                until = time[step] if step < steps else NEVER
-                if until > begin:
-                    found = True
-                    opening.longest = max(opening.longest, until - time[first])
-            if not found:
-                break  # so there is nothing for larger jobs
+        if _is_any_of(pools_of, amounts, part):
+            _measure_stretches(state, pools_of, plan, kept, part, middle, end)
+
+
+@kernel
+def _is_any_of(pools_of, amounts, part):
+    """Whether any of the amounts is of a pool of a partition."""
+    for k in range(pools_of.first[part], pools_of.first[part + 1]):
+        if amounts[pools_of.items[k], 0] > 0 or amounts[pools_of.items[k], 1] > 0:
+            return True
+    return False
+
+
+@called_kernel
+def _measure_stretches(state, pools_of, plan, kept, part, middle, end):
+    """Note, for each class of sizes, the stretches with room for its smallest job that reach into [the time of step `middle`, end).
+
+    The stretches of a class lie within those of the class of smaller jobs, so one walk is enough: back from the step, then on from it.
+    `kept.since` has where the stretch of each class begins, for as many classes as are `open`. No job looks further than its length.
+    """
+    time, openings, since = plan.time, kept.openings, kept.since
+    step, sizes = middle, classes_with_room(_height(pools_of, plan, part, middle))
+    open_sizes = sizes
+    while sizes > 0:
+        fewer = np.int64(0)
+        if step > 0 and time[middle] - time[step] < state.longest:
+            fewer = min(sizes, classes_with_room(_height(pools_of, plan, part, step - 1)))
+        for size in range(fewer, sizes):
+            since[size] = time[step]
+        sizes = fewer
+        step -= 1
+    step = middle
+    while open_sizes > 0 or (step + 1 < state.steps and time[step + 1] < end):
+        step += 1
+        until, sizes = NEVER, np.int64(0)
+        if step < state.steps:
+            until = time[step]
+            if until - end < state.longest:
+                sizes = classes_with_room(_height(pools_of, plan, part, step))
+        for size in range(sizes, open_sizes):
+            opening = openings[part, size]
+            opening.longest = max(opening.longest, until - since[size])
+            opening.earliest = min(opening.earliest, since[size])
+        if until < end:
+            for size in range(open_sizes, sizes):
+                since[size] = until
+            open_sizes = sizes
+        else:
+            open_sizes = min(open_sizes, sizes)
+
+
+@kernel
+def classes_with_room(height):
+    """How many classes of sizes have a job that needs no more than this."""
+    return size_class(height) + 1 if height > 0 else 0
+
+
+@kernel
+def _height(pools_of, plan, part, step):
+    """What is free of the pools of a partition together in a step."""
+    height = np.int64(0)
+    for k in range(pools_of.first[part], pools_of.first[part + 1]):
+        height += max(plan.free[step, pools_of.items[k], 0], 0)
+    return height
 
 
 @kernel
@@ -112,8 +165,9 @@ def _keep_within_limits(state, jobs, machine, queue, plan, kept):
     for i in range(state.waiting):
         index = queue[i].job
         if kept.start[index] >= 0 and not may_start(state, jobs, machine, index):
-            occupy(state, machine.given, plan, jobs[index], index, kept.start[index], -1)
-            _note_opening(state, machine.pools_of, plan, kept, kept.start[index], kept.start[index] + jobs[index].own_length)
+            begin, end = kept.start[index], kept.start[index] + jobs[index].own_length
+            occupy(state, machine.given, plan, jobs[index], index, begin, -1)
+            _note_opening(state, machine.pools_of, plan, kept, machine.given[index], begin, end)
             kept.start[index] = -1
             state.early = 1
 
@@ -135,20 +189,28 @@ def _begin_trying(state, openings):
     until, state.opened_until = state.opened_until, state.now
     for part in range(openings.shape[0]):
         for size in range(openings.shape[1]):
-            openings[part, size].tried, openings[part, size].longest = openings[part, size].longest, 0
+            opening = openings[part, size]
+            opening.tried, opening.tried_earliest = opening.longest, opening.earliest
+            opening.longest, opening.earliest = 0, NEVER
     return until
 
 
 @kernel
-def _is_free_before(state, pools_of, plan, job, begin):
-    """Whether as much as a job needs is free just before its place begins, so that an earlier place may overlap with this one."""
-    step = step_before(state, plan, begin)
-    if step < 0:
-        return False
-    procs = np.int64(0)
-    for k in range(pools_of.first[job.partition], pools_of.first[job.partition + 1]):
-        procs += max(plan.free[step, pools_of.items[k], 0], 0)
-    return procs >= job.procs
+def _first_chance(state, pools_of, plan, opening, job, begin):
+    """A time before which no earlier place for a job can begin than the one that begins then; that itself if there is none.
+
+    What has been given back since it was tried last lies in such a place, or just as much as it needs is free right before its own.
+    """
+    chance = begin
+    if job.own_length <= opening.longest:
+        chance = min(chance, opening.earliest)
+    if job.own_length <= opening.tried:
+        chance = min(chance, opening.tried_earliest)
+    edge, step = begin, step_before(state, plan, begin)
+    while step >= 0 and edge > begin - job.own_length and _height(pools_of, plan, job.partition, step) >= job.procs:
+        edge = plan.time[step]
+        step -= 1
+    return min(chance, edge)
 
 
 @kernel
@@ -157,18 +219,31 @@ def _compress(state, jobs, machine, queue, plan, kept):
     until = _begin_trying(state, kept.openings)
     for i in range(state.waiting):
         index, part = queue[i].job, queue[i].partition
-        begin, job = kept.start[index], jobs[queue[i].job]
+        begin = kept.start[index]
         if begin < 0:
             continue
-        opening = kept.openings[part, size_class(queue[i].procs)]
-        may_move = job.own_length <= max(opening.longest, opening.tried) or _is_free_before(state, machine.pools_of, plan, job, begin)
-        if not may_move and not (begin < max(until, state.opened_until) and _may_shift(state, machine, plan, job, index, begin)):
+        job = jobs[index]
+        chance = _first_chance(state, machine.pools_of, plan, kept.openings[part, size_class(queue[i].procs)], job, begin)
+        if chance == begin and not (begin < max(until, state.opened_until) and _may_shift(state, machine, plan, job, index, begin)):
             continue
         occupy(state, machine.given, plan, job, index, begin, -1)
-        kept.start[index] = first_hole(state, machine.pools, machine.pools_of, plan, job, NEVER - 1)
-        take(state, machine, plan, job, index, kept.start[index])
-        if kept.start[index] != begin or machine.pools_of.first[part + 1] - machine.pools_of.first[part] > 1:
-            _note_opening(state, machine.pools_of, plan, kept, begin, begin + job.own_length)
+        _move(state, machine, plan, kept, job, index, chance)
+
+
+@called_kernel
+def _move(state, machine, plan, kept, job, index, chance):
+    """Give a job the earliest place from a time on; if that is another than it had, note what it has left."""
+    begin, given = kept.start[index], machine.given
+    for p in range(given.shape[1]):
+        kept.before[p, 0], kept.before[p, 1] = given[index, p, 0], given[index, p, 1]
+    kept.start[index] = first_hole(state, machine.pools, machine.pools_of, plan, job, chance)
+    share(machine.pools, machine.pools_of, given, job, index, plan.least)
+    same = kept.start[index] == begin
+    for p in range(given.shape[1]):
+        same = same and kept.before[p, 0] == given[index, p, 0] and kept.before[p, 1] == given[index, p, 1]
+    occupy(state, given, plan, job, index, kept.start[index], 1)
+    if not same:
+        _note_opening(state, machine.pools_of, plan, kept, kept.before, begin, begin + job.own_length)
 
 
 @kernel
@@ -209,7 +284,8 @@ def _reserve_newcomers(state, jobs, machine, line, plan, kept):
 @kernel
 def _reserve(state, jobs, machine, plan, kept, index):
     """Give a job the earliest place that the plan has, if there is one."""
-    begin = first_hole(state, machine.pools, machine.pools_of, plan, jobs[index], NEVER - 1)
+    state.longest = max(state.longest, jobs[index].own_length)
+    begin = first_hole(state, machine.pools, machine.pools_of, plan, jobs[index], state.now)
     if begin < NEVER:
         take(state, machine, plan, jobs[index], index, begin)
         kept.start[index] = begin
@@ -249,7 +325,7 @@ def _hold(state, jobs, machine, plan, kept, index):
     expected, planned = state.now + jobs[index].run_length, state.now + jobs[index].own_length
     if expected < planned:
         occupy_until(state, machine.given, plan, index, expected, planned, -1)
-        _note_opening(state, machine.pools_of, plan, kept, expected, planned)
+        _note_opening(state, machine.pools_of, plan, kept, machine.given[index], expected, planned)
 
 
 @kernel

@@ -33,7 +33,7 @@ CLUSTER_RULES = _dtype(
 
 CLUSTER_STATE = _dtype(
     "now arrivals next_coming later started running events waiting holes looked_at freed most_free settled outages next_change "
-    "steps planned deferred candidates again begun early broken next_due opened_until windowed until"
+    "steps planned deferred candidates again begun early broken next_due opened_until longest windowed until"
 )
 """`arrivals`: jobs that have arrived so far; `next_coming`: the next of `coming`; `later`: jobs in the heap of arrivals that waited for
 another's end; `started`, `running`, `events`: jobs; `waiting`: places of the queue, of which `holes` are of jobs that have started;
@@ -45,7 +45,8 @@ Places of the queue below `looked_at` were considered in an earlier pass; `freed
 end of the queue; for kept reservations, if a job has none. Reservations made anew: `most_free`: free processors of the partition with the
 most; `settled`: a bit for each of the partitions that are; `planned`: 1 once the plan has been made, `deferred`: jobs whose reservations
 are made with it. Kept reservations: `early`: 1 if a job ended before its expected end since the last pass; `broken`: 1 if the reservations
-are invalid; `next_due`: the earliest one; `opened_until`: until when something has been given back."""
+are invalid; `next_due`: the earliest one; `opened_until`: until when something has been given back; `longest`: the length of the longest
+job that has had a reservation."""
 
 PLACE = _dtype("rank tie job partition procs second", {"rank": np.float64})
 """A place in the queue: as an item of a heap, and what decides whether the job may fit."""
@@ -58,9 +59,10 @@ PARTITION = _dtype("free_procs free_second settled")
 """A partition in a pass: what is free now in its open pools, and whether what the jobs behind do changes nothing for its pools: all are
 blocked, and one has its reservations."""
 
-OPENING = _dtype("longest tried")
-"""For a partition and a class of sizes: how long the longest stretch of the plan is, s, in which something has been given back and as many
-processors as the smallest job of the class needs are free; and that of those before the compression that is going on."""
+OPENING = _dtype("longest earliest tried tried_earliest")
+"""For a partition and a class of sizes, of the stretches of the plan in which something has been given back and as many processors as the
+smallest job of the class needs are free: the length of the longest one, s, and when the first one begins; and of those before the
+compression that is going on."""
 
 POOL = _dtype("free_procs free_second reservations blocked closed")
 """A pool: what is free, below 0 where capacity has gone that is still in use; in a pass, how many jobs have a reservation on it,
@@ -150,12 +152,14 @@ class Line(NamedTuple):
 class Kept(NamedTuple):
     """Kept reservations: the reserved `start` of each waiting job, -1 for none, int64; and what has been given back since all were tried.
 
-    `openings`: by partition and class of sizes; `height`: scratch, what is free together in each step of the plan (int64).
+    `openings`: by partition and class of sizes. Scratch: `since`, when a stretch with room for each class begins (int64 s); `before`, what
+    a job has had of each pool, (pools, 2).
     """
 
     start: Array
     openings: Records
-    height: Array
+    since: Array
+    before: Array
 
 
 class ClusterMemory(NamedTuple):
@@ -240,15 +244,16 @@ def new_cluster_memory(
             np.zeros(0 if rules.mode == KEEP else count, np.int64),
         ),
         plan=ClusterPlan(np.zeros(steps, np.int64), np.zeros((steps, len(capacity), 2), np.int64), np.zeros((len(capacity), 2), np.int64)),
-        kept=_new_kept(count, steps, capacity, len(pools_of.first) - 1) if rules.mode == KEEP else None,
+        kept=_new_kept(count, capacity, len(pools_of.first) - 1) if rules.mode == KEEP else None,
     )
 
 
-def _new_kept(count: int, steps: int, capacity: Array, partitions: int) -> Kept:
+def _new_kept(count: int, capacity: Array, partitions: int) -> Kept:
     """No reservations."""
     classes = int(capacity[:, 0].sum()).bit_length() + 1
     openings = records(OPENING, partitions * classes).reshape(partitions, classes)
-    return Kept(np.full(count, -1, np.int64), openings, np.zeros(steps, np.int64))
+    openings.earliest = NEVER
+    return Kept(np.full(count, -1, np.int64), openings, np.zeros(classes, np.int64), np.zeros((len(capacity), 2), np.int64))
 
 
 def _changes(outages: Records, limits: Records, windows: Sequence[tuple[Array, Array, bool]]) -> Records:

@@ -334,7 +334,7 @@ def _make_plan(state, rules, jobs, machine, line, plan):
 @kernel
 def _reserve(state, rules, machine, plan, job, index):
     """Give a blocked job the earliest place that the plan has, if there is one; returns when it begins."""
-    begin = first_hole(state, machine.pools, machine.pools_of, plan, job, NEVER - 1)
+    begin = first_hole(state, machine.pools, machine.pools_of, plan, job, state.now)
     if begin < NEVER:
         if job.reserved_start < 0 and (rules.depth > 1 or begin > state.now):
             job.reserved_start = begin

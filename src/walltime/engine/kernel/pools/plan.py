@@ -113,13 +113,16 @@ def _change(state, plan, begin, end, pool, procs, second):
 
 
 @called_kernel
-def first_hole(state, pools, pools_of, plan, job, latest):
-    """The earliest time from now on at which a job fits for its own length; NEVER if there is none up to `latest`.
+def first_hole(state, pools, pools_of, plan, job, earliest):
+    """The earliest time from the step at `earliest` on at which a job fits for its own length; NEVER if there is none.
 
     Afterwards `plan.least` has what is free there of each pool all along.
     """
-    begin = 0
-    while begin < state.steps and plan.time[begin] <= latest:
+    begin = max(step_before(state, plan, earliest + 1), 0)
+    while begin < state.steps:
+        if not _enough_at(pools, pools_of, job, plan.free, begin):
+            begin += 1
+            continue
         step = end_of_hole(state, pools, pools_of, plan, job, begin)
         if step < 0:
             return plan.time[begin]
