@@ -7,7 +7,7 @@ compiler, so they are imported where they are needed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,7 +37,7 @@ def audit(
     prediction: Prediction | str | None = None,
     own_beliefs: bool = False,
     placement: Placement | None = None,
-    slots: tuple[Array, Array, Array, Array] | None = None,
+    slots: Sequence[Array] | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> AuditReport:
     """Audit the columns of a schedule (as returned by `read_schedule`) against the workload.
@@ -76,7 +76,7 @@ class _Audit:
     prediction: Prediction | None
     own_beliefs: bool
     placement: Placement | None
-    slots: tuple[Array, Array, Array, Array] | None
+    slots: Sequence[Array] | None
 
     def __post_init__(self) -> None:
         self.policy = None if self.policy is None else self.dialect.apply(self.policy)

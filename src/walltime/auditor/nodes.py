@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -13,7 +13,7 @@ from walltime.machine.placing import NEVER
 __all__ = ["broken_on_nodes"]
 
 Array = np.ndarray
-Slots = tuple[Array, Array, Array, Array]
+Slots = Sequence[Array]
 
 
 def broken_on_nodes(schedule: MachineSchedule, slots: Slots) -> Iterator[Difference]:

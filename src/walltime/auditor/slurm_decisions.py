@@ -6,7 +6,7 @@ What they would start then is compared with what the schedule starts. After a di
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from heapq import heappop
 
 import numpy as np
@@ -379,7 +379,7 @@ class _Run(Walk):
         return "out_of_turn", f"job {number} starts at {now}, when neither of Slurm's schedulers starts it", job, now
 
 
-def _by_job(slots: tuple[Array, Array, Array, Array], count: int) -> list[tuple[Array, Array]]:
+def _by_job(slots: Sequence[Array], count: int) -> list[tuple[Array, Array]]:
     """The nodes of each job, in their order, and what it has of them."""
     job, node, procs, second = slots
     order = np.lexsort((node, job))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
@@ -35,7 +35,7 @@ class MachineSchedule:
     end: Array
     overrun: str = "kill"
     given: Array | None = None
-    slots: tuple[Array, Array, Array, Array] | None = None
+    slots: Sequence[Array] | None = None
     limit: Array | None = None
 
     def broken(self, rule: str, job: int, what: str) -> Difference:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -16,6 +17,7 @@ __all__ = [
     "NEVER",
     "Demands",
     "NodeDemands",
+    "NodeRanges",
     "Nodes",
     "OarSettings",
     "Outcome",
@@ -92,12 +94,44 @@ class Nodes(NamedTuple):
     outages: Sequence[tuple[Sequence[int], int, int, int]] = ()
     limits: Sequence[tuple[int, int, int]] = ()
 
-    def given(self, slots: tuple[Array, Array, Array, Array], jobs: int) -> Array:
+    def given(self, slots: Sequence[Array], jobs: int) -> Array:
         """What so many jobs had of each pool, int64, shape (jobs, pools, 2), by what they had of nodes: `Outcome.slots`."""
-        job, node, procs, second = slots
         given = np.zeros((jobs, int(self.pool.max()) + 1, 2), np.int64)
+        if isinstance(slots, NodeRanges):
+            for p in range(given.shape[1]):
+                before = np.concatenate([[0], np.cumsum(self.pool == p)])  # nodes of the pool before each node
+                nodes = before[slots.first + slots.nodes] - before[slots.first]
+                for k, own in enumerate((slots.procs, slots.second)):
+                    np.add.at(given[:, p, k], slots.job, nodes * own)
+            return given
+        job, node, procs, second = slots
         np.add.at(given, (job, self.pool[node]), np.stack([procs, second], axis=1))
         return given
+
+
+class NodeRanges(Sequence[Array]):
+    """What jobs had of single nodes: the job, the node, processors and second resource, int64, in order of job and node.
+
+    It is kept by ranges of so many `nodes` from the `first` on, and the four arrays are made when one is asked for: the nodes of a million
+    jobs may be hundreds of millions.
+    """
+
+    def __init__(self, job: Array, first: Array, nodes: Array, procs: Array, second: Array):
+        order = np.lexsort((first, job))
+        self.job, self.first, self.nodes = (np.asarray(values[order], np.int64) for values in (job, first, nodes))
+        self.procs, self.second = (np.asarray(values[order], np.int64) for values in (procs, second))
+
+    @cached_property
+    def _arrays(self) -> tuple[Array, Array, Array, Array]:
+        job, first, procs, second = (np.repeat(values, self.nodes) for values in (self.job, self.first, self.procs, self.second))
+        begin = np.cumsum(self.nodes) - self.nodes
+        return job, first + np.arange(len(job)) - np.repeat(begin, self.nodes), procs, second
+
+    def __getitem__(self, which: Any) -> Any:
+        return self._arrays[which]
+
+    def __len__(self) -> int:
+        return 4
 
 
 class NodeDemands(NamedTuple):
@@ -260,7 +294,7 @@ class Outcome:
     basis: Array | None = None
     corrections: Array | None = None
     given: Array | None = None
-    slots: tuple[Array, Array, Array, Array] | None = None
+    slots: Sequence[Array] | None = None
     limit: Array | None = None
     effects: tuple[Array, ...] | None = None
     seconds: Mapping[str, float] = field(default_factory=dict)

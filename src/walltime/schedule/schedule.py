@@ -88,7 +88,7 @@ class Schedule:
     simulated_on: str = "number"
     placement: Placement | None = None
     given: Array | None = None
-    slots: tuple[Array, Array, Array, Array] | None = None
+    slots: Sequence[Array] | None = None
     limit: Array | None = None
 
     def __len__(self) -> int:

@@ -12,7 +12,7 @@ from walltime.engine.interface.slurm_log import FEWEST_ROWS, SlurmLog, ranges_of
 from walltime.engine.kernel.memory import NEVER, record, records
 from walltime.engine.kernel.nodes.memory import SLURM_JOB, SLURM_RULES, Records, SlurmMemory, new_slurm_memory, with_room
 from walltime.engine.kernel.pools.memory import as_lists, followers_of
-from walltime.engine.problem import NodeDemands, Nodes, Outcome, Problem
+from walltime.engine.problem import NodeDemands, NodeRanges, Nodes, Outcome, Problem
 from walltime.policy.slurm import Settings
 
 __all__ = ["NodesEngine"]
@@ -142,7 +142,7 @@ class NodesEngine(CompiledEngine):
         return self._outcome(self._column("runtime"), **more, seconds={"simulate": self.seconds})
 
     @property
-    def slots(self) -> tuple[Array, Array, Array, Array]:
-        """What jobs had of nodes, int64: the job, the node, processors and units of the second resource; in order of job and node."""
+    def slots(self) -> NodeRanges:
+        """What jobs had of nodes: the job, the node, processors and units of the second resource; in order of job and node."""
         jobs = self._memory.jobs
         return slots_of(jobs["count"], ranges_of(self._memory, 0, len(jobs)), self._unit)

@@ -85,7 +85,7 @@ class PoolsLog(Log):
             )
             shared = "pools_of", "changes", "limits_of", "followers", "coming", "later"
             memory = memory._replace(machine=without(memory.machine, *shared))
-            scratch = (memory.line.candidates, memory.plan.least, *(() if memory.kept is None else (memory.kept.height,)))
+            scratch = (memory.line.candidates, memory.plan.least, *(() if memory.kept is None else (memory.kept.since, memory.kept.before)))
             self.layouts[jobs] = Layout(memory, scratch)
         return self.layouts[jobs]
 

@@ -10,7 +10,7 @@ from walltime.engine.interface.branch import Layout, Log, are_the_same, fill_fro
 from walltime.engine.interface.pools_log import NO_LISTS, have_the_same, part_of, why_waiting
 from walltime.engine.kernel.memory import records
 from walltime.engine.kernel.nodes.memory import RANGE, SLURM_JOB, SlurmMemory, new_slurm_memory, with_room
-from walltime.engine.problem import NEVER, Nodes, Problem
+from walltime.engine.problem import NEVER, NodeRanges, Nodes, Problem
 from walltime.errors import WorkloadError
 
 __all__ = ["SlurmLog", "ranges_of", "slots_of"]
@@ -226,12 +226,7 @@ def ranges_of(memory: SlurmMemory, first: int, last: int) -> Any:
     return memory.use.ranges[places] if len(places) else np.zeros(0, RANGE)
 
 
-def slots_of(counts: Array, ranges: Any, unit: int) -> tuple[Array, Array, Array, Array]:
+def slots_of(counts: Array, ranges: Any, unit: int) -> NodeRanges:
     """What jobs had of nodes, as `Outcome.slots`, by how many ranges each has, one after the other; processors in units of so many."""
     owner = np.repeat(np.arange(len(counts)), counts)
-    order = np.lexsort((ranges["node"], owner))
-    owner, own = owner[order], ranges[order]
-    columns = owner, own["node"], own["procs"], own["second"]
-    job, first, procs, second = (np.repeat(values, own["count"]).astype(np.int64) for values in columns)
-    begin = np.cumsum(own["count"]) - own["count"]
-    return job, first + np.arange(len(job)) - np.repeat(begin, own["count"]), procs * unit, second
+    return NodeRanges(owner, ranges["node"], ranges["count"], ranges["procs"].astype(np.int64) * unit, ranges["second"])
