@@ -70,7 +70,7 @@ class PoolsEngine(CompiledEngine):
             for name, value in zip(("pool", "procs", "second", "begin", "end", "known"), outage, strict=True):
                 outages[k][name] = value
         limits_of = demands.limits
-        if demands.windows:
+        if hardware.windows:
             both = zip(demands.limits, demands.windows, strict=True)
             limits_of = [[*own, *(len(hardware.limits) + k for k in windows)] for own, windows in both]
         self._memory: ClusterMemory = new_cluster_memory(
