@@ -13,6 +13,7 @@ import argparse
 import contextlib
 import io
 import json
+import os
 import random
 import shutil
 import signal
@@ -69,21 +70,40 @@ def patience(seconds: float) -> Iterator[None]:
 def called(arguments: Sequence[str], seconds: float) -> tuple[int | None, str, str]:
     """Exit status, standard output and standard error of a command in this process; None and the traceback where it raised something."""
     out, err = io.StringIO(), io.StringIO()
-    try:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), patience(seconds):
-            status = run(list(arguments))
-    except Hang:
-        return None, out.getvalue(), f"no end after {seconds} s"
-    except BaseException:  # also SystemExit: a command returns its status
-        return None, out.getvalue(), traceback.format_exc()
-    return status, out.getvalue(), err.getvalue()
+    status, fault = None, ""
+    with beneath_python() as printed:
+        try:
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), patience(seconds):
+                status = run(list(arguments))
+        except Hang:
+            fault = f"no end after {seconds} s"
+        except BaseException:  # also SystemExit: a command returns its status
+            fault = traceback.format_exc()
+    return status, out.getvalue(), (fault or err.getvalue()) + "".join(printed)
+
+
+@contextlib.contextmanager
+def beneath_python() -> Iterator[list[str]]:
+    """What libraries write to the file of standard error by themselves, within this context; sys.stderr does not see it."""
+    printed: list[str] = []
+    sys.stderr.flush()
+    own = os.dup(2)
+    with tempfile.TemporaryFile() as file:
+        os.dup2(file.fileno(), 2)
+        try:
+            yield printed
+        finally:
+            os.dup2(own, 2)
+            os.close(own)
+            file.seek(0)
+            printed.append(file.read().decode(errors="replace"))
 
 
 def fault_of(status: int | None, out: str, err: str) -> str | None:
     """What is wrong with the end of a command, None if nothing is."""
     if status is None:
         return err
-    if "Traceback" in err or "the result cannot be printed" in err:
+    if any(word in err for word in ("Traceback", "panicked", "the result cannot be printed")):
         return err
     said = [line for line in err.splitlines() if "compiling the engine" not in line]
     if status == 0 or (status == 1 and out and not said):  # an audit found broken rules: its report is the output

@@ -76,7 +76,7 @@ FORMATS: tuple[str, ...] = (
 )
 FORMATS += ("%m/%d/%Y %H:%M:%S", "%m/%d/%Y %H:%M", "%a %b %d %H:%M:%S %Y", "%Y%m%d%H%M%S")
 KINDS = {
-    "completed": r"complet|done|success|succeed|finish|ok$|exited",
+    "completed": r"complet|done|success|succeed|finish|ok$|exited|^pass",
     "cancelled": r"cancel|abort|deleted|revoked|killed",
     "pending": r"^(pend|queued|wait|held)",
     "running": r"^(running|r$)",
@@ -130,7 +130,7 @@ def _sample(file: LogFile) -> Sample | None:
         titles = [title.strip() for title in rows[0]]
         if len(set(titles)) == len(titles) and not any(_NUMBER.fullmatch(title) or _STAMP.fullmatch(title) for title in titles):
             good = [row for row in rows[1:] if len(row) == len(titles)]
-            columns = {title: [row[k].strip() for row in good] for k, title in enumerate(titles) if title}
+            columns = {title: [row[k].strip() for row in good] for k, title in enumerate(titles)}
             return Sample(columns, delimiter, comment)
     return None
 
@@ -171,6 +171,7 @@ class _Guessing:
             for unit, title in self._candidates(words.split()):
                 if self._fits(name, unit, title, self.known[title]):
                     break
+        self._number_rows()
         self._check_units()
         columns = dict(self.sources)
         if not {"allocated_procs", "requested_procs"} & columns.keys():
@@ -191,6 +192,12 @@ class _Guessing:
                 f"{self.where}: the columns were not recognised ({error}); say what they mean with mapping=FILE; they are {titles}"
             ) from None
         return Guess(mapping, tuple(self.reading), tuple(self.doubts))
+
+    def _number_rows(self) -> None:
+        """Take the first column without a title, as tools write that number the rows, for the job's number where nothing else is it."""
+        texts = self.known.get("", [])
+        if "job_id" not in self.sources and len(texts) > 1 and len(set(texts)) == len(texts) and next(iter(self.known)) == "":
+            self._fits("job_id", "", "", texts)
 
     def _candidates(self, words: Sequence[str]) -> list[tuple[str, str]]:
         """Titles that are one of these words, perhaps with a unit behind it; those of earlier words first."""
@@ -225,7 +232,8 @@ class _Guessing:
             return False
         self.sources[name] = source
         how = "; ".join(filter(None, [source.format and f"times such as {source.format}", _unit_said(name, source)]))
-        self.reading.append(f"{name} is {printable(title)!r}{f' ({how})' if how else ''}")
+        called = repr(printable(title)) if title else "the first column, which has no title"
+        self.reading.append(f"{name} is {called}{f' ({how})' if how else ''}")
         return True
 
     def _job_id(self, title: str, texts: list[str]) -> Source | None:

@@ -222,6 +222,22 @@ def test_guess__of_every_kind_of_table(tmp_path, kind):
     assert found.procs.tolist() == [job[6] for job in jobs()]
 
 
+def test_guess__takes_a_first_column_without_a_title_for_the_number_of_the_job(tmp_path, capsys):
+    """The layout of the ThetaGPU log in the lumos study."""
+    path = tmp_path / "theta_gpu.csv"
+    rows = [
+        f"{n - 1},{user},full-node,{submit}.0,{wait}.0,{run}.0,{limit}.0,{size},{8 * size},{'Failed' if n % 3 == 0 else 'Pass'}"
+        for n, user, submit, wait, run, limit, size in jobs()
+    ]
+    path.write_text(",user,queue,submit_time,wait_time,run_time,wall_time,node_num,gpu_num,state\n" + "\n".join(rows) + "\n")
+    log = read_log(path)
+    assert log.column("job_id").tolist() == [job[0] - 1 for job in jobs()]
+    assert sorted(set(log.column("status").tolist())) == [0, 1]
+    assert "job_id is the first column, which has no title" in log.reading
+    assert call(capsys, "mapping", path, "--out", tmp_path / "m.toml")[0] == 0
+    assert read_log(path, mapping=tmp_path / "m.toml").column("job_id").tolist() == log.column("job_id").tolist()
+
+
 def test_guess__asks_what_is_doubtful_with_both_readings_and_five_rows(tmp_path, capsys):
     path = tmp_path / "t.csv"
     path.write_text("job,submit,runtime,cores\n" + "".join(f"{n},0{n}/0{n + 1}/2024 10:00:00,60,4\n" for n in range(1, 8)))
