@@ -20,7 +20,7 @@ from walltime.metrics.jobs import accuracy, bounded_slowdown
 from walltime.metrics.recorded import rank_correlation
 from walltime.predictors import parse_predictor
 from walltime.schedule import Schedule
-from walltime.simulation.replay import predict
+from walltime.simulation.replay import held_out, predict
 from walltime.simulation.run import simulate
 from walltime.simulation.threads import in_threads
 from walltime.whatif.weekly_interval import LogWeeks
@@ -119,6 +119,8 @@ class Judgement:
     logs: Mapping[str, str]
     waits: Mapping[tuple[str, str], float]
     """mean wait with the requests, s, by log and scheduler"""
+    caveats: tuple[str, ...] = ()
+    """of predictions that were made elsewhere: how many are missing, and which know more than the log says at submission"""
 
     def as_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
@@ -132,6 +134,7 @@ class Judgement:
             "rows": [asdict(row) for row in self.rows],
             "tells": [asdict(one) for one in tells(self.rows)],
             "skipped": list(self.skipped),
+            "caveats": list(self.caveats),
         }
 
 
@@ -156,8 +159,6 @@ def judge_predictions(
     """
     if any(not 1 <= buffer < 100 for buffer in buffers) or not buffers:
         raise PolicyError("a buffer is a factor from 1 to 100 on predictions; give some, such as 1 and 1.5")
-    if not 0 < test_share <= 1:
-        raise PolicyError(f"the share of the log that is held out must be over 0 and at most 1, not {test_share!r}")
     texts = list(dict.fromkeys([*([] if only else PREDICTORS), *predictors]))
     for text in texts:
         parse_predictor(text)
@@ -186,17 +187,22 @@ def judge_predictions(
         for k, scheduler in enumerate(SCHEDULERS)
     }
     checksums = {name: workload.origin.sha256 or "" for name, workload in logs.items()}
-    return Judgement(tuple(rows), tuple(one for one in done if isinstance(one, str)), checksums, waits)
+    caveats = [
+        f"{name}: {line}"
+        for name, w in logs.items()
+        for text in predictors
+        for line in parse_predictor(text).remarks(w, w.requested, w.runtime)
+    ]
+    return Judgement(tuple(rows), tuple(one for one in done if isinstance(one, str)), checksums, waits, tuple(caveats))
 
 
 class _Base:
     """A log and its shaken copies under the schedulers with the users' requests."""
 
     def __init__(self, workload: Workload, copies: int, test_share: float):
-        if not len(workload):
-            raise WorkloadError(f"{workload.origin.name} has no jobs to predict")
+        judged = held_out(workload, test_share)
         self._logs = [workload, *(shake(workload, SECONDS, seed) for seed in range(copies))]
-        since = int(workload.submit[min(int((1 - test_share) * len(workload)), len(workload) - 1)])
+        since = int(workload.submit[judged][0])
         self.measured = [np.flatnonzero(log.submit >= since) if test_share < 1 else np.arange(len(log)) for log in self._logs]
         self.requests: list[list[Schedule]] = []
 

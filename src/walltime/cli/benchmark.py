@@ -128,7 +128,9 @@ def predictions(
 
         write_page(predictions_page(found, logs, command_line()), report)
     answer = answers(found)
-    output.show(found.as_dict() | {"answers": answer}, [*predictions_tables(found), *answer, *found.skipped], report=report)
+    output.show(
+        found.as_dict() | {"answers": answer}, [*predictions_tables(found), *answer, *found.skipped, *caveats(found.caveats)], report=report
+    )
 
 
 @app.command()

@@ -10,9 +10,11 @@ import typer
 
 from walltime.cli import options as o
 from walltime.cli.groups import Reading
-from walltime.cli.output import Output, command_line, note, progress_bar, write_rows
+from walltime.cli.output import Output, caveats, command_line, note, progress_bar, write_rows
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from walltime.simulation.replay import Replay
     from walltime.tables import Table
     from walltime.workload import Workload
@@ -42,6 +44,9 @@ def predict(
             rich_help_panel=o.RUN,
         ),
     ] = "auto",
+    test_share: Annotated[
+        float, o.option("--test-share", "Only its jobs are judged, and predictors learn from all before them; default: all.", min=0, max=1)
+    ] = 1.0,
     dialect: o.DialectOption = "papers",
     reading: Reading,
     out: Annotated[Path | None, o.out("the table, or with one --predictor each job's prediction,", *o.TABLE)] = None,
@@ -52,6 +57,7 @@ def predict(
     from walltime.errors import PolicyError
     from walltime.predictors import parse_predictor
     from walltime.simulation.adjusted import tang13_schemes
+    from walltime.simulation.replay import held_out
     from walltime.simulation.replay import predict as replay
 
     if ends not in ("auto", "log", "easy"):
@@ -60,20 +66,23 @@ def predict(
         raise PolicyError("--threshold is for the default table; a predictor has its own: tang13:threshold=0.5")
     given, rules = [parse_predictor(text) for text in predictor or []], o.read_dialect(dialect, None)
     workload, seconds = reading.load(trace)
-    chosen = given or tang13_schemes(workload, threshold or 0.0)
+    chosen, judged = given or tang13_schemes(workload, threshold or 0.0), held_out(workload, test_share)
     with progress_bar(len(chosen), "predictors") as show:
         replays = replay(workload, chosen, ends, dialect=rules, progress=show)
-    rows = [row(replay) for replay in replays]
+    rows = [row(replay, judged) for replay in replays]
     if out is not None:
         _write(out, replays, rows)
     from walltime.provenance import version
 
     head = {"trace": str(trace), "sha256": workload.origin.sha256, "procs": workload.machine_procs, "jobs": len(workload)}
+    head |= {"test_share": test_share, "judged": int(judged.sum())}
     record = head | {"dropped": dict(workload.origin.dropped), "ends": replays[0].ends, "unknown_ends": replays[0].unknown_ends}
     record |= {"dialect": rules.label, "predictors": rows, "out": out, "report": report, "seconds": {"read": seconds}, "version": version()}
     if replays[0].unknown_ends:
         note(f"{replays[0].unknown_ends:,} jobs have no wait times, so nothing is learned from them")
-    blocks = list(_blocks(workload, rows, bool(given), _source(replays[0].ends, ends, rules.label)))
+    remarks = [line for one in given for line in one.remarks(workload, workload.requested, workload.runtime)]
+    record["caveats"] = remarks
+    blocks = [*_blocks(workload, rows, bool(given), _source(replays[0].ends, ends, rules.label)), *caveats(remarks)]
     if report is not None:
         from walltime.report.html import write_page
         from walltime.report.printed import replays_page
@@ -82,9 +91,9 @@ def predict(
     output.show(record, blocks, report=report, **{"predictions" if len(replays) == 1 else "table": out})
 
 
-def row(replay: Replay) -> dict[str, Any]:
-    """The row of one predictor."""
-    return {"predictor": replay.predictor.label, **replay.summary().as_dict()}
+def row(replay: Replay, judged: np.ndarray | None = None) -> dict[str, Any]:
+    """The row of one predictor, over the jobs that are judged."""
+    return {"predictor": replay.predictor.label, **replay.summary(judged).as_dict()}
 
 
 def _write(out: Path, replays: list[Replay], rows: list[dict[str, Any]]) -> None:
@@ -118,12 +127,19 @@ def _blocks(w: Workload, rows: list[dict[str, Any]], named: bool, source: str) -
     lines = [[r["predictor"], *(Cell(_number(r[name]), value=r[name]) for name in COLUMNS)] for r in shown]
     head = ["predictor", "accuracy", "median", "no adjustment", "over", "under", "30 min under"]
     yield Table(
-        head, lines, f"{w.origin.name}: {len(w):,} jobs" + ("" if named else f", the {len(shown)} most accurate of {len(rows)} schemes")
+        head,
+        lines,
+        f"{w.origin.name}: {_jobs(len(w), rows[0]['jobs'])}"
+        + ("" if named else f", the {len(shown)} most accurate of {len(rows)} schemes"),
     )
     yield f"mean accuracy of the users' requests: {rows[0]['mean_accuracy_of_requests']:.3f}"
     yield "accuracy: the smaller of runtime and prediction over the larger (tang13, eq. 3)."
     yield "over, under, 30 min under: percent of the jobs whose adjusted walltime is too long, too short, or that much too short."
     yield f"Each prediction knows only the jobs that had ended when the job was submitted; ends are those of {source}."
+
+
+def _jobs(jobs: int, judged: int) -> str:
+    return f"{jobs:,} jobs" if judged == jobs else f"the last {judged:,} of {jobs:,} jobs"
 
 
 MOST = 12

@@ -144,6 +144,7 @@ def predictions_page(found: Judgement, logs: Mapping[str, Workload], command: Se
     caption = "Each mark is a predictor, with the smallest buffer, under EASY; below 0 jobs wait less than with the users' requests."
     picture = Drawing(_figure(found), "accuracy", "Accuracy of predictions against the change of the mean wait under EASY.", caption)
     skipped = [Section("Left out", [Items(found.skipped)])] if found.skipped else []
+    skipped += [Section("Predictions from elsewhere", [Items(found.caveats)])] if found.caveats else []
     return Page(
         kind="predictions",
         title="Predictions judged by schedules",

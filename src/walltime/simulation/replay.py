@@ -16,7 +16,7 @@ from walltime.simulation.run import Ends, predict_beside, simulate
 from walltime.simulation.threads import in_threads
 from walltime.workload import Workload
 
-__all__ = ["Replay", "predict"]
+__all__ = ["Replay", "held_out", "predict"]
 
 Array = np.ndarray
 ENGINES = ("kernel", "reference")
@@ -37,10 +37,30 @@ class Replay:
     ends: str
     unknown_ends: int
 
-    def summary(self) -> metrics.PredictionSummary:
-        """Accuracy and classes over all jobs, killed at their requests."""
+    def summary(self, judged: Array | None = None) -> metrics.PredictionSummary:
+        """Accuracy and classes over all jobs, or those that are `judged` (bool, one per job), killed at their requests."""
         w = self.workload
-        return metrics.summarize_predictions(np.minimum(w.runtime, w.requested), w.requested, self.predicted, self.basis)
+        columns = np.minimum(w.runtime, w.requested), w.requested, self.predicted, self.basis
+        return metrics.summarize_predictions(*(columns if judged is None else (column[judged] for column in columns)))
+
+
+def held_out(workload: Workload, share: float) -> Array:
+    """Which jobs were submitted in the last part of a log, bool: after so large a share of the jobs has been, or in the same second.
+
+    A predictor is judged fairly by them if it has learned from the others. Raises PolicyError for a share outside of (0, 1], WorkloadError
+    for a log without jobs.
+
+    >>> jobs = Workload.from_arrays(submit=[0, 10, 20, 30], runtime=[9] * 4, requested=[9] * 4, procs=[1] * 4, machine_procs=1)
+    >>> held_out(jobs, 0.25).tolist()
+    [False, False, False, True]
+    """
+    if not 0 < share <= 1:
+        raise PolicyError(f"the share of the log that is held out must be over 0 and at most 1, not {share!r}")
+    if not len(workload):
+        raise WorkloadError(f"{workload.origin.name} has no jobs to predict")
+    since = workload.submit[min(int((1 - share) * len(workload)), len(workload) - 1)]
+    later: Array = workload.submit >= since
+    return later
 
 
 def predict(

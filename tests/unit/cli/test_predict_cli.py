@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -78,6 +79,38 @@ def test_simulate__with_a_predictor(capsys, log):
     assert "predictions by last" in out
     assert "name a --predictor too" in one_line(*call(capsys, "simulate", log, "--believe", "none"))
     assert "unknown belief" in one_line(*call(capsys, "simulate", log, "--predictor", "last", "--believe", "all"))
+
+
+def test_predict__judges_the_last_part_and_says_what_knows_the_future(capsys, log, tmp_path):
+    jobs = wt.read(log)
+    pl.DataFrame({"job_id": jobs.job_id, "predicted": jobs.runtime + 60}).write_csv(tmp_path / "made.csv")
+    arguments = ["predict", log, "--predictor", f"file:{tmp_path}/made.csv", "--test-share"]
+    found = json.loads(call(capsys, *arguments, "0.25", "--json")[1])
+    judged = jobs.submit >= jobs.submit[int(0.75 * len(jobs))]
+    row = found["predictors"][0]
+    assert (found["judged"], row["jobs"]) == (judged.sum(), judged.sum())
+    assert row["mean_accuracy"] == pytest.approx((jobs.runtime / np.minimum(jobs.runtime + 60, jobs.requested))[judged].mean())
+    assert f"the last {judged.sum()} of {len(jobs)} jobs" in call(capsys, *arguments, "0.25")[1]
+    assert json.loads(call(capsys, *arguments, "1", "--json")[1])["judged"] == len(jobs)
+    assert "must be over 0 and at most 1" in one_line(*call(capsys, *arguments, "0"))
+
+
+@pytest.mark.parametrize(
+    "command", [("predict",), ("benchmark", "predictions", "--copies", 0, "--only", "--buffer", 1), ("compare", "--no-spread")]
+)
+def test_predictions_from_elsewhere__that_know_the_future_are_said_to(capsys, tmp_path, command):
+    """Pairs of jobs of one user that are alike in all that is known, of which the longer one is predicted to be longer."""
+    runtime = np.random.default_rng(3).permutation(np.arange(600, 680))
+    submit = np.repeat(np.arange(40) * 5000, 2) + np.tile([0, 5], 40)
+    columns = {"user": np.zeros(80, np.int64)}
+    jobs = wt.Workload.from_arrays(submit=submit, runtime=runtime, requested=[900] * 80, procs=[1] * 80, machine_procs=4, columns=columns)
+    wt.logs.write_swf(tmp_path / "log.swf", jobs)
+    pl.DataFrame({"job_id": jobs.job_id, "predicted": runtime}).write_csv(tmp_path / "made.csv")
+    name, *options = command
+    words = [name, *options[:1], tmp_path / "log.swf", *options[1:]] if name == "benchmark" else [name, tmp_path / "log.swf", *options]
+    status, out, err = call(capsys, *words, "--predictor", f"file:{tmp_path}/made.csv", "--json")
+    assert status == 0, err
+    assert any("knows more than the log says at submission" in line for line in json.loads(out)["caveats"])
 
 
 PLAN = """
