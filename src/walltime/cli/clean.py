@@ -47,7 +47,7 @@ def clean(
     ] = 0.5,
     seed: o.SeedOption = 0,
     reading: Reading,
-    out: Annotated[Path | None, o.out("the remaining jobs", ".swf", ".swf.gz", ".parquet", ".csv", ".csv.gz")] = None,
+    out: Annotated[Path | None, o.out("the remaining jobs", *o.LOGS)] = None,
     output: Output,
 ) -> None:
     """Clean, cut, scale or shake a log: show the changes, before and after, and write the result as a log."""

@@ -12,16 +12,15 @@ from walltime.cli.output import Output
 from walltime.errors import PolicyError
 
 __all__ = ["convert"]
-ENDINGS = (".swf", ".swf.gz", ".parquet", ".csv", ".csv.gz")
 
 
 def convert(
     trace: o.TraceArgument,
     written: Annotated[
-        Path | None, typer.Argument(metavar="[OUT]", help="The same as --out.", show_default=False, callback=o.writable(*ENDINGS))
+        Path | None, typer.Argument(metavar="[OUT]", help="The same as --out.", show_default=False, callback=o.writable(*o.LOGS))
     ] = None,
     *,
-    out: Annotated[Path | None, o.out("the log", *ENDINGS)] = None,
+    out: Annotated[Path | None, o.out("the log", *o.LOGS)] = None,
     procs: o.ProcsOption = None,
     skip_bad_lines: o.SkipBadLinesOption = False,
     time_zone: o.TimeZoneOption = None,

@@ -33,7 +33,7 @@ def generate(
         ),
     ],
     *,
-    out: Annotated[Path, o.out("the log", ".swf", ".swf.gz", ".parquet", ".csv", ".csv.gz", panel=None)],
+    out: Annotated[Path, o.out("the log", *o.LOGS, panel=None)],
     jobs: Annotated[int, o.option("--jobs", panel=None)] = 10_000,
     procs: Annotated[int, o.option("--procs", panel=None)] = 128,
     load: Annotated[float | None, o.option("--load", "Default: that of the model.", None)] = None,

@@ -162,6 +162,8 @@ INPUT, VARY, RUN, OUTPUT = "The log", "Varying it", "The scheduler", "The result
 MOST = 2**40
 """Upper bound of processors and jobs."""
 TABLE = (".csv", ".parquet")
+LOGS = (".swf", ".swf.gz", ".parquet", ".csv", ".csv.gz")
+"""What every command that writes a log can write, as `walltime.logs.convert` does."""
 PAGE = (".html", ".htm", ".pdf")
 MEANINGS = {
     "--backfill-order": "Order in which jobs are tried for backfilling; default: --order.",

@@ -11,9 +11,11 @@ import walltime as wt
 from tests.batch_text import COBALT, LSF, PBS
 from tests.cli import HEADER, call, one_line, record
 from tests.slurm_text import HEADING, ROWS, TEXT
+from walltime.cli import options as o
 from walltime.errors import PolicyError
 from walltime.logs import read_log
 from walltime.logs.anonymous import read_key
+from walltime.logs.convert import ENDINGS
 
 LOGS = {"slurm": TEXT, "pbs": PBS, "lsf": LSF, "cobalt": COBALT, "swf": HEADER + record(1, 0, 5, 2, 9) + record(2, 3, 5, 2, 9, user=7)}
 HOSTILE = (
@@ -218,3 +220,18 @@ def test_hostile_header__is_harmless(written, capsys):
     log = HEADER.replace("Europe/Stockholm", "Europe/\x1b[2JX") + record(1, 0, 5, 2, 9) + record(2, 3, 5, 2, 9)
     status, out, err = call(capsys, "info", written(log, "a\x1b[31m.swf"))
     assert (status, harmless(out + err)) == (0, True)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_every_command_that_writes_a_log__writes_every_format(capsys, tmp_path, ending):
+    """What `convert` writes, `generate` and `clean` do as well, and all of it is read back as the same jobs."""
+    assert o.LOGS == ENDINGS
+    log, cleaned, converted = (tmp_path / f"{name}{ending}" for name in ("log", "cleaned", "converted"))
+    assert call(capsys, "generate", "lublin99", "--jobs", 40, "--procs", 32, "--users", 4, "--seed", 2, "--out", log)[0] == 0
+    assert call(capsys, "clean", log, "--procs", 32, "--out", cleaned)[0] == 0
+    assert call(capsys, "convert", log, "--out", converted)[0] == 0
+    jobs = [wt.read(path, procs=32) for path in (log, cleaned, converted)]
+    assert len(jobs[0]) == 40
+    for column in ("job_id", "submit", "runtime", "requested", "procs"):
+        values = [getattr(one, column).tolist() for one in jobs]
+        assert values[0] == values[1] == values[2], column
