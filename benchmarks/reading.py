@@ -1,4 +1,4 @@
-"""The time and memory to read a log: as SWF, as `sacct -P` prints it, and as PBS writes it."""
+"""The time and memory to read a log: as SWF, as `sacct -P` prints it, and as PBS writes it; and ten million generated jobs."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.common import Options, Result, child, show, spread
+from walltime.logs.convert import write_workload
+from walltime.workload.models import parse_model
 
 SUBMITTED = 1_735_689_600
 """2025-01-01, from which on the jobs are submitted."""
@@ -31,12 +33,30 @@ def reading(options: Options) -> Result:
             with path.open("w") as file:
                 file.writelines([f"{HEADINGS[name]}\n"] if name in HEADINGS else [])
                 file.writelines(f"{line(job)}\n" for job in jobs(count))
-            runs = [child("read_a_log", path) for _ in range(options.long_runs)]
-            seconds, peak = spread([one["seconds"] for one in runs]), max(one["peak_bytes"] for one in runs)
-            result["formats"][name] = {"seconds": seconds, "peak_bytes": peak, "bytes": path.stat().st_size}
-            rows.append((name, f"{path.stat().st_size / 1e6:,.0f}", f"{seconds['median']:.1f}", f"{peak / 1e9:.2f}"))
+            result["formats"][name] = measured(path, options)
+        many = options.size(10_000_000, 20_000)
+        for path in written(Path(folder), many):
+            result["formats"][f"{''.join(path.suffixes)} of {many:,} jobs"] = measured(path, options)
+    for name, one in result["formats"].items():
+        rows.append((name, f"{one['bytes'] / 1e6:,.0f}", f"{one['seconds']['median']:.1f}", f"{one['peak_bytes'] / 1e9:.2f}"))
     show(f"reading {count:,} jobs", ("format", "MB", "s", "peak, GB"), rows)
     return result
+
+
+def written(folder: Path, count: int) -> list[Path]:
+    """Files of so many generated jobs."""
+    generated = parse_model("lublin99").generate(count, 4096, 0.8, 1)
+    paths = [folder / f"log{ending}" for ending in (".swf.gz", ".parquet")]
+    for path in paths:
+        write_workload(path, generated)
+    return paths
+
+
+def measured(path: Path, options: Options) -> Result:
+    """Seconds and peak memory to read a log, and its size."""
+    runs = [child("read_a_log", path) for _ in range(options.long_runs)]
+    peak = max(one["peak_bytes"] for one in runs)
+    return {"seconds": spread([one["seconds"] for one in runs]), "peak_bytes": peak, "bytes": path.stat().st_size}
 
 
 def jobs(count: int) -> Iterator[Job]:
