@@ -9,11 +9,12 @@ from walltime.declared import described, meaning_of
 from walltime.estimates import ESTIMATES
 from walltime.policy import DIALECTS, ORDERS, POLICIES
 from walltime.predictors.prediction import BELIEFS, CORRECTIONS, PREDICTORS
+from walltime.schedule.groups import GROUPED
 from walltime.specification import Form, asked, presets_of, spell
 from walltime.whatif.changes import OF_SETTING, SETTINGS, TABLES, signs_of
 from walltime.workload.models import MODELS
 
-LISTED = {family.title: family for family in (POLICIES, ORDERS, ESTIMATES, PREDICTORS, BELIEFS, CORRECTIONS, DIALECTS, MODELS)}
+LISTED = {family.title: family for family in (POLICIES, ORDERS, ESTIMATES, PREDICTORS, BELIEFS, CORRECTIONS, DIALECTS, MODELS, GROUPED)}
 
 
 def specifications(title: str) -> str:

@@ -14,6 +14,7 @@ import walltime.estimates.registry
 import walltime.policy.dialect
 import walltime.policy.registry
 import walltime.predictors.prediction
+import walltime.schedule.groups
 import walltime.workload.models  # noqa: F401
 from walltime.declared import alternatives, unwrapped
 from walltime.errors import PolicyError

@@ -17,7 +17,7 @@ from walltime.auditor.rows import Rows
 from walltime.errors import PolicyError
 from walltime.estimates import effective_times
 from walltime.machine import NO_OVERHEAD, Placement
-from walltime.policy import PAPERS, Dialect, Policy
+from walltime.policy import Dialect, Policy
 from walltime.predictors import Prediction
 from walltime.workload import Workload, check_workload
 
@@ -33,7 +33,7 @@ def audit(
     *,
     overrun: str = "kill",
     coincident: str | None = None,
-    dialect: Dialect | str = PAPERS,
+    dialect: Dialect | str = "papers",
     prediction: Prediction | str | None = None,
     own_beliefs: bool = False,
     placement: Placement | None = None,

@@ -22,7 +22,7 @@ from walltime.errors import PolicyError, WorkloadError
 from walltime.machine import NO_OVERHEAD, Overhead
 from walltime.machine.overheads import freed
 from walltime.machine.windows import Hours
-from walltime.policy import PAPERS, Dialect, Policy
+from walltime.policy import Dialect, Policy
 from walltime.predictors import Prediction
 from walltime.workload import Workload
 
@@ -124,7 +124,7 @@ def one_step(
     procs: int | None = None,
     chosen: Array | None = None,
     rules: SiteRules | None = None,
-    dialect: Dialect | str = PAPERS,
+    dialect: Dialect | str = "papers",
     prediction: Prediction | str | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> OneStep:

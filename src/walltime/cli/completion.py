@@ -15,6 +15,7 @@ __all__ = ["COMPLETED", "answer_bash", "completion_of", "join_words"]
 COMPLETED = {
     "--backfill-order": "walltime.policy.registry:ORDERS",
     "--believe": "walltime.predictors.prediction:BELIEFS",
+    "--by": "walltime.schedule.groups:GROUPED",
     "--change": "walltime.whatif.changes:complete_change",
     "--correction": "walltime.predictors.prediction:CORRECTIONS",
     "--dialect": "walltime.policy.dialect:DIALECTS",

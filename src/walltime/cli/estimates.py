@@ -83,7 +83,7 @@ def estimates(
     from walltime.provenance import version
     from walltime.report.accuracy import as_record, write_accuracy_report
     from walltime.schedule.groups import parse_grouping
-    from walltime.simulation.accuracy import walltime_accuracy
+    from walltime.simulation.accuracy import estimate_accuracy
 
     parse_estimates(model)
     wanted = {text: parse_grouping(text) for text in groupings or ()}
@@ -104,7 +104,7 @@ def estimates(
     machine = read_cluster(cluster)
     workload, seconds = reading.load(trace, machine)
     workload = part.alone(workload)
-    accuracy = walltime_accuracy(workload, machine=machine, replications=replications, progress=progress_bar) if simulated else None
+    accuracy = estimate_accuracy(workload, machine=machine, replications=replications, progress=progress_bar) if simulated else None
     seen = look_at(workload, model, seed)
     record = analyse(workload, seen) | {"by": {text: _by_group(workload, seen, *parsed) for text, parsed in wanted.items()}}
     hours = None if seen is None else hours_of(seen.runtime, seen.requested, workload.procs, seen.killed)

@@ -365,7 +365,7 @@ BreakdownOption = Annotated[
     list[str] | None,
     option(
         "--by",
-        "Also hour, weekday, hour-of-week, size-length, partition; with edges of your own: size:8,64, length:1h,1d, users:20. Repeat it "
+        "Also hour, weekday, hour-of-week, size-length, partition; with edges of your own: size:8/64, length:1h/1d, users:20. Repeat it "
         "for more.",
         OUTPUT,
         metavar="GROUPS",

@@ -58,7 +58,7 @@ def write_accuracy_report(
     settings: Mapping[str, Any] | None = None,
     log: Sequence[str] | None = None,
 ) -> Path:
-    """Write a self-contained page of `walltime_accuracy`; returns its path.
+    """Write a self-contained page of `estimate_accuracy`; returns its path.
 
     `settings`: further entries of the provenance, and as `command` the command line. `log`: the log and how it is read, as words of a
     command line, for the commands that the page shows; by default its name. Raises OutputError if it cannot be written.

@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from walltime.declared import Key
 from walltime.errors import PolicyError, WorkloadError
 from walltime.logs.filters import parse_seconds
 from walltime.metrics import bounded_slowdown, month_starts, recorded_waits
 from walltime.policy import Calendar
+from walltime.specification import Family, Form, Specified
 from walltime.wording import shown
 from walltime.workload import Workload
 
 __all__ = [
     "DAYS",
+    "GROUPED",
     "GROUPINGS",
     "HEAVY",
     "LENGTHS",
@@ -28,6 +31,7 @@ __all__ = [
     "USERS",
     "WIDE",
     "Edges",
+    "Grouping",
     "Groups",
     "breakdown",
     "check_known",
@@ -146,31 +150,57 @@ def check_same_jobs(first: Workload, other: Workload) -> None:
         raise WorkloadError(f"the schedules of {first.origin.name} and {other.origin.name} are not of the same jobs")
 
 
+def _times(text: str) -> tuple[int, ...]:
+    return tuple(parse_seconds(one) for one in text.split("/"))
+
+
+@dataclass(frozen=True)
+class Grouping(Specified):
+    """A way to put jobs into groups, with edges of one's own where it has any.
+
+    Raises PolicyError for `size-length` with the edges of one of the two alone.
+    """
+
+    positional: ClassVar[tuple[str, ...]] = ("sizes", "lengths", "most")
+    by: str
+    """a name of GROUPINGS"""
+    sizes: Annotated[tuple[int, ...] | None, Key(least=1)] = None
+    """the most processors in each group but the last, such as 8/64"""
+    lengths: Annotated[tuple[int, ...] | None, Key(read=_times, said="lengths of time such as 1h/1d", least=1)] = None
+    """the longest requested time in each group but the last"""
+    most: Annotated[int | None, Key(least=1)] = None
+    """so many single users are shown"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.by == "size-length" and (self.sizes is None) != (self.lengths is None):
+            raise PolicyError("give both sizes and lengths, as in size-length:8/64,1h/1d")
+
+    @property
+    def edges(self) -> Edges:
+        """As `group_jobs` takes them."""
+        if self.by == "size-length":
+            return None if self.sizes is None or self.lengths is None else [self.sizes, self.lengths]
+        return self.most if self.by == "users" else self.sizes if self.by == "size" else self.lengths
+
+
+_OF_GROUPING = {"size": ("sizes",), "length": ("lengths",), "size-length": ("sizes", "lengths"), "users": ("most",)}
+GROUPED = Family(
+    Grouping,
+    "grouping",
+    {name: Form(Grouping, {"by": name}, _OF_GROUPING.get(name, ()), meaning=f"By the {said}.") for name, said in GROUPINGS.items()},
+)
+"""The groupings as `--by` takes them."""
+
+
 def parse_grouping(text: str) -> tuple[str, Edges]:
     """A grouping as it is spelled on the command line, and its edges; raises PolicyError.
 
-    >>> parse_grouping("size:8,64"), parse_grouping("size-length:8,64/1h,1d"), parse_grouping("users:20"), parse_grouping("month")
-    (('size', [8, 64]), ('size-length', [[8, 64], [3600, 86400]]), ('users', 20), ('month', None))
+    >>> parse_grouping("size:8/64"), parse_grouping("size-length:8/64,1h/1d"), parse_grouping("users:20"), parse_grouping("month")
+    (('size', (8, 64)), ('size-length', [(8, 64), (3600, 86400)]), ('users', 20), ('month', None))
     """
-    by, given, values = text.strip().partition(":")
-    if by not in GROUPINGS:
-        raise PolicyError(f"jobs cannot be grouped by {shown(by)}; known are {', '.join(GROUPINGS)}")
-    if not given:
-        return by, None
-    try:
-        match by:
-            case "users":
-                return by, int(values)
-            case "size":
-                return by, [int(value) for value in values.split(",")]
-            case "size-length":
-                sizes, lengths = values.split("/")
-                return by, [[int(value) for value in sizes.split(",")], [parse_seconds(value) for value in lengths.split(",")]]
-            case "length":
-                return by, [parse_seconds(value) for value in values.split(",")]
-    except ValueError:
-        raise PolicyError(f"{text!r} is no grouping; write e.g. size:8,64 or length:1h,1d or size-length:8,64/1h,1d or users:20") from None
-    raise PolicyError(f"groups by {by} have no edges; those by size, length, size-length and users have")
+    grouping = GROUPED.parse(text)
+    return grouping.by, grouping.edges
 
 
 def local_seconds(workload: Workload, submit: Array) -> Array | None:

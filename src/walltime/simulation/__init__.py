@@ -6,7 +6,7 @@ from walltime.lazy import lazy
 
 if TYPE_CHECKING:
     from walltime.simulation.accuracy import WalltimeAccuracy as WalltimeAccuracy
-    from walltime.simulation.accuracy import walltime_accuracy as walltime_accuracy
+    from walltime.simulation.accuracy import estimate_accuracy as estimate_accuracy
     from walltime.simulation.adjusted import AdjustedWalltimes as AdjustedWalltimes
     from walltime.simulation.adjusted import adjust_walltimes as adjust_walltimes
     from walltime.simulation.advice import KindAdvice as KindAdvice
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = lazy(
     __name__,
     {
-        "simulation.accuracy": ("WalltimeAccuracy", "walltime_accuracy"),
+        "simulation.accuracy": ("WalltimeAccuracy", "estimate_accuracy"),
         "simulation.adjusted": ("AdjustedWalltimes", "adjust_walltimes"),
         "simulation.advice": ("KindAdvice", "UserAdvice", "advise_users"),
         "simulation.advice_gains": ("AdviceGains", "UserGain", "simulate_advice"),

@@ -24,7 +24,7 @@ from walltime.workload import Workload
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["WalltimeAccuracy", "check_requests", "walltime_accuracy"]
+__all__ = ["WalltimeAccuracy", "check_requests", "estimate_accuracy"]
 
 Array = np.ndarray
 
@@ -108,7 +108,7 @@ class WalltimeAccuracy:
         return f"<WalltimeAccuracy of {t.jobs:,} jobs: {t.used_share:.1%} of {t.asked_hours:,.0f} processor-hours used>"
 
 
-def walltime_accuracy(
+def estimate_accuracy(
     workload: Workload,
     *,
     adjust: bool = True,
@@ -127,7 +127,7 @@ def walltime_accuracy(
     Raises WorkloadError for a log without users' estimates, PolicyError for a wrong number. Source: tang13, section 3.
 
     >>> jobs = Workload.from_arrays(submit=[0, 9], runtime=[1800, 3600], requested=[3600, 7200], procs=[2, 1], machine_procs=2)
-    >>> found = walltime_accuracy(jobs, adjust=False)
+    >>> found = estimate_accuracy(jobs, adjust=False)
     >>> found.total.asked_hours, found.total.unused_hours, found.total.used_share
     (4.0, 2.0, 0.5)
     """

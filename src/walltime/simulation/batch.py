@@ -19,7 +19,7 @@ from walltime.errors import PolicyError
 from walltime.estimates import EstimateModel, FModel, effective
 from walltime.estimates.fmodel import STREAM_F
 from walltime.machine import Machine
-from walltime.policy import PAPERS, Calendar, Dialect, Easy, LogView, Policy
+from walltime.policy import Calendar, Dialect, Easy, LogView, Policy
 from walltime.predictors import Prediction, Predictor
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.run import number_problem, simulate
@@ -124,7 +124,7 @@ def simulate_many(
     *,
     trim: str = "none",
     coincident: str | None = None,
-    dialect: Dialect | str = PAPERS,
+    dialect: Dialect | str = "papers",
     overrun: str = "kill",
     dynamics: bool = False,
     machine: Machine | None = None,

@@ -9,7 +9,7 @@ import numpy as np
 
 from walltime import metrics
 from walltime.errors import PolicyError, WorkloadError
-from walltime.policy import PAPERS, Dialect, Easy
+from walltime.policy import Dialect, Easy
 from walltime.predictors import Jobs, Predictor, log_ends
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.run import Ends, predict_beside, simulate
@@ -69,7 +69,7 @@ def predict(
     ends: str | Schedule = "auto",
     *,
     clip: bool = True,
-    dialect: Dialect | str = PAPERS,
+    dialect: Dialect | str = "papers",
     engine: str = "kernel",
     workers: int | None = None,
     progress: Callable[[int], None] | None = None,

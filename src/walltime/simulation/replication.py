@@ -11,7 +11,7 @@ import numpy as np
 from walltime import metrics
 from walltime.errors import PolicyError, WorkloadError
 from walltime.machine import Machine
-from walltime.policy import PAPERS, Dialect, Policy
+from walltime.policy import Dialect, Policy
 from walltime.predictors import Prediction, Predictor
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.run import simulate
@@ -71,7 +71,7 @@ def replicate(
     prediction: Prediction | Predictor | str | None = None,
     trim: str = "none",
     coincident: str | None = None,
-    dialect: Dialect | str = PAPERS,
+    dialect: Dialect | str = "papers",
     overrun: str = "kill",
     machine: Machine | None = None,
     workers: int | None = None,

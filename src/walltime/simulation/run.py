@@ -53,7 +53,7 @@ def simulate(
     policy: Policy | Scheduler | str,
     *,
     coincident: str | None = None,
-    dialect: Dialect | str = PAPERS,
+    dialect: Dialect | str = "papers",
     overrun: str = "kill",
     prediction: Prediction | Predictor | str | None = None,
     engine: str = "auto",
@@ -63,20 +63,23 @@ def simulate(
 ) -> Schedule:
     """Replay the workload under the policy and return the schedule.
 
-    `policy`: a policy, or the specification of a scheduler as on the command line, such as `easy:order=sjf`, optionally with a
-    predictor. `dialect`: how the rules are read, the name of a `walltime.policy.Dialect`, or one. `coincident`, in place of the dialect's,
-    for simultaneous events: `batch` handles all terminations of an instant, then all arrivals, then makes one
-    pass; `sequential` makes a pass after every event, arrivals before terminations, and jobs whose expected end is this very instant
-    count as ended; `one-by-one` is the same with terminations before arrivals. `overrun`, for jobs that run longer than requested:
-    `kill` ends them at their request; `extend` raises the request and the scheduler's estimate to the runtime; `overrun` lets them
-    run. `prediction`: a predictor (see `walltime.predictors`) or a `walltime.Prediction`. `engine`: the compiled `kernel`; the slow
-    independent `reference`; or `auto` (default): the kernel whenever possible. The reference engine is needed for `one-by-one`,
-    policies and predictors in plain Python, and policies with interpretations other than the default; `Schedule.engine` tells which
-    one ran. `dynamics`: whether to record the effects of backfilling in `Schedule.dynamics`. `machine`:
-    pools, partitions, outages and limits (`walltime.machine`) in place of one number of processors; the schedule is then of the jobs that
-    can run there, and without dynamics; where they are no more than a number for these jobs, they are simulated as one
-    (`Schedule.simulated_on`). `progress` is called from time to time
-    with the number of jobs started so far (compiled engine only).
+    `policy`: one such as `walltime.Easy()`, or the specification of a scheduler as on the command line: `easy:order=sjf`.
+    `prediction`: a predictor (see `walltime.predictors`), or a `walltime.Prediction`; the policy's specification may name one, too.
+    `machine`: pools, partitions, outages and limits (`walltime.machine`), in place of one number of processors; the schedule is then of
+    the jobs that can run there, and on one pool where that makes no difference (`Schedule.simulated_on`).
+    `dialect`: how the rules are read, a `walltime.policy.Dialect` or the name of one.
+    `coincident`: simultaneous events, in place of the dialect's way.
+        `batch`: all terminations of an instant, then all arrivals, then one pass.
+        `sequential`: a pass after every event, arrivals before terminations; jobs expected to end at this very instant count as ended.
+        `one-by-one`: the same with terminations before arrivals.
+    `overrun`: jobs that run longer than requested.
+        `kill`: they end at their request.
+        `extend`: the request and the scheduler's estimate are raised to the runtime.
+        `overrun`: they run on.
+    `engine`: the compiled `kernel`, the slow independent `reference`, or `auto`: the kernel whenever possible (`Schedule.engine` tells).
+        The reference is needed for policies and predictors in plain Python, and for readings of some dialects.
+    `dynamics`: whether to record the effects of backfilling in `Schedule.dynamics`; not with a machine.
+    `progress`: called from time to time with the number of jobs started so far (compiled engine only).
 
     Raises PolicyError for an unknown policy, order or option, and if `engine="kernel"` does not support the request; WorkloadError
     for an invalid workload, or a log without a column that the predictor needs; EngineError if a `PlainPolicy` leaves jobs waiting

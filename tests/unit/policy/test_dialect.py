@@ -40,7 +40,7 @@ def test_single_readings_change_a_dialect():
         ("french", "unknown dialect 'french'; known are papers, pyss"),
         ("pys", "unknown dialect 'pys', did you mean 'pyss'.; known are papers, pyss"),
         ("papers:tense=past", "unknown option 'tense' of the dialect 'papers:tense=past'.*; known are coincident, expiry"),
-        ("papers:shadow", "unknown option 'shadow'"),
+        ("papers:shadow", "shadow of the dialect 'papers:shadow' has no value; write shadow=VALUE"),
         ("papers:shadow=long", "shadow of the dialect 'papers:shadow=long' must be one of afresh, kept, once, not 'long'"),
         ("papers:window=-1", "window of the dialect 'papers:window=-1' must be a whole number of 0 or more, not '-1'"),
         ("papers:coincident=never", "coincident of the dialect .* must be one of batch, sequential, .*, not 'never'"),

@@ -143,9 +143,19 @@ def test_breakdown__refuses(by, edges, said):
         wt.simulate(jobs(user=[1, 1, 1, 1]), wt.Easy()).breakdown(by, edges)
 
 
-@pytest.mark.parametrize("text", ["size:a", "size-length:8", "length:soon", "users:few", "month:3", "sise"])
-def test_parse_grouping__refuses(text):
-    with pytest.raises(PolicyError):
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("size:a", "sizes of the grouping 'size:a' must be numbers such as 8/64, or none, not 'a'"),
+        ("size-length:8", "give both sizes and lengths"),
+        ("length:soon", "lengths of the grouping 'length:soon' 'soon' is no length of time"),
+        ("users:few", "most of the grouping 'users:few' must be a whole number"),
+        ("month:3", "unknown option '3' of the grouping 'month:3'; it has none"),
+        ("sise", "unknown grouping 'sise', did you mean 'size'"),
+    ],
+)
+def test_parse_grouping__refuses(text, said):
+    with pytest.raises(PolicyError, match=said):
         parse_grouping(text)
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
+from walltime.declared import Key, nearest
 from walltime.durations import seconds_of
 from walltime.errors import PolicyError
 from walltime.logs.slurm.values import resource_of
@@ -18,17 +19,14 @@ from walltime.slurm.jobs import MOST, WAITING, SnapshotJob
 from walltime.slurm.snapshot import Snapshot
 from walltime.slurm.starts.forecast import Draws, Forecast
 from walltime.slurm.starts.start_times import quantiles_of, unix
-from walltime.wording import harmless
+from walltime.specification import Form, Specified, read_options
+from walltime.wording import harmless, shown
 from walltime.workload import Workload
 
-__all__ = ["Trial", "Trials", "parse_trial", "try_jobs"]
+__all__ = ["AskedJob", "Trial", "Trials", "parse_trial", "try_jobs"]
 
 Array = np.ndarray
 
-NUMBERS = {"procs": "cpus", "nodes": "nodes", "gpus": "gpus"}
-NAMES = ("partition", "qos", "account", "user", "name")
-KEYS = (*NUMBERS, "limit", "memory", *NAMES)
-"""What can be said of a job to be tried."""
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -62,38 +60,6 @@ class Trials:
     caveats: Sequence[str]
 
 
-def parse_trial(text: str, snapshot: Snapshot) -> SnapshotJob:
-    """The job described by a text such as `procs=64,limit=4h`, submitted at the time of the snapshot; its number is free in the queue.
-
-    Keys are KEYS; `limit` (needed): 90s, 30m, 4h, 2d or as Slurm writes it, `memory` of the whole job, such as 64G. `partition` is needed
-    where there are several. Raises PolicyError.
-    """
-    values = {}
-    for part in text.split(","):
-        key, equals, value = part.strip().partition("=")
-        if key not in KEYS or not equals or not value or key in values:
-            raise PolicyError(f"{harmless(text)!r} describes no job; write procs=64,limit=4h, with any of {', '.join(KEYS)}")
-        values[key] = value
-    if "limit" not in values:
-        raise PolicyError(f"{harmless(text)!r} has no limit; add one, such as limit=4h")
-    partitions = {one.name: one for one in snapshot.machine.partitions}
-    name = values.get("partition", next(iter(partitions)) if len(partitions) == 1 else "")
-    if name not in partitions:
-        raise PolicyError(f"{harmless(text)!r} needs a partition; known are {harmless(', '.join(partitions), 200)}")
-    fields: dict[str, Any] = {own: values[own] for own in NAMES if own in values} | {"partition": name}
-    for key, own in NUMBERS.items():
-        if key in values:
-            if not values[key].isdecimal() or not int(key != "gpus") <= int(values[key]) < MOST:
-                raise PolicyError(f"{key} must be a whole number, not {harmless(values[key])!r}")
-            fields[own] = int(values[key])
-    if "memory" in values and not fields.setdefault("memory_mb", resource_of(f"mem={values['memory']}", "mem")):
-        raise PolicyError(f"a memory is written 64G, not {harmless(values['memory'])!r}")
-    on_node = snapshot.machine.pools[snapshot.machine.place_of(partitions[name].pools[0])].procs
-    fields.setdefault("nodes", -(-fields.get("cpus", 1) // on_node))
-    number = max((job.job for job in snapshot.jobs), default=0) + 1
-    return SnapshotJob(job=number, state=WAITING, submit=snapshot.time, limit=_limit(values["limit"]), **fields)
-
-
 def _limit(text: str) -> int:
     """Seconds of a limit.
 
@@ -104,10 +70,73 @@ def _limit(text: str) -> int:
     try:
         seconds = int(match[1]) * UNITS[match[2]] if match else seconds_of(text)
     except ValueError as error:
-        raise PolicyError(f"limit: {error}") from error
+        raise PolicyError(f"cannot be {shown(text)}: {error}") from error
     if not 0 < seconds < MOST:
-        raise PolicyError(f"a limit must be longer than 0 s, such as 4h, not {harmless(text)!r}")
+        raise PolicyError(f"must be longer than 0 s, such as 4h, not {shown(text)}")
     return seconds
+
+
+def _memory(text: str) -> int:
+    """MB of an amount such as 64G."""
+    mb = resource_of(f"mem={text}", "mem")
+    if not mb:
+        raise PolicyError(f"is an amount such as 64G, not {shown(text)}")
+    return mb
+
+
+@dataclass(frozen=True)
+class AskedJob(Specified):
+    """What is said of a job to be tried, such as `procs=64,limit=4h`."""
+
+    limit: Annotated[int, Key(read=_limit, said="a length of time such as 4h")]
+    """90s, 30m, 4h, 2d, or as Slurm writes it; kept in s"""
+    procs: Annotated[int, Key(least=1, most=MOST - 1)] = 1
+    """processors"""
+    nodes: Annotated[int | None, Key(least=1, most=MOST - 1)] = None
+    """the fewest; without it, as few as have so many processors"""
+    gpus: Annotated[int, Key(least=0, most=MOST - 1)] = 0
+    """GPUs"""
+    memory: Annotated[int, Key(read=_memory, said="an amount such as 64G")] = 0
+    """of the whole job; kept in MB"""
+    partition: str = ""
+    """needed where there are several"""
+    qos: str = ""
+    """its quality of service"""
+    account: str = ""
+    """who pays"""
+    user: str = ""
+    """whose it is"""
+    name: str = ""
+    """what it is called"""
+
+
+def parse_trial(text: str, snapshot: Snapshot) -> SnapshotJob:
+    """The job described by a text such as `procs=64,limit=4h`, submitted at the time of the snapshot; its number is free in the queue.
+
+    Keys are the fields of `AskedJob`. Raises PolicyError.
+    """
+    asked = AskedJob(**read_options(Form(AskedJob), text, f"the job {shown(text)}")[0])
+    partitions = {one.name: one for one in snapshot.machine.partitions}
+    name = asked.partition or (next(iter(partitions)) if len(partitions) == 1 else "")
+    if name not in partitions:
+        close = nearest(name, partitions)
+        raise PolicyError(f"the job {shown(text)} needs a partition{close}; known are {harmless(', '.join(partitions), 200)}")
+    on_node = snapshot.machine.pools[snapshot.machine.place_of(partitions[name].pools[0])].procs
+    return SnapshotJob(
+        job=max((job.job for job in snapshot.jobs), default=0) + 1,
+        state=WAITING,
+        user=asked.user,
+        account=asked.account,
+        partition=name,
+        qos=asked.qos,
+        name=asked.name,
+        submit=snapshot.time,
+        limit=asked.limit,
+        nodes=-(-asked.procs // on_node) if asked.nodes is None else asked.nodes,
+        cpus=asked.procs,
+        gpus=asked.gpus,
+        memory_mb=asked.memory,
+    )
 
 
 def try_jobs(
