@@ -27,6 +27,7 @@ __all__ = [
     "Shares",
     "State",
     "as_number",
+    "running_at_first",
 ]
 
 Array = np.ndarray
@@ -298,6 +299,12 @@ class Outcome:
     limit: Array | None = None
     effects: tuple[Array, ...] | None = None
     seconds: Mapping[str, float] = field(default_factory=dict)
+
+
+def running_at_first(since: Array) -> Array:
+    """The jobs that run at first, by their starts (s; NEVER for others), in order of these."""
+    jobs = np.flatnonzero(since < NEVER)
+    return np.asarray(jobs[np.argsort(since[jobs], kind="stable")])
 
 
 def as_number(problem: Problem) -> Problem | None:

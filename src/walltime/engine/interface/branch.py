@@ -21,7 +21,7 @@ from walltime.engine.kernel.memory import BY_USER, NEVER
 from walltime.engine.kernel.plan import LINE, aligned
 from walltime.engine.problem import Outcome, State
 
-__all__ = ["Branch", "Layout", "Log", "are_the_same", "fill_from", "sorted_heap", "without"]
+__all__ = ["Branch", "Layout", "Log", "are_the_same", "fill_from", "sorted_heap", "take_state", "without"]
 
 Array = np.ndarray
 ROOM, MOST_ROOM = 256, 8192
@@ -331,6 +331,14 @@ class Branch(CompiledEngine):
         """Of all jobs, once the simulation is done."""
         parts = [past[0] if isinstance(past, tuple) else past for past in self.past]
         return np.concatenate([jobs[name] for jobs in (*parts, self._memory.jobs)])
+
+
+def take_state(memory: Any, source: Any, gone: int, arrived: int) -> None:
+    """Take over the numbers that change at every event, and the records of the jobs that have arrived."""
+    for name in memory.state.dtype.names:
+        memory.state[name] = source.state[name]
+    memory.state["started"] = int(source.state["started"]) - gone
+    memory.jobs[: arrived - gone] = source.jobs[gone:arrived]
 
 
 def without(parts: Any, *names: str) -> Any:

@@ -12,7 +12,7 @@ from walltime.engine.interface.slurm_log import FEWEST_ROWS, SlurmLog, ranges_of
 from walltime.engine.kernel.memory import NEVER, record, records
 from walltime.engine.kernel.nodes.memory import SLURM_JOB, SLURM_RULES, Records, SlurmMemory, new_slurm_memory, with_room
 from walltime.engine.kernel.pools.memory import as_lists, followers_of
-from walltime.engine.problem import NodeDemands, NodeRanges, Nodes, Outcome, Problem
+from walltime.engine.problem import NodeDemands, NodeRanges, Nodes, Outcome, Problem, running_at_first
 from walltime.policy.slurm import Settings
 
 __all__ = ["NodesEngine"]
@@ -113,8 +113,7 @@ class NodesEngine(CompiledEngine):
             int(demands.user.max()) + 1 if count else 0,
         )
         m = self._memory
-        at_first = np.flatnonzero(demands.since < NEVER)
-        at_first = at_first[np.argsort(demands.since[at_first], kind="stable")]
+        at_first = running_at_first(demands.since)
         jobs.start[at_first] = demands.since[at_first]
         m.state.at_first = len(at_first)
         m.traffic.at_first[: len(at_first)] = at_first

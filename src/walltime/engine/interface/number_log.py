@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from walltime.engine.interface.branch import Layout, Log, fill_from, sorted_heap
+from walltime.engine.interface.branch import Layout, Log, fill_from, sorted_heap, take_state
 from walltime.engine.interface.compiled import LoweredOrder
 from walltime.engine.interface.load import loop_name
 from walltime.engine.kernel.memory import BY_USER, HOLE, JOB, NEVER, Memory, new_memory, records
@@ -116,13 +116,10 @@ class NumberLog(Log):
     def take_over(self, memory: Any, source: Any, gone: int, arrived: int) -> None:
         """Take over what another memory knows, without so many jobs at its beginning; `arrived` have, or are gone."""
         state, old, jobs = memory.state, source.state, source.jobs
-        for name in state.dtype.names:
-            state[name] = old[name]
+        take_state(memory, source, gone, arrived)
         machine, reservations = memory.machine, memory.reservations
-        memory.jobs[: arrived - gone] = jobs[gone:arrived]
         for name in ("head", "blocked", "earliest_of"):
             state[name] = max(int(old[name]) - gone, -1)
-        state["started"] = int(old["started"]) - gone
         fill_from(machine.events, source.machine.events[: int(old["events"])], gone, "job", "tie")  # ties are numbers of starts
         fill_from(machine.running, source.machine.running[: int(old["running"])], gone, "job")
         _take_queue(memory, source, gone)

@@ -14,7 +14,7 @@ from walltime.engine.kernel.memory import NEVER, record, records
 from walltime.engine.kernel.nodes.memory import as_set
 from walltime.engine.kernel.nodes.oar import OAR_JOB, OAR_RULES, OarMemory, new_oar_memory
 from walltime.engine.kernel.pools.memory import followers_of
-from walltime.engine.problem import NodeDemands, Nodes, OarSettings, Outcome, Problem
+from walltime.engine.problem import NodeDemands, Nodes, OarSettings, Outcome, Problem, running_at_first
 
 __all__ = ["OarEngine"]
 
@@ -54,8 +54,7 @@ class OarEngine(CompiledEngine):
         followers = followers_of(demands.after, jobs.follows, jobs.pending)
         self._memory: OarMemory = new_oar_memory(rules, jobs, sets, followers)
         state, traffic = self._memory.state, self._memory.traffic
-        at_first = np.flatnonzero(demands.since < NEVER)
-        at_first = at_first[np.argsort(demands.since[at_first], kind="stable")]
+        at_first = running_at_first(demands.since)
         jobs.start[at_first] = demands.since[at_first]
         state.at_first = len(at_first)
         traffic.at_first[: len(at_first)] = at_first

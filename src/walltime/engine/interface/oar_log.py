@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from walltime.engine.interface.branch import Layout, Log, are_the_same, fill_from, sorted_heap, without
-from walltime.engine.interface.pools_log import NO_LISTS, part_of, why_waiting
+from walltime.engine.interface.branch import Layout, Log, are_the_same, fill_from, sorted_heap, take_state, without
+from walltime.engine.interface.pools_log import NO_LISTS, come_first, part_of, why_stuck
 from walltime.engine.kernel.memory import ITEM, records
 from walltime.engine.kernel.nodes.oar import OAR_JOB, SUBMISSION, OarMemory, new_oar_memory
-from walltime.engine.problem import NEVER, Nodes, Problem
-from walltime.errors import WorkloadError
+from walltime.engine.problem import NodeDemands, Nodes, Problem
 
 __all__ = ["OarLog", "slots_of"]
 
@@ -31,10 +30,9 @@ class OarLog(Log):
     @staticmethod
     def of(problem: Problem, memory: OarMemory) -> OarLog | None:
         """The log of a simulation; None where jobs wait for others, or run at first after ones that do not."""
-        demands: Any = problem.demands
-        at_first = np.flatnonzero(demands.since < NEVER)
-        in_order = len(at_first) == 0 or int(at_first[-1]) == len(at_first) - 1
-        return OarLog(problem, memory) if in_order and not len(memory.traffic.followers.items) else None
+        demands = problem.demands
+        assert isinstance(demands, NodeDemands)
+        return OarLog(problem, memory) if come_first(demands.since) and not len(memory.traffic.followers.items) else None
 
     def continues(self, memory: Any, first: int) -> bool:
         """Whether the jobs that have arrived are the same here."""
@@ -71,10 +69,8 @@ class OarLog(Log):
     def take_over(self, memory: OarMemory, source: OarMemory, gone: int, arrived: int) -> None:
         """Take over what another memory knows; a pass needs nothing of the plan of the one before."""
         state, old, traffic, former = memory.state, source.state, memory.traffic, source.traffic
-        for name in state.dtype.names:
-            state[name] = old[name]
-        state["started"] = int(old["started"]) - gone
-        memory.jobs[: arrived - gone], memory.had[: arrived - gone] = source.jobs[gone:arrived], source.had[gone:arrived]
+        take_state(memory, source, gone, arrived)
+        memory.had[: arrived - gone] = source.had[gone:arrived]
         fill_from(traffic.queue, former.queue[: int(old["waiting"])], gone)
         fill_from(traffic.running, former.running[: int(old["running"])], gone)
         events = former.events[: int(old["events"])]
@@ -124,9 +120,7 @@ class OarLog(Log):
     @staticmethod
     def why_stuck(memory: OarMemory) -> str:
         """Who waits for ever, and why; raises WorkloadError if the jobs that run at first do not fit."""
-        if (job := int(memory.state["no_room"])) > 0:
-            raise WorkloadError(f"the jobs that run at first need more than the machine has: there is no room for job number {job}")
-        return why_waiting(memory.jobs, int(memory.state["started"]))
+        return why_stuck(memory)
 
 
 def slots_of(had: Array, nodes: Nodes) -> tuple[Array, Array, Array, Array]:

@@ -22,7 +22,7 @@ from walltime.engine.kernel.pools.memory import (
     followers_of,
     new_cluster_memory,
 )
-from walltime.engine.problem import Demands, Outcome, Pools, Problem
+from walltime.engine.problem import Demands, Outcome, Pools, Problem, running_at_first
 from walltime.errors import WorkloadError
 
 __all__ = ["PoolsEngine", "fill", "lowered_limits"]
@@ -88,8 +88,8 @@ class PoolsEngine(CompiledEngine):
     def _begin(self, since: Array) -> None:
         """The jobs that run at first get their places, in order of their starts; the others are arrivals to come."""
         m, machine = self._memory, self._memory.machine
-        at_first = np.flatnonzero(since < NEVER)
-        for job in at_first[np.argsort(since[at_first], kind="stable")].tolist():
+        order = running_at_first(since)
+        for job in order.tolist():
             own, wanted = m.jobs[job], [int(m.jobs[job].procs), int(m.jobs[job].second)]
             for p in machine.pools_of.items[machine.pools_of.first[own.partition] : machine.pools_of.first[own.partition + 1]]:
                 taken = min(wanted[0], int(machine.pools[p].free_procs)), min(wanted[1], int(machine.pools[p].free_second))
@@ -104,7 +104,6 @@ class PoolsEngine(CompiledEngine):
                 machine.limits[k].used_jobs += 1
                 machine.limits[k].used_procs += own.procs
                 machine.limits[k].used_second += own.second
-        order = at_first[np.argsort(since[at_first], kind="stable")]
         m.state.started = m.state.running = m.state.events = len(order)
         tickets = np.arange(len(order))
         fill(machine.events, (since + m.jobs.runtime)[order], tickets, order)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from walltime.engine.interface.branch import Layout, Log, are_the_same, fill_from, without
+from walltime.engine.interface.branch import Layout, Log, are_the_same, fill_from, take_state, without
 from walltime.engine.interface.compiled import LoweredOrder
 from walltime.engine.interface.load import cluster_loop_name
 from walltime.engine.kernel.memory import ITEM, records
@@ -18,9 +18,10 @@ from walltime.engine.kernel.pools.memory import (
     Waiting,
     new_cluster_memory,
 )
-from walltime.engine.problem import NEVER, Problem
+from walltime.engine.problem import NEVER, Demands, Problem
+from walltime.errors import WorkloadError
 
-__all__ = ["PoolsLog", "have_the_same", "part_of", "why_waiting"]
+__all__ = ["PoolsLog", "come_first", "have_the_same", "part_of", "why_stuck", "why_waiting"]
 
 Array = np.ndarray
 NOBODY = np.zeros(0, np.int64)
@@ -47,10 +48,10 @@ class PoolsLog(Log):
     @staticmethod
     def of(problem: Problem, memory: ClusterMemory, orders: tuple[LoweredOrder, ...]) -> PoolsLog | None:
         """The log of a simulation; None where jobs wait for others, or run at first after ones that do not."""
-        machine, count = memory.machine, len(memory.jobs)
-        in_order = np.array_equal(machine.coming, np.arange(count - len(machine.coming), count))
-        apart = len(machine.followers.items) > 0 or not in_order
-        return None if apart else PoolsLog(problem, memory, orders)
+        demands = problem.demands
+        assert isinstance(demands, Demands)
+        waits = len(memory.machine.followers.items) > 0
+        return None if waits or not come_first(demands.since) else PoolsLog(problem, memory, orders)
 
     def continues(self, memory: ClusterMemory, first: int) -> bool:
         """Whether the jobs that have arrived in a simulation with this memory are under the same limits there."""
@@ -103,11 +104,8 @@ class PoolsLog(Log):
 
     def take_over(self, memory: ClusterMemory, source: ClusterMemory, gone: int, arrived: int) -> None:
         """Take over what another memory knows."""
-        state, old, machine, former = memory.state, source.state, memory.machine, source.machine
-        for name in state.dtype.names:
-            state[name] = old[name]
-        state["started"] = int(old["started"]) - gone
-        memory.jobs[: arrived - gone] = source.jobs[gone:arrived]
+        old, machine, former = source.state, memory.machine, source.machine
+        take_state(memory, source, gone, arrived)
         machine.given[: arrived - gone] = former.given[gone:arrived]
         for name in ("pools", "partitions", "outages", "limits"):
             getattr(machine, name)[:] = getattr(former, name)
@@ -178,6 +176,18 @@ def have_the_same(limits_of: Lists, limits: Any, other: Any, first: int, jobs: i
     if not are_the_same(limits, other.limits, ("jobs", "procs", "second")) or not np.array_equal(np.diff(mine), np.diff(theirs)):
         return False
     return np.array_equal(limits_of.items[mine[0] : mine[-1]], other.limits_of.items[theirs[0] : theirs[-1]])
+
+
+def come_first(since: Array) -> bool:
+    """Whether the jobs that run at first (`since`, s; NEVER for others) come before all others."""
+    return not (since[np.count_nonzero(since < NEVER) :] < NEVER).any()
+
+
+def why_stuck(memory: Any) -> str:
+    """Who waits for ever, and why; raises WorkloadError if the jobs that run at first do not fit on the nodes."""
+    if (job := int(memory.state["no_room"])) > 0:
+        raise WorkloadError(f"the jobs that run at first need more than the machine has: there is no room for job number {job}")
+    return why_waiting(memory.jobs, int(memory.state["started"]))
 
 
 def why_waiting(jobs: Any, started: int) -> str:

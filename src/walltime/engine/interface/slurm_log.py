@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from walltime.engine.interface.branch import Layout, Log, are_the_same, fill_from, without
-from walltime.engine.interface.pools_log import NO_LISTS, have_the_same, part_of, why_waiting
+from walltime.engine.interface.branch import Layout, Log, are_the_same, fill_from, take_state, without
+from walltime.engine.interface.pools_log import NO_LISTS, come_first, have_the_same, part_of, why_stuck
 from walltime.engine.kernel.memory import records
 from walltime.engine.kernel.nodes.memory import RANGE, SLURM_JOB, SlurmMemory, new_slurm_memory, with_room
-from walltime.engine.problem import NEVER, NodeRanges, Nodes, Problem
-from walltime.errors import WorkloadError
+from walltime.engine.problem import NodeDemands, NodeRanges, Nodes, Problem
 
 __all__ = ["SlurmLog", "ranges_of", "slots_of"]
 
@@ -44,10 +43,9 @@ class SlurmLog(Log):
     @staticmethod
     def of(problem: Problem, memory: SlurmMemory, nodes: Nodes, unit: int) -> SlurmLog | None:
         """The log of a simulation; None where jobs wait for others, or run at first after ones that do not."""
-        demands: Any = problem.demands
-        at_first = np.flatnonzero(demands.since < NEVER)
-        in_order = len(at_first) == 0 or int(at_first[-1]) == len(at_first) - 1
-        return SlurmLog(problem, memory, nodes, unit) if in_order and not len(memory.traffic.followers.items) else None
+        demands = problem.demands
+        assert isinstance(demands, NodeDemands)
+        return SlurmLog(problem, memory, nodes, unit) if come_first(demands.since) and not len(memory.traffic.followers.items) else None
 
     def continues(self, memory: Any, first: int) -> bool:
         """Whether the jobs that have arrived are the same here, under the same limits, and in the same tree of shares."""
@@ -104,10 +102,7 @@ class SlurmLog(Log):
         """Take over what another memory knows; rows of tables and sets are numbered anew."""
         state, old, traffic, former = memory.state, source.state, memory.traffic, source.traffic
         own = {name: int(state[name]) for name in ("spare_sets", "spare_rows")}
-        for name in state.dtype.names:
-            state[name] = old[name]
-        state["started"] = int(old["started"]) - gone
-        memory.jobs[: arrived - gone] = source.jobs[gone:arrived]
+        take_state(memory, source, gone, arrived)
         fill_from(traffic.queue, former.queue[: int(old["waiting"])], gone)
         fill_from(traffic.ends, former.ends[: int(old["events"])], gone, "job", "tie")  # ties are numbers of starts
         traffic.limits[:], traffic.of_user[:] = former.limits, former.of_user
@@ -182,9 +177,7 @@ class SlurmLog(Log):
     @staticmethod
     def why_stuck(memory: SlurmMemory) -> str:
         """Who waits for ever, and why; raises WorkloadError if the jobs that run at first do not fit."""
-        if (job := int(memory.state["no_room"])) > 0:
-            raise WorkloadError(f"the jobs that run at first need more than the machine has: there is no room for job number {job}")
-        return why_waiting(memory.jobs, int(memory.state["started"]))
+        return why_stuck(memory)
 
 
 def _take_plan(memory: SlurmMemory, source: SlurmMemory, spare: int) -> None:

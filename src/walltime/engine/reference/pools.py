@@ -131,7 +131,7 @@ class ClusterReference(Engine):
         if self._wake_ups and (times or self.waiting) and woken <= PATIENCE:
             times.append(min(self._wake_ups))
         self.done = not times and not self.waiting and not coming
-        if not times and self.waiting and self._own is not None:
+        if not times and self.waiting and self._own is not None and until == math.inf:
             ids = self.known.columns.get("job_id", range(1, len(self.jobs) + 1))
             raise EngineError(why_stuck(self.policy, self.now, [ids[job.index] for job in self.waiting], PATIENCE if self._wake_ups else 0))
         if not times and not self.done and until == math.inf:
