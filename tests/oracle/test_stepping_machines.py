@@ -197,3 +197,16 @@ def test_limits_hold_while_it_is_stepped_through():
     while simulation.step():
         running.append(len(simulation.state().running))
     assert max(running) == 1
+
+
+@pytest.mark.parametrize("policy", ["relaxed", "selective", "double", "multiqueue", "slurm", "oar"])
+def test_every_policy_that_runs_on_a_machine__is_stepped_through_and_copied(policy):
+    machine = Machine((Pool("a", 2, 2), Pool("b", 1, 2)), (Partition("1", ("a",)), Partition("2", ("a", "b"))))
+    jobs = JOBS.take(np.array([False, True, True, True]), "")
+    expected = wt.simulate(jobs, policy, machine=machine)
+    simulation = wt.Simulation(jobs, policy, machine=machine)
+    simulation.run_until(4)
+    simulation.copy().finish()
+    while simulation.step():
+        simulation.state()
+    assert columns_of(simulation.finish()) == columns_of(expected)
