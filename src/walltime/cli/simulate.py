@@ -266,7 +266,6 @@ def _predictions(schedule: Schedule, trim: str) -> Facts:
 
 
 def _dynamics(d: DynamicsSummary, schedule: Schedule) -> Facts:
-    from walltime.policy import Easy
     from walltime.tables import Facts
     from walltime.wording import human_time
 
@@ -274,7 +273,7 @@ def _dynamics(d: DynamicsSummary, schedule: Schedule) -> Facts:
     delayed = f"later than their first real shadow by {human_time(d.mean_delay)} on average"
     heads = [("wildly backfilled", f"{d.wild_percent:.2f} %", wild), ("delayed heads", f"{d.delayed_percent:.2f} %", delayed)]
     choices = [("shortest job chosen", f"{d.sjfness:.1f} %", f"{d.sjfness_of_choices:.1f} % where there was a choice")]
-    return Facts("effects of backfilling", (heads if isinstance(schedule.policy, Easy) else []) + choices)
+    return Facts("effects of backfilling", (heads if schedule.policy.reservations.of == "head" else []) + choices)
 
 
 def _groups(

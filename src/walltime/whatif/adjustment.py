@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -84,11 +84,12 @@ def planned_by_time_min(today: Scheduler, machine: Machine) -> Scheduler:
     """
     if today.prediction is not None:
         raise PolicyError(f"the policy {today.label} plans with predictions already; adjust one without")
-    slurm = today.policy if isinstance(today.policy, Slurm) else Slurm()
-    settings = slurm.settings(machine.slurm)
+    own: Any = today.policy
+    of_slurm = own.settings(machine.slurm)
+    settings = Slurm().settings(machine.slurm) if of_slurm is None else of_slurm
     soft = bool(settings["time_min_as_soft_limit"])
-    if isinstance(today.policy, Slurm):
-        given_back = replace(today.policy, time_min_as_soft_limit=True, soft_limit_running="limit")
+    if of_slurm is not None:
+        given_back = replace(own, time_min_as_soft_limit=True, soft_limit_running="limit")
         return today if soft else Scheduler(given_back)
     half = soft and settings["soft_limit_running"] == "half"
     return Scheduler(today.policy, Prediction(TimeMin(), Belief(order=False, running=half), Correction("half" if half else "tsafrir07")))

@@ -13,7 +13,7 @@ from walltime.errors import PolicyError, WorkloadError
 from walltime.estimates import ESTIMATES, parse_estimates
 from walltime.logs.filters import parse_seconds
 from walltime.machine import Limit, Machine, Share
-from walltime.policy import POLICIES, Oar, Slurm
+from walltime.policy import POLICIES, Policy
 from walltime.policy.slurm import NO_EFFECT, PARAMETERS
 from walltime.predictors import Prediction
 from walltime.predictors.registry import PREDICTORS
@@ -202,8 +202,8 @@ def _adjust(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
 
 def _soft(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
     scheduler = setting.scheduler()
-    if isinstance(scheduler.policy, Slurm | Oar):
-        other = "; Slurm's soft limits are TimeMin: adjust=PREDICTOR" if isinstance(scheduler.policy, Slurm) else ""
+    if scheduler.policy.plans_nodes:
+        other = "" if scheduler.policy.settings() is None else "; Slurm's soft limits are TimeMin: adjust=PREDICTOR"
         raise PolicyError(f"{change.where}: {scheduler.policy.name} knows no soft walltimes{other}")
     prediction = Prediction(change.value, correction="soft")
     return replace(setting, policy=replace(scheduler, prediction=prediction)), [
@@ -215,8 +215,9 @@ def _soft(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
 def _running(setting: Setting) -> str:
     """How running jobs are planned where waiting ones have a TimeMin."""
     scheduler = setting.scheduler()
-    if isinstance(scheduler.policy, Slurm):
-        half = scheduler.policy.settings(setting.machine.slurm)["soft_limit_running"] == "half"
+    settings = scheduler.policy.settings(setting.machine.slurm)
+    if settings is not None:
+        half = settings["soft_limit_running"] == "half"
     else:
         half = scheduler.prediction is not None and scheduler.prediction.believe.running
     return "running ones by it, and then by half of what is left of the limit" if half else "running ones by the user's limit"
@@ -240,7 +241,7 @@ def _slurm(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
     if name is None:
         raise _unknown(change)
     policy = setting.scheduler().policy
-    if not isinstance(policy, Slurm):
+    if policy.settings() is None:
         raise PolicyError(
             f"{change.where} has no effect: settings of Slurm count under the policy slurm, and this one is {policy.label}; "
             'say policy = "slurm" in the machine\'s file'
@@ -255,7 +256,7 @@ def _slurm(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
     return changed, [f"{name} = {settings[name] or '(nothing)'}", *told]
 
 
-def _parameters(change: Change, policy: Slurm) -> list[str]:
+def _parameters(change: Change, policy: Policy) -> list[str]:
     """What to know of items of SchedulerParameters; raises PolicyError for those that are not modelled, or that the policy says itself."""
     names = [name for name, one in PARAMETERS.items() if one.setting == "SchedulerParameters"]
     told = []

@@ -12,7 +12,7 @@ import numpy as np
 from walltime.errors import PolicyError
 from walltime.estimates import parse_estimates
 from walltime.machine import Machine
-from walltime.policy import Policy, Slurm
+from walltime.policy import Policy
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.run import simulate
 from walltime.simulation.specification import Scheduler
@@ -56,15 +56,14 @@ class Setting:
     def scheduler(self) -> Scheduler:
         """The scheduler; raises PolicyError for one that is unknown, and for settings of Slurm that are impossible."""
         scheduler = Scheduler.of(self.policy)
-        if isinstance(scheduler.policy, Slurm):
-            scheduler.policy.settings(self.machine.slurm)
+        scheduler.policy.settings(self.machine.slurm)
         return scheduler if self.adjustment is None else planned_by_time_min(scheduler, self.machine)
 
     @property
     def not_modelled(self) -> tuple[str, ...]:
         """Settings of Slurm that the policy does not model."""
-        policy = self.scheduler().policy
-        return policy.settings(self.machine.slurm).notes if isinstance(policy, Slurm) else ()
+        settings = self.scheduler().policy.settings(self.machine.slurm)
+        return () if settings is None else tuple(settings.notes)
 
     def jobs(self, workload: Workload, seed: int = 0, shaken: int = 0) -> Workload:
         """The jobs as they are submitted under this setting; `shaken`: s by which each submission is moved at random at most."""

@@ -114,6 +114,11 @@ def test_table__each_cell_is_as_it_says(machine, feature):
                 wt.simulate(workload, own, **options)
             assert str(refused.value) == f"{own.label} does not run {found.why}"
             continue
+        if feature == "steps":
+            simulation = wt.Simulation(workload, own, **options)
+            while simulation.step():
+                pass
+            assert simulation.finish().start.tolist() == wt.simulate(workload, own, **options).start.tolist()
         schedule = wt.simulate(workload, own, **options)
         assert (schedule.engine, schedule.simulated_on) == (found.engine, machine), own.label
         if found.engine == "reference":

@@ -24,6 +24,7 @@ FEATURES = {
     "events": "simultaneous events one by one, or with arrivals first",
     "dialect": "other readings than those of the papers",
     "effects": "the effects of backfilling recorded",
+    "steps": "a simulation that goes on step by step",
     "second": "a second resource",
     "outages": "outages",
     "limits": "limits",

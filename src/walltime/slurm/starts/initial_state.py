@@ -9,7 +9,6 @@ import numpy as np
 
 from walltime.errors import PolicyError
 from walltime.machine import NO_OVERHEAD, Placement, place
-from walltime.policy import Slurm
 from walltime.simulation.specification import Scheduler
 from walltime.slurm.jobs import SnapshotJob
 from walltime.slurm.snapshot import Snapshot
@@ -108,10 +107,11 @@ def initial_state_of(snapshot: Snapshot, history: Workload, scheduler: Scheduler
         origin=Origin(name=machine.name, unix_start_time=zero, time_zone=snapshot.time_zone, names=names),
     )
     wants: object = None
-    if isinstance(scheduler.policy, Slurm):
+    settings = scheduler.policy.settings(machine.slurm)
+    if settings is not None:
         from walltime.simulation.nodes import place_on_nodes
 
-        placed, placement, wants = place_on_nodes(everybody, machine, scheduler.policy.settings(machine.slurm)["select_type"] == "linear")
+        placed, placement, wants = place_on_nodes(everybody, machine, settings["select_type"] == "linear")
     else:
         placed, placement = place(everybody, machine)
     kept = placed.job_id[placed.job_id <= count] - 1
@@ -128,7 +128,7 @@ def initial_state_of(snapshot: Snapshot, history: Workload, scheduler: Scheduler
         workload=placed,
         placement=placement,
         wants=wants,
-        submit=np.array([_submit(job, now, zero, isinstance(scheduler.policy, Slurm)) for job in mine], np.int64),
+        submit=np.array([_submit(job, now, zero, settings is not None) for job in mine], np.int64),
         recent=_submitted(history)[chosen] - zero,
         history=replace(history, columns={**history.columns, **numbered}),
         ended=ended - zero,

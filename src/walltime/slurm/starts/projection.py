@@ -13,7 +13,7 @@ from walltime.engine.interface.choice import new_engine
 from walltime.engine.problem import Demands, Problem, Shares
 from walltime.errors import EngineError, WorkloadError
 from walltime.machine.placing import NEVER
-from walltime.policy import PAPERS, Slurm
+from walltime.policy import PAPERS
 from walltime.schedule import Schedule
 from walltime.simulation.run import Run, pools_of
 from walltime.simulation.specification import Scheduler
@@ -34,7 +34,7 @@ class Projection:
 
     def __init__(self, state: InitialState, scheduler: Scheduler):
         self.state, self.scheduler = state, scheduler
-        self._slurm = isinstance(scheduler.policy, Slurm)
+        self._slurm = scheduler.policy.settings() is not None
         self._limited = bool(state.placement.limits)
         if self._slurm:
             self._prepare_slurm()
@@ -141,10 +141,8 @@ class Projection:
         from walltime.policy.slurm import Settings
         from walltime.simulation.nodes import nodes_of, with_priorities
 
-        state, policy = self.state, self.scheduler.policy
-        assert isinstance(policy, Slurm)
-        machine = state.placement.machine
-        settings = policy.settings(machine.slurm)
+        state, machine = self.state, self.state.placement.machine
+        settings = self.scheduler.policy.settings(machine.slurm)
         self._nodes = nodes_of(machine, state.placement)
         demands: Any = state.wants
         self._shares = Shares(np.zeros(1, np.int64), np.ones(1, np.int64), np.zeros(1, np.int64))

@@ -12,7 +12,7 @@ import numpy as np
 from walltime.errors import PolicyError
 from walltime.explanation import MachineExplanation, Obstacles, explain
 from walltime.machine import NO_OVERHEAD
-from walltime.policy import Policy, Slurm
+from walltime.policy import Policy
 from walltime.simulation.specification import Scheduler
 from walltime.slurm.jobs import SNAPSHOT_RULES, SnapshotJob
 from walltime.slurm.snapshot import Snapshot
@@ -148,8 +148,9 @@ def start_times(
         by_limits = unix(float(to_limits[k]), snapshot.time)
         jobs.append(StartTime(job, early, median, late, job.expected, by_limits, LEVELS[level] if level < len(LEVELS) else None))
     scheduler, caveats = forecast.scheduler, forecast.caveats()
-    if isinstance(scheduler.policy, Slurm) and (notes := scheduler.policy.settings(snapshot.machine.slurm).notes):
-        caveats.append(f"Settings of the scheduler that are not modelled: {harmless(', '.join(notes), 500)}.")
+    settings = scheduler.policy.settings(snapshot.machine.slurm)
+    if settings is not None and settings.notes:
+        caveats.append(f"Settings of the scheduler that are not modelled: {harmless(', '.join(settings.notes), 500)}.")
     factors = dict(factors or {})
     if snapshot.machine.overhead != NO_OVERHEAD:
         caveats.append("The overheads of the machine's file are left out: starts may be later by what the scheduler takes.")
