@@ -15,7 +15,7 @@ from walltime.auditor.lowering import orders_of
 from walltime.auditor.passes import state as s
 from walltime.auditor.passes.events import RUNS
 from walltime.auditor.report import Violation
-from walltime.auditor.scores import known_to
+from walltime.auditor.scores import LongestWait, known_to
 from walltime.engine.compiler.cache import is_kept
 from walltime.engine.compiler.compilation import Compilation, tell
 from walltime.engine.compiler.folder import cache_folder
@@ -68,6 +68,7 @@ class Decisions:
         self._orders = orders_of(policy)
         self._known = known_to(policy, workload, workload.requested)
         self._history = self._predictor()
+        self._waits = LongestWait(self.memory.jobs.submit, self.memory.jobs.start)
         self._of = {name: self.memory.jobs[name] for name in s.JOB.names or ()}  # plain arrays: fields of records are slow to reach
         if not rules.asks:
             self._score(range(len(order)), None)
@@ -163,7 +164,7 @@ class Decisions:
             if order == FCFS:
                 continue
             scores = self._of[name]
-            if isinstance(order, Wfp) and order.starvation is None and now is not None:
+            if isinstance(order, Wfp) and order.bounds == (None, None) and now is not None:
                 formula: Any = order.score  # it takes arrays as well: many jobs at once
                 jobs = np.array(chosen, np.int64)
                 scores[jobs] = formula(now - self._of["submit"][jobs], self._lengths()[jobs], self._of["procs"][jobs], 0)
@@ -187,8 +188,9 @@ class Decisions:
                 raise order.without_calendar()
             local = self._known.calendar.local(now)
             others |= {"hour": local.hour, "weekday": local.weekday()}
-        wait = now - submit
-        return order.standing(order.score(wait, int(self._lengths()[job]), int(of["procs"][job]), submit, **others), wait)
+        wait, others["longest"] = now - submit, self._waits.before(now) if order.reads_longest else 0
+        score = order.score(wait, int(self._lengths()[job]), int(of["procs"][job]), submit, **others)
+        return order.standing(score, wait, others["longest"])
 
     # ------------------------------------------------------- what it means
 

@@ -9,7 +9,7 @@ import numpy as np
 from walltime.auditor.passes import state as s
 from walltime.auditor.passes.together import OBJECTIVES
 from walltime.policy import FCFS, Dialect, Order, Passes, Policy, Wfp
-from walltime.policy.orders import ScoredOrder, has_history
+from walltime.policy.orders import ScoredOrder
 from walltime.predictors import Prediction
 
 __all__ = ["COINCIDENT", "OTHER", "changes", "lowered", "orders_of"]
@@ -36,7 +36,7 @@ OTHER = {"none": s.NOT_CORRECTED, "estimate": s.TO_ESTIMATE, "double": s.DOUBLED
 def lowered(policy: Policy, dialect: Dialect, prediction: Prediction | None, procs: int, all_reserved: bool) -> s.Records | None:
     """The rules of a policy; None for one whose passes or history are not known here, as of a user's own."""
     own = _kind(policy.passes)
-    if own is None or has_history(policy):
+    if own is None or any(order.history_of for order in orders_of(policy)):
         return None
     rules = np.zeros(1, s.RULES).view(np.recarray)[0]
     ordered = orders_of(policy)
@@ -97,6 +97,4 @@ def orders_of(policy: Policy) -> tuple[Order, Order]:
 
 def changes(order: Order) -> bool:
     """Whether the scores of an order change while jobs wait."""
-    if getattr(order, "starvation", None) is not None or isinstance(order, Wfp):
-        return True
-    return order != FCFS and isinstance(order, ScoredOrder) and order.reads_time
+    return order != FCFS and (order.bounds != (None, None) or (isinstance(order, ScoredOrder) and order.reads_time))

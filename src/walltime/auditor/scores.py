@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from walltime.policy import Calendar, LogView, Order, Policy
-from walltime.policy.orders import ScoredOrder, ShortestFirst
+from walltime.policy.orders import ScoredOrder
 from walltime.workload import Workload
 
-__all__ = ["Scores", "known_to"]
+__all__ = ["LongestWait", "Scores", "known_to"]
 
 Array = np.ndarray
 
@@ -29,10 +29,24 @@ def _log_view(names: Iterable[str], workload: Workload, requested: Array) -> Log
     return LogView({name: np.asarray(values, np.int64) for name, values in columns.items() if values is not None}, calendar)
 
 
-class Scores:
-    """Scores of the jobs of a workload under some orders."""
+class LongestWait:
+    """The longest wait so far, of jobs that were submitted and started at these times (int64 s)."""
 
-    def __init__(self, workload: Workload, orders: Sequence[Order]):
+    def __init__(self, submit: Array, start: Array):
+        order = np.argsort(start, kind="stable")
+        self._start, self._longest = start[order], np.maximum.accumulate((start - submit)[order])
+
+    def before(self, now: int) -> int:
+        """That of the jobs that started before now, s; 0 if there are none."""
+        count = int(np.searchsorted(self._start, now))
+        return int(self._longest[count - 1]) if count else 0
+
+
+class Scores:
+    """Scores of the jobs of a workload under some orders; `waits`: of its schedule."""
+
+    def __init__(self, workload: Workload, orders: Sequence[Order], waits: LongestWait):
+        self._waits = waits
         self._procs = workload.procs.tolist()
         self._first = int(workload.submit[0]) if len(workload) else 0
         view = _log_view({name for order in orders for name in order.reads}, workload, workload.requested)
@@ -42,8 +56,7 @@ class Scores:
 
     def of(self, job: int, order: Order, now: int, length: int, submit: int) -> float:
         """A waiting job's score now, the highest first; one that stays as it is while jobs wait is computed once."""
-        stays = isinstance(order, ShortestFirst) or (isinstance(order, ScoredOrder) and not order.reads_time)
-        stays = stays and getattr(order, "starvation", None) is None
+        stays = isinstance(order, ScoredOrder) and not order.reads_time and order.bounds == (None, None)
         key = (order, job, length)
         if stays and key in self._known:
             return self._known[key]
@@ -54,8 +67,8 @@ class Scores:
                 raise order.without_calendar()
             local = self._calendar.local(now)
             others |= {"hour": local.hour, "weekday": local.weekday()}
-        wait = now - submit
-        value = order.standing(order.score(wait, length, self._procs[job], submit, **others), wait)
+        wait, longest = now - submit, self._waits.before(now) if order.reads_longest else 0
+        value = order.standing(order.score(wait, length, self._procs[job], submit, longest=longest, **others), wait, longest)
         if stays:
             self._known[key] = value
         return value

@@ -190,8 +190,8 @@ MEANINGS = {
     "--metric": "A measure: mean_wait, p90_wait, mean_bounded_slowdown, ...",
     "--most": "So many at most.",
     "--order": "Order of the queue: fcfs, sjf, wfp (wfp:exponent=2,threshold=0.75), lcfs, ljf, sqf, lqf, saf, laf, lxf, unicef, f1 to f4, "
-    "a score such as power:wait=1,believed=-1, or FILE.py:NAME for a custom one; sjf:starvation=86400 puts jobs first that have waited "
-    "a day.",
+    "a score such as power:wait=1,believed=-1, an expression such as expr:log(wait+60)-log(area), or FILE.py:NAME for a custom one; "
+    "sjf:starvation=86400 puts jobs first that have waited a day, sjf:limit=0.5 those that have waited half as long as anybody so far.",
     "--policy": "A scheduler: fcfs, easy, conservative, conservative-scratch, hybrid:depth=N, relaxed, selective, los, multiqueue, slack, "
     "slurm (with --cluster), or FILE.py:NAME for a custom one; with options, as in easy:backfill-order=sjf,predictor=tsafrir07.",
     "--predictor": "Predict runtimes from jobs that have ended: tang13, tsafrir07, last, mualem01-history, gaussier15, ..., with options: "

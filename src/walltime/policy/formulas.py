@@ -10,7 +10,7 @@ from typing import Annotated
 
 from walltime.declared import DeclaredKey, Key
 from walltime.errors import PolicyError
-from walltime.policy.orders import Name, ScoredOrder, Starvation
+from walltime.policy.orders import Limit, Name, ScoredOrder, Starvation
 from walltime.specification import options_of
 
 ScoreFunction = Callable[..., float]
@@ -62,6 +62,8 @@ class Formula(ScoredOrder):
 
     starvation: Starvation = None
     """after so many seconds of waiting a job comes first"""
+    limit: Limit = None
+    """the same as a share of the longest wait so far; with both, it must have waited for longer than either"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -227,12 +229,12 @@ class WeightedOrder(ScoredOrder):
     @classmethod
     def known_features(cls) -> tuple[str, ...]:
         """The names of the features, in the order of the function's weights."""
-        return tuple(options_of(cls))
+        return tuple(name for name in options_of(cls) if name not in ("starvation", "limit"))
 
     @property
     def weights(self) -> tuple[float, ...]:
         """The weights, one per feature."""
-        return tuple(float(getattr(self, one.field)) + 0.0 for one in options_of(type(self)).values())
+        return tuple(float(getattr(self, name.replace("-", "_"))) + 0.0 for name in self.known_features())
 
     @property
     def features(self) -> dict[str, float]:
@@ -255,8 +257,8 @@ class WeightedOrder(ScoredOrder):
 
     @property
     def reads_time(self) -> bool:
-        """Whether the wait has a weight."""
-        return any(name.endswith("wait") for name in self.features)
+        """Whether the wait has a weight, or there is a limit."""
+        return self.reads_longest or any(name.endswith("wait") for name in self.features)
 
     def score(self, wait: int, believed: int, procs: int, submit: int, **others: int) -> float:
         """The weighted score, as in compiled code."""
@@ -285,6 +287,10 @@ class Linear(WeightedOrder):
     """of that of the processors"""
     log_area: float = 0.0
     """of that of the processor seconds"""
+    starvation: Starvation = None
+    """after so many seconds of waiting a job comes first"""
+    limit: Limit = None
+    """the same as a share of the longest wait so far; with both, it must have waited for longer than either"""
 
 
 @dataclass(frozen=True)
@@ -301,6 +307,10 @@ class Power(WeightedOrder):
     """of the processors"""
     area: float = 0.0
     """of processors x believed runtime"""
+    starvation: Starvation = None
+    """after so many seconds of waiting a job comes first"""
+    limit: Limit = None
+    """the same as a share of the longest wait so far; with both, it must have waited for longer than either"""
 
 
 SCORES: Mapping[str, type[WeightedOrder]] = {"linear": Linear, "power": Power}

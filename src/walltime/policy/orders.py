@@ -15,13 +15,14 @@ import numpy as np
 from walltime.declared import DeclaredKey, Key
 from walltime.errors import PolicyError
 from walltime.policy.log_view import COLUMNS, NO_START
-from walltime.specification import Specified
+from walltime.specification import Specified, spell
 
 CALENDAR = ("hour", "weekday")
 """The local time at the site when the queue is ordered: 0 to 23, and 0 (Monday) to 6."""
-ARGUMENTS = ("wait", "believed", "procs", "submit", "elapsed", *COLUMNS, *CALENDAR)
+ARGUMENTS = ("wait", "believed", "procs", "submit", "elapsed", *COLUMNS, *CALENDAR, "longest")
 """Possible parameters of an order's function: seconds waited so far, the runtime that the scheduler plans with (s), processors,
-submit time (s), the same since the first job of the workload was submitted (s), columns of the log, and the calendar."""
+submit time (s), the same since the first job of the workload was submitted (s), columns of the log, the calendar, and the longest wait
+of the jobs that have started before the queue is ordered (s)."""
 HISTORY = {f"{key}_{measure}": key for key in ("user", "group", "queue", "partition") for measure in ("waited", "used", "started")}
 """Further parameters: what the job's user, group, queue or partition has had, over the last so many seconds or with the half-life of the
 order, each with the column that it is of. `waited`: waits of jobs that started, s; `used`: processor seconds of jobs that ended; `started`:
@@ -33,6 +34,8 @@ MOST = sys.float_info.max
 Name = Annotated[str, Key(inside=True)]
 Starvation = Annotated[int | None, Key(least=0)]
 """After how many seconds of waiting a job comes before all that have waited for less."""
+Limit = Annotated[float | None, Key(least=0)]
+"""The same as a share of the longest wait that there has been; with both, a job must have waited for longer than either."""
 
 
 @dataclass(frozen=True)
@@ -40,10 +43,21 @@ class Order(Specified):
     """A queue order, by name; `walltime.order` makes one from a Python function.
 
     If `starvation` (s) is one of its options and given, a job that has waited for longer comes before all that have not, and among such
-    jobs the earliest arrival comes first.
+    jobs the earliest arrival comes first. With `limit` a job must also have waited for longer than this share of the longest wait so far,
+    of the jobs that started before the queue is ordered: a bound that needs no knowledge of the machine and its load.
     """
 
     name: Name
+
+    @property
+    def bounds(self) -> tuple[int | None, float | None]:
+        """Its `starvation` and `limit`, None for those that it does not have."""
+        return getattr(self, "starvation", None), getattr(self, "limit", None)
+
+    @property
+    def reads_longest(self) -> bool:
+        """Whether it depends on the longest wait so far."""
+        return self.bounds[1] is not None or "longest" in self.asks()
 
     @property
     def unlisted(self) -> str:
@@ -81,13 +95,16 @@ class Order(Specified):
         """
         raise NotImplementedError
 
-    def standing(self, score: float, wait: int) -> float:
-        """What the queue is sorted by: the score, minus infinity for one that is no number, and infinity for a job that starves."""
+    def standing(self, score: float, wait: int, longest: int = 0) -> float:
+        """What the queue is sorted by: the score, minus infinity for one that is no number, and infinity for a job that starves.
+
+        `wait`: of the job; `longest`: of all that have started before the queue is ordered, s.
+        """
         score = -math.inf if math.isnan(score) else score
-        starvation: int | None = getattr(self, "starvation", None)
-        if starvation is None:
+        starvation, limit = self.bounds
+        if starvation is None and limit is None:
             return score
-        return math.inf if wait > starvation else min(score, MOST)
+        return math.inf if wait > (starvation or 0) and wait > (limit or 0.0) * longest else min(score, MOST)
 
     def without_calendar(self) -> PolicyError:
         """The error to raise if it reads the calendar and there is none."""
@@ -104,49 +121,6 @@ class FirstCome(Order):
     def score(self, wait: int, believed: int, procs: int, submit: int, **others: int) -> float:
         """Earlier arrivals score higher."""
         return float(-submit)
-
-
-@dataclass(frozen=True)
-class ShortestFirst(Order):
-    """Shortest job first, by the runtime that the scheduler plans with.
-
-    As a backfill order this is the SJBF of EASY++ (tsafrir07).
-    """
-
-    name: Name = "sjf"
-    starvation: Starvation = None
-    """after so many seconds of waiting a job comes first"""
-
-    def score(self, wait: int, believed: int, procs: int, submit: int, **others: int) -> float:
-        """Shorter jobs score higher."""
-        return float(-believed)
-
-
-@dataclass(frozen=True)
-class Wfp(Order):
-    """`(wait / believed) ** exponent * procs`: favours long waits, wide jobs and short jobs.
-
-    `believed` is the runtime that the scheduler plans with: the user's request, unless estimates or predictions replace it.
-
-    Source: tang13, eq. 5; the threshold is that of an example in Cobalt's README, 0.75 with an exponent of 2.
-    """
-
-    name: Name = "wfp"
-    exponent: Annotated[int, Key(least=1)] = 3
-    """how strongly the wait counts"""
-    threshold: Annotated[float, Key(least=0, most=1)] = 0.0
-    """a job may start in place of a blocked head only if its score is at least this fraction of the head's; for FCFS, EASY and hybrids up
-    to depth 1; 0 for none"""
-    starvation: Starvation = None
-    """after so many seconds of waiting a job comes first"""
-
-    def score(self, wait: int, believed: int, procs: int, submit: int, **others: int) -> float:
-        """The formula above, as repeated products, so that the compiled kernel rounds in the same way."""
-        ratio = wait / believed
-        power = 1.0
-        for _ in range(self.exponent):
-            power *= ratio
-        return power * procs
 
 
 @dataclass(frozen=True)
@@ -189,7 +163,7 @@ class ScoredOrder(Order):
     @property
     def reads_time(self) -> bool:
         """Whether scores change while jobs wait."""
-        return "wait" in self.asks() or self.reads_calendar or bool(self.history_of)
+        return "wait" in self.asks() or self.reads_calendar or self.reads_longest or bool(self.history_of)
 
     def score(self, wait: int, believed: int, procs: int, submit: int, **others: int) -> float:
         """The function's result, with rounding and division by zero as in compiled code.
@@ -199,7 +173,7 @@ class ScoredOrder(Order):
         """
         values: dict[str, Any] = dict.fromkeys(COLUMNS, -1)
         values |= {"wait": wait, "believed": believed, "requested": believed, "procs": procs, "submit": submit}
-        values |= {"elapsed": submit} | dict.fromkeys(HISTORY, 0.0) | others
+        values |= {"elapsed": submit, "longest": 0} | dict.fromkeys(HISTORY, 0.0) | others
         names = self.asks()
         if any(name not in values for name in names):
             raise self.without_calendar()
@@ -216,6 +190,94 @@ class ScoredOrder(Order):
 
 
 @dataclass(frozen=True)
+class ShortestFirst(ScoredOrder):
+    """Shortest job first, by the runtime that the scheduler plans with.
+
+    As a backfill order this is the SJBF of EASY++ (tsafrir07).
+    """
+
+    name: Name = "sjf"
+    starvation: Starvation = None
+    """after so many seconds of waiting a job comes first"""
+    limit: Limit = None
+    """the same as a share of the longest wait so far; with both, it must have waited for longer than either"""
+
+    @property
+    def scoring(self) -> Callable[..., float]:
+        """The score, for a kernel that does not know it."""
+        return _shortest
+
+    @property
+    def growing(self) -> bool:
+        """It stays as it is."""
+        return True
+
+    def score(self, wait: int, believed: int, procs: int, submit: int, **others: int) -> float:
+        """Shorter jobs score higher."""
+        return float(-believed)
+
+
+@dataclass(frozen=True)
+class Wfp(ScoredOrder):
+    """`(wait / believed) ** exponent * procs`: favours long waits, wide jobs and short jobs.
+
+    `believed` is the runtime that the scheduler plans with: the user's request, unless estimates or predictions replace it.
+
+    Source: tang13, eq. 5; the threshold is that of an example in Cobalt's README, 0.75 with an exponent of 2.
+    """
+
+    name: Name = "wfp"
+    exponent: Annotated[int, Key(least=1)] = 3
+    """how strongly the wait counts"""
+    threshold: Annotated[float, Key(least=0, most=1)] = 0.0
+    """a job may start in place of a blocked head only if its score is at least this fraction of the head's; for FCFS, EASY and hybrids up
+    to depth 1; 0 for none"""
+    starvation: Starvation = None
+    """after so many seconds of waiting a job comes first"""
+    limit: Limit = None
+    """the same as a share of the longest wait so far; with both, it must have waited for longer than either"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.threshold and self.limit is not None:
+            raise PolicyError(f"a threshold of {self.name} cannot be combined with a limit; take starvation=SECONDS")
+
+    @property
+    def scoring(self) -> Callable[..., float]:
+        """The score, for a kernel that does not know it."""
+        return _wfp(self.exponent)
+
+    @property
+    def growing(self) -> bool:
+        """It grows with the wait."""
+        return True
+
+    def score(self, wait: int, believed: int, procs: int, submit: int, **others: int) -> float:
+        """The formula above, as repeated products, so that the compiled kernel rounds in the same way."""
+        ratio = wait / believed
+        power = 1.0
+        for _ in range(self.exponent):
+            power *= ratio
+        return power * procs
+
+
+def _shortest(believed):
+    return -believed
+
+
+@functools.cache
+def _wfp(exponent: int) -> Callable[..., float]:
+    def wfp(wait, believed, procs):
+        ratio = wait / believed
+        power = 1.0
+        for _ in range(exponent):
+            power *= ratio
+        return power * procs
+
+    return wfp
+
+
+@dataclass(frozen=True)
 class UserOrder(ScoredOrder):
     """An order of a user's own, made by `walltime.order`.
 
@@ -227,6 +289,8 @@ class UserOrder(ScoredOrder):
     settings: Annotated[tuple[float, ...] | None, Key(inside=True)] = None
     last: Annotated[int | None, Key(inside=True)] = None
     half_life: Annotated[int | None, Key(inside=True)] = None
+    starvation: Annotated[int | None, Key(inside=True)] = None
+    limit: Annotated[float | None, Key(inside=True)] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -259,6 +323,7 @@ class UserOrder(ScoredOrder):
     def options(self) -> dict[str, DeclaredKey]:
         """The options that `but` takes: the parameters with a default, and over which time the order looks back."""
         times = [DeclaredKey(name, int | None, Key(least=1), None) for name in ("last", "half_life")] if self.history_of else []
+        times += [DeclaredKey("starvation", int | None, Key(least=0), None), DeclaredKey("limit", float | None, Key(least=0), None)]
         known = [*(DeclaredKey(name, float, Key(), default) for name, default in self._defaults.items()), *times]
         return {one.field.replace("_", "-"): one for one in known}
 
@@ -266,16 +331,17 @@ class UserOrder(ScoredOrder):
         """The order with other values of its parameters that have a default, or of `last` and `half_life`."""
         mine = dict(zip(self._defaults, self.settings or (), strict=True))
         times = {name: settings.pop(name) for name in ("last", "half_life") if name in settings}
+        bounds = {name: settings.pop(name) for name in ("starvation", "limit") if name in settings and name not in mine}
         unknown = [name for name in settings if name not in mine]
         if unknown:
-            known = ", ".join((*mine, "last", "half_life"))
+            known = ", ".join((*mine, "last", "half_life", "starvation", "limit"))
             raise PolicyError(f"{unknown[0]!r} is no option of the order {self.name!r}; its options are {known}")
         for name, value in settings.items():
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise PolicyError(f"{name} of the order {self.name!r} must be a number, not {value!r}")
             mine[name] = float(value)
         last, half_life = (times.get("last"), times.get("half_life")) if times else (self.last, self.half_life)
-        return replace(self, settings=tuple(mine.values()), last=last, half_life=half_life)
+        return replace(self, settings=tuple(mine.values()), last=last, half_life=half_life, **bounds)
 
     def __call__(self, *args: Any, **kwargs: Any) -> float:
         """Call the function itself."""
@@ -299,6 +365,7 @@ class UserOrder(ScoredOrder):
             for (name, default), value in zip(self._defaults.items(), self.settings or (), strict=True)
             if value != default
         ]
+        changed += [f"{name}={spell(value)}" for name, value in zip(("starvation", "limit"), self.bounds, strict=True) if value is not None]
         return self.name + (":" + ",".join(changed) if changed else "")
 
 
@@ -308,8 +375,9 @@ WFP = Wfp()
 
 
 def has_history(policy: Any) -> bool:
-    """Whether an order of this policy asks for what users, groups or queues have had."""
-    return any(order is not None and order.history_of for order in (policy.order, getattr(policy, "backfill_order", None)))
+    """Whether an order of this policy asks for what users, groups or queues have had, or depends on the longest wait so far."""
+    orders = (policy.order, getattr(policy, "backfill_order", None))
+    return any(order is not None and (order.history_of or order.reads_longest) for order in orders)
 
 
 def order(function: Callable[..., float] | None = None, *, last: int | None = None, half_life: int | None = None) -> Any:

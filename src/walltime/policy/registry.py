@@ -8,13 +8,14 @@ from typing import Any
 
 from walltime.errors import PolicyError
 from walltime.policy.base import Policy
+from walltime.policy.expressions import Expression
 from walltime.policy.files import own
 from walltime.policy.formulas import FORMULAS, SCORES
 from walltime.policy.orders import FCFS, FirstCome, Order, ShortestFirst, UserOrder, Wfp
 from walltime.policy.plain import OwnPolicy, PlainPolicy
 from walltime.specification import Family, Form, spell
 
-__all__ = ["ORDERS", "POLICIES", "every_policy", "parse_order", "parse_policy", "takes"]
+__all__ = ["NAMED_ORDERS", "ORDERS", "POLICIES", "every_policy", "parse_order", "parse_policy", "takes"]
 
 
 def _own_order(text: str) -> tuple[Form, str] | None:
@@ -62,11 +63,14 @@ ORDERS = Family(
     "order",
     {"fcfs": Form(FirstCome), "sjf": Form(ShortestFirst), "wfp": Form(Wfp)}
     | {name: Form(kind, {"name": name}, meaning=first) for name, (kind, first) in FORMULAS.items()}
-    | {name: Form(kind) for name, kind in SCORES.items()},
+    | {name: Form(kind) for name, kind in SCORES.items()}
+    | {"expr": Form(Expression)},
     _own_order,
     "FILE.py:NAME for one of your own",
 )
 """The queue orders by name."""
+NAMED_ORDERS = tuple(name for name in ORDERS.forms if name not in SCORES and name != "expr")
+"""The orders that are complete without options."""
 POLICIES = Family(
     Policy,
     "policy",
@@ -96,7 +100,7 @@ POLICIES = Family(
 @functools.cache
 def every_policy() -> tuple[str, ...]:
     """Every policy that runs on a number of processors, with usual options, for a first look at a log and for trials."""
-    orders = [f"order={name}" for name in ORDERS.forms if name not in SCORES]
+    orders = [f"order={name}" for name in NAMED_ORDERS]
     found = []
     for name, form in POLICIES.forms.items():
         if form.loaded().on_numbers:
@@ -130,8 +134,9 @@ def takes(text: str | Policy, option: str) -> bool:
 def parse_order(text: str | Order) -> Order:
     """The order with this specification, or the `walltime.order` function NAME of a file, written `FILE.py:NAME`.
 
-    Orders may take options: `wfp:exponent=2,threshold=0.75`, `f1:submit-weight=500`, `sjf:starvation=86400`; `linear` and `power` are
-    scores with weights: `linear:wait=1.2,area=-0.3`. Raises PolicyError, in one line, for what is not known.
+    Orders may take options: `wfp:exponent=2,threshold=0.75`, `f1:submit-weight=500`, `sjf:starvation=86400`, `lxf:limit=0.5`; `linear` and
+    `power` are scores with weights: `linear:wait=1.2,area=-0.3`, and `expr:log(wait+60)-log(area)` is an expression.
+    Raises PolicyError, in one line, for what is not known.
 
     >>> parse_order("wfp:exponent=2").exponent
     2

@@ -11,8 +11,9 @@ import numpy as np
 
 from walltime.errors import PolicyError, WorkloadError
 from walltime.metrics import Interval, halves_differ
-from walltime.policy import FCFS, ORDERS, Policy, parse_order
+from walltime.policy import FCFS, Policy, parse_order
 from walltime.policy.formulas import SCORES
+from walltime.policy.registry import NAMED_ORDERS
 from walltime.provenance import version
 from walltime.simulation.run import simulate
 from walltime.simulation.specification import Scheduler
@@ -26,7 +27,7 @@ __all__ = ["SIMPLE", "Candidate", "Tuning", "split", "tune"]
 Array = np.ndarray
 FEATURES = {"linear": ("wait", "believed", "procs", "area", "log-wait", "log-area"), "power": ("wait", "believed", "procs")}
 """The features of each kind of score that are fitted unless others are named."""
-SIMPLE = tuple(name for name in ORDERS.forms if name not in SCORES)
+SIMPLE = NAMED_ORDERS
 """The orders that a fitted one is compared with."""
 
 

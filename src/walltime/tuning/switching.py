@@ -72,9 +72,9 @@ def can_switch(one: Order) -> bool:
     """Whether `switch` takes this order."""
     if one in (FCFS, SJF):
         return True
-    if getattr(one, "starvation", None) is not None or one.history_of:
+    if one.bounds != (None, None) or one.history_of or one.reads_longest:
         return False
-    return (isinstance(one, Wfp) and not one.threshold) or (isinstance(one, ScoredOrder) and not isinstance(one, Switch))
+    return isinstance(one, ScoredOrder) and not isinstance(one, Switch) and not (isinstance(one, Wfp) and one.threshold)
 
 
 def _formula(one: Order) -> tuple[Callable[..., float], tuple[str, ...], tuple[float, ...]]:

@@ -38,7 +38,7 @@ def typed(monkeypatch, capsys):
         ("walltime simulate LOG --policy=easy:backfill-order=s", ["sjf", "sqf", "saf"]),
         ("walltime compare LOG --policy fcfs --policy easy:believe=sel", ["selective"]),
         ("walltime simulate LOG --policy easy:shadow=kept,ends=", ["by", "before"]),
-        ("walltime simulate LOG --order sjf:", ["starvation=", "starvation=none"]),
+        ("walltime simulate LOG --order sjf:", ["starvation=", "limit="]),
         ("walltime simulate LOG --backfill-order l", ["lcfs", "ljf", "lqf", "laf", "lxf", "linear"]),
         ("walltime simulate LOG --predictor tsafrir07:rec", ["recompute=", "recompute=no", "recompute=yes"]),
         ("walltime simulate LOG --correction double:un", ["uncapped"]),

@@ -78,8 +78,8 @@ def test_equal_orders__share_the_compiled_function():
     ("text", "words"),
     [
         ("fcfs:starvation=3", "unknown option 'starvation' of the order 'fcfs:starvation=3'; it has none"),
-        ("saf:weight=3", "known are starvation"),
-        ("f1:weight=3", "known are starvation, submit-weight"),
+        ("saf:weight=3", "known are starvation, limit"),
+        ("f1:weight=3", "known are starvation, limit, submit-weight"),
         ("f1:submit-weight=-3", "submit-weight of the order 'f1:submit-weight=-3' must be a number of 0 or more"),
         ("f1:submit-weight=x", "submit-weight of the order 'f1:submit-weight=x' must be a number"),
         ("lxf:starvation=1.5", "starvation of the order 'lxf:starvation=1.5' must be a whole number of 0 or more, or none, not '1.5'"),

@@ -14,6 +14,7 @@ import numpy as np
 
 from walltime.engine.interface.learned import Guesses, Learned
 from walltime.engine.interface.load import load, load_predictor
+from walltime.engine.interface.longest import longest_words, with_longest
 from walltime.engine.kernel.callbacks import COLUMNS, FIRST_OFFSET, HISTORY, compile_score
 from walltime.engine.kernel.history import ENDS, GONE, TIMES, TOTALS, history_words
 from walltime.engine.kernel.memory import BY_ARRIVAL, BY_LENGTH, BY_USER, BY_WFP, DONE, NEVER, REACHED, STUCK
@@ -38,6 +39,8 @@ __all__ = [
 ]
 Array = np.ndarray
 DAY = 86_400
+NUMBERS = 4
+"""Position of the address of an order's own numbers in its facts."""
 END_OF_CALENDAR = 253_370_764_800
 """Start of the year 9999, s since 1970; dates cannot be much later."""
 
@@ -57,6 +60,8 @@ class LoweredOrder(NamedTuple):
     kept: tuple[Any, ...] = ()
     history: Any = None
     """the record of what users, groups and queues have had, if the order asks for it"""
+    longest: Any = None
+    """the record of the longest wait so far, if the order asks for it"""
 
     def of_jobs_from(self, first: int) -> Array:
         """The data of a custom order for a loop that numbers the jobs from this one on; they are to be kept with those of all jobs."""
@@ -66,15 +71,22 @@ class LoweredOrder(NamedTuple):
         return moved
 
     def copied(self) -> LoweredOrder:
-        """The same order for a copy of the simulation, with a history of its own, which is to be bound to the copy."""
-        if self.history is None:
+        """The same order for a copy of the simulation, with records of its own, which are to be bound to the copy."""
+        if self.history is None and self.longest is None:
             return self
-        compiled, table, numbers, facts, (slots, *others) = self.kept
-        history, facts, own = self.history.copy(), facts.copy(), [array.copy() for array in others]
-        for place, array in zip((TOTALS, TIMES, ENDS, GONE), own, strict=True):
-            history[place] = array.ctypes.data
-        facts[HISTORY] = history.ctypes.data
-        return self._replace(parameter=facts.ctypes.data, kept=(compiled, table, numbers, facts, (slots, *own)), history=history)
+        compiled, table, numbers, facts, arrays = self.kept
+        facts, history, longest = facts.copy(), self.history, self.longest
+        if history is not None:
+            slots, *others = arrays
+            history, own = history.copy(), [array.copy() for array in others]
+            for place, array in zip((TOTALS, TIMES, ENDS, GONE), own, strict=True):
+                history[place] = array.ctypes.data
+            facts[HISTORY], arrays = history.ctypes.data, (slots, *own)
+        if longest is not None:
+            longest, numbers = longest.copy(), numbers.copy()
+            numbers[-1], facts[NUMBERS] = longest.ctypes.data, numbers.ctypes.data
+        kept = (compiled, table, numbers, facts, arrays)
+        return self._replace(parameter=facts.ctypes.data, kept=kept, history=history, longest=longest)
 
 
 def lower_order(order: Order, known: LogView, submit: Array, longest: int) -> LoweredOrder:
@@ -83,20 +95,26 @@ def lower_order(order: Order, known: LogView, submit: Array, longest: int) -> Lo
     Raises PolicyError for an order that only the reference engine supports, that cannot be compiled, or that needs a calendar if
     there is none.
     """
-    given = getattr(order, "starvation", None)
+    given, limit = order.bounds
     starvation = NEVER if given is None else min(given, NEVER)
     if order == FCFS:
         return LoweredOrder(BY_ARRIVAL)
-    if isinstance(order, ShortestFirst):
+    has_limit = limit is not None
+    if isinstance(order, ShortestFirst) and not has_limit:
         return LoweredOrder(BY_LENGTH, starvation=starvation)
-    if isinstance(order, Wfp):
+    if isinstance(order, Wfp) and not has_limit:
         return LoweredOrder(BY_WFP, order.exponent, True, True, starvation)
     if not isinstance(order, ScoredOrder):
         raise PolicyError(f"the compiled engine does not know the order {order!r}")
     if order.reads_calendar and known.calendar is None:
         raise order.without_calendar()
+    numbers, scoring, asked = list(order.parameters), order.scoring, order.asks()
+    longest_wait = longest_words(len(submit)) if order.reads_longest else None
+    if longest_wait is not None:
+        scoring, asked = with_longest(scoring, asked, len(numbers), has_limit)
+        numbers += [*((given or 0, limit or 0) if has_limit else ()), longest_wait.ctypes.data]
     try:
-        compiled = compile_score(order.asks(), order.columns, order.scoring, len(order.parameters), order.history_of)
+        compiled = compile_score(asked, order.columns, scoring, len(numbers), order.history_of)
     except Exception as error:  # Numba has no class of its own for all that it cannot compile
         raise PolicyError(f"the order {order.name!r} cannot be compiled: {_numba_reason(error)}") from error
     table = np.full((len(submit), len(order.columns)), -1, np.int64)
@@ -106,14 +124,15 @@ def lower_order(order: Order, known: LogView, submit: Array, longest: int) -> Lo
     if order.reads_calendar and known.calendar is not None and len(submit):
         clock = clock_of(known.calendar, int(submit[0]), int(submit[-1]) + longest)
     first = int(submit[0]) if len(submit) else 0
-    numbers = np.asarray(order.parameters, np.float64)
     history, arrays = (None, ()) if not order.history_of else _history(order, known, len(submit))
     at = 0 if history is None else history.ctypes.data
-    facts = np.array([compiled.address, table.ctypes.data, len(clock) // 2, first, numbers.ctypes.data, at, *clock], np.int64)
+    told = np.array(numbers, np.float64)
+    facts = np.array([compiled.address, table.ctypes.data, len(clock) // 2, first, told.ctypes.data, at, *clock], np.int64)
     assert len(facts) - len(clock) == FIRST_OFFSET, "as the compiled function reads it"
-    return LoweredOrder(
-        BY_USER, facts.ctypes.data, order.reads_time, order.growing, starvation, (compiled, table, numbers, facts, arrays), history
-    )
+    if has_limit:
+        starvation = NEVER
+    kept, grows = (compiled, table, told, facts, arrays), order.growing and not has_limit
+    return LoweredOrder(BY_USER, facts.ctypes.data, order.reads_time, grows, starvation, kept, history, longest_wait)
 
 
 def _history(order: ScoredOrder, known: LogView, jobs: int) -> tuple[Array, tuple[Array, ...]]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from walltime.engine.interface.compiled import CompiledEngine, compiled_prediction, lower_orders, lower_prediction, point_to_orders
 from walltime.engine.interface.load import load
+from walltime.engine.interface.longest import bind_longest
 from walltime.engine.interface.number_log import NumberLog
 from walltime.engine.interface.support import check_support, features_of
 from walltime.engine.kernel.dynamics import new_effects, new_scratch
@@ -96,12 +97,14 @@ class NumberEngine(CompiledEngine):
 
     @property
     def _histories(self) -> list[Array]:
-        """The records of orders that ask what users, groups and queues have had."""
-        return [order.history for order in self._kept if order.history is not None]
+        """The records of orders that ask what users, groups and queues have had, or for the longest wait so far."""
+        return [words for order in self._kept for words in (order.history, order.longest) if words is not None]
 
     def _bind(self) -> None:
-        for words in self._histories:
-            bind_history(words, self._memory.jobs, self._memory.machine.notes, self._memory.state)
+        for order in self._kept:
+            for words, bind in ((order.history, bind_history), (order.longest, bind_longest)):
+                if words is not None:
+                    bind(words, self._memory.jobs, self._memory.machine.notes, self._memory.state)
 
     def copy(self) -> NumberEngine:
         """Another simulation that goes on from here."""

@@ -67,8 +67,9 @@ class Engine:
             local = self.known.calendar.local(self.now)
             others |= {"hour": local.hour, "weekday": local.weekday()}
         others |= self.history.of(order, job.index, self.now)
-        wait = self.now - job.submit
-        value = order.standing(order.score(wait, job.order_length, job.procs, job.submit, **others), wait)
+        wait, longest = self.now - job.submit, self.history.longest(self.now) if order.reads_longest else 0
+        score = order.score(wait, job.order_length, job.procs, job.submit, **others, longest=longest)
+        value = order.standing(score, wait, longest)
         if isinstance(order, UserOrder) and not order.reads_time:
             self._scores[key] = value
         return value

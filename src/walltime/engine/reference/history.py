@@ -18,15 +18,22 @@ class History:
     def __init__(self, columns: Mapping[str, Sequence[int]]):
         self._columns = columns
         self._starts: list[tuple[int, int, int]] = []  # time, job, wait
+        self._longest: list[int] = []  # wait, of the starts so far
         self._ends: list[tuple[int, int, int]] = []  # time, job, processor seconds
 
     def started(self, job: int, submit: int, now: int) -> None:
         """A job has started."""
         self._starts.append((now, job, now - submit))
+        self._longest.append(max(*self._longest[-1:], now - submit, 0))
 
     def ended(self, job: int, runtime: int, procs: int, now: int) -> None:
         """A job has ended."""
         self._ends.append((now, job, runtime * procs))
+
+    def longest(self, now: int) -> int:
+        """The longest wait of the jobs that started before now, s; 0 if there are none."""
+        before = bisect.bisect_left(self._starts, (now,))
+        return self._longest[before - 1] if before else 0
 
     def of(self, order: Order, job: int, now: int) -> dict[str, float]:
         """What an order asks of the history, for a job that waits now."""

@@ -1,0 +1,131 @@
+"""Orders written as expressions, and the limit on waiting that follows the longest wait: by hand, and the kernel beside the reference."""
+
+import math
+
+import numpy as np
+import pytest
+
+import walltime as wt
+from tests.profiles import seeds
+from tests.unit.policy.test_history import made
+from walltime.policy import parse_order
+
+ORDERS = (
+    "expr:log(wait+60)-1.5*log(area),limit=0.6",
+    "expr:(wait>10)*max(wait;believed)-exp(procs/9),starvation=20",
+    "expr:user_used/(1+user_started)+log(longest),half-life=9",
+    "expr:log(wait-5)/(wait-9)-sqrt(procs-3)",
+    "sjf:limit=0.5",
+    "wfp:limit=0.9",
+    "lxf:limit=0.5,starvation=20",
+    "power:wait=1,believed=-1,limit=0.7",
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "score"),
+    [
+        ("log(wait+60)", math.log(160)),
+        ("wait/believed*procs", 8.0),
+        ("wait/(believed*procs)", 0.5),
+        ("-2*area", -400.0),
+        ("(wait>99)-(wait<100)", 1.0),
+        ("max(wait;procs)-min(wait;procs)", 96.0),
+        ("log(wait-100)", math.log(1e-9)),
+        ("sqrt(-procs)", 0.0),
+        ("wait-(procs-1)", 97.0),
+        ("wait/(procs-4)", math.inf),
+    ],
+)
+def test_expression__by_hand(text, score):
+    assert parse_order(f"expr:{text}").score(wait=100, believed=50, procs=4, submit=0) == pytest.approx(score, rel=1e-12)
+
+
+def test_expression__is_compiled_once_for_all_numbers():
+    one, other = parse_order("expr:log(wait + 60.0)-2*log(area)"), parse_order("expr:log(wait+5)-0.5*log(area)")
+    assert one.scoring is other.scoring
+    assert one.but((5.0, 0.5)) == other
+    assert one.but((-5.0, 1e-7)).parameters == (5.0, 1e-7), "a sign belongs to the form"
+
+
+@pytest.mark.parametrize("text", [*ORDERS, "expr:wait--2-3e-05*procs"])
+def test_label__parses_back(text):
+    order = parse_order(text)
+    assert parse_order(order.label) == order
+    policy = wt.Easy(order=order, backfill_order=wt.SJF)
+    assert wt.policy.parse_policy(policy.label) == policy
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("expr:3", "'3' is the same for all jobs; name what it depends on"),
+        ("expr:wiat", "an expression knows no 'wiat', did you mean 'wait'"),
+        ("expr:wait**2", "'wait ** 2' cannot be part of an expression, which has numbers, names, + - * / < > and log, sqrt"),
+        ("expr:open(wait)", "'open(wait)' cannot be part of an expression"),
+        ("expr:max(wait)", "max takes 2 arguments, not 1; they are separated by ;"),
+        ("expr:wait+", "'wait+' is no expression; write one such as"),
+        ("expr:user_used", "the expression names user_used; say over which time: last=SECONDS or half-life=SECONDS"),
+        ("wfp:threshold=0.5,limit=0.5", "a threshold of wfp cannot be combined with a limit"),
+    ],
+)
+def test_expression__says_what_is_wrong(text, words):
+    with pytest.raises(wt.PolicyError) as caught:
+        parse_order(text)
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("engine", ["kernel", "reference"])
+def test_limit__follows_the_longest_wait(engine):
+    """Jobs of 4 processors of 4. The first runs to 100; job 2 waits 99 s and is the shortest. At 110 job 3 has waited 108 s, job 4 2 s."""
+    jobs = wt.Workload.from_arrays(submit=[0, 1, 2, 108], runtime=[100, 10, 50, 20], procs=[4] * 4, machine_procs=4)
+
+    def starts(order):
+        return wt.simulate(jobs, wt.NoBackfilling(order=parse_order(order)), engine=engine).start.tolist()
+
+    assert starts("sjf") == starts("sjf:limit=1.1") == [0, 100, 130, 110], "108 s are less than 1.1 x 99 s"
+    assert starts("sjf:limit=1.09") == [0, 100, 110, 160]
+    assert starts("sjf:limit=0.5,starvation=108") == starts("sjf")
+    assert starts("sjf:limit=0.5,starvation=107") == starts("sjf:limit=0") == starts("fcfs") == [0, 100, 110, 160]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", ORDERS)
+def test_orders__kernel_equals_reference_and_the_auditor_agrees(text):
+    order, moved = parse_order(text), 0
+    for seed in seeds(3):
+        jobs = made(seed)
+        for policy in (wt.Easy(order=order), wt.Easy(backfill_order=order), wt.Conservative(order=order), wt.NoBackfilling(order=order)):
+            kernel, reference = (wt.simulate(jobs, policy, engine=engine) for engine in ("kernel", "reference"))
+            assert np.array_equal(kernel.start, reference.start)
+            assert not kernel.audit().violations
+            moved += int((kernel.start != wt.simulate(jobs, type(policy)()).start).sum())
+    assert moved, "the order matters"
+
+
+def test_limit__is_audited():
+    jobs = made(3)
+    limited = wt.simulate(jobs, wt.Easy(order=parse_order("saf:limit=0.3")))
+    unlimited = wt.simulate(jobs, wt.Easy(order=parse_order("saf")))
+    assert not np.array_equal(limited.start, unlimited.start)
+    columns = unlimited.columns()
+    assert wt.audit(jobs, columns, wt.Easy(order=parse_order("saf:limit=0.3"))).violations
+
+
+def test_own_orders__take_limits(tmp_path):
+    file = tmp_path / "own.py"
+    file.write_text("def shortest(believed):\n    return -believed\n")
+    order = parse_order(f"{file}:shortest:limit=0.5,starvation=20")
+    assert order.bounds == (20, 0.5)
+    jobs = made(1)
+    same = wt.simulate(jobs, wt.Easy(order=parse_order("sjf:limit=0.5,starvation=20")))
+    assert np.array_equal(wt.simulate(jobs, wt.Easy(order=order)).start, same.start)
+
+
+def test_limit__is_kept_by_a_copy_of_a_simulation():
+    jobs, policy = made(4), wt.Easy(order=parse_order("saf:limit=0.4"))
+    whole, simulation = wt.simulate(jobs, policy), wt.Simulation(jobs, policy)
+    simulation.run_until(400)
+    copy = simulation.copy()
+    assert np.array_equal(simulation.finish().start, whole.start)
+    assert np.array_equal(copy.finish().start, whole.start)
