@@ -160,6 +160,52 @@ def test_predictions_and_feedback__kernel_equals_reference(policy):
     assert errors < scaled(150) / 2
 
 
+SAME = (
+    ("relaxed:omega=0", "easy"),
+    ("relaxed:omega=0,order=sjf", "easy:order=sjf"),
+    ("relaxed:omega=0,backfill-order=sjf", "easy:backfill-order=sjf"),
+    ("selective:threshold=0", "conservative-scratch"),
+    ("selective:threshold=0,order=wfp", "conservative-scratch:order=wfp"),
+    ("selective:threshold=1e9", "hybrid:depth=0"),
+)
+"""Policies at the ends of their parameters, and what they are there."""
+
+
+@pytest.mark.parametrize(("policy", "known"), SAME)
+def test_policies_in_plain_python__are_known_ones_at_the_ends_of_their_parameters(policy, known):
+    compared = 0
+    for seed in range(scaled(60)):
+        draw = random.Random(f"{policy} {seed}")
+        machine = machine_of(draw)
+        workload = workload_of(draw, machine)
+        overrun = draw.choice(("kill", "extend", "overrun"))
+        own, other = ran(workload, policy, machine, overrun=overrun, engine="reference"), ran(workload, known, machine, overrun=overrun)
+        if isinstance(own, type):
+            assert own is other
+            continue
+        assert own.simulated_on == "pools"
+        for name in ("start", "reserved_start", "given"):
+            if name != "reserved_start" or known != "hybrid:depth=0":
+                assert getattr(own, name).tolist() == getattr(other, name).tolist(), f"seed {seed}: {name}"
+        compared += 1
+    assert compared > scaled(60) / 2
+
+
+@pytest.mark.parametrize(
+    "policy", ["relaxed", "relaxed:omega=3", "selective", "selective:threshold=adaptive", "multiqueue:bounds=3/9", "double"]
+)
+def test_policies_in_plain_python__keep_the_rules_of_the_machine(policy):
+    for seed in range(scaled(40)):
+        draw = random.Random(f"{policy} {seed}")
+        machine = machine_of(draw)
+        schedule = ran(workload_of(draw, machine), policy, machine, engine="reference")
+        if not isinstance(schedule, type):
+            assert (schedule.start >= schedule.submit).sum() >= len(schedule.start) - 2, "but for those that ran before"
+            report = schedule.audit()
+            assert report.ok, f"seed {seed}: {report}"
+            assert "not judged" in report.skipped["left_waiting"]
+
+
 def test_the_auditor_sees_what_is_wrong():
     """A schedule that is right is made wrong in one way at a time."""
     machine = Machine(
