@@ -5,12 +5,10 @@ A line `<!-- generated: NAME ARGUMENT -->` in a page is replaced by what the fun
 
 import functools
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
+import ahead
 import recipes_run
 import report_pictures
 from agreement_tables import site_agreement
@@ -24,6 +22,7 @@ from mkdocs.structure.files import File
 from performance_figures import figure, figures
 from performance_tables import performance
 from predictions_tables import judged
+from reference_pages import commands_table
 from reproduction_tables import reproduction
 from slurm_tables import real_slurm
 from specification_tables import changes, specifications
@@ -59,6 +58,13 @@ from walltime.workload.scaling import shake
 MARK = re.compile(r"^<!-- generated: (\S+)(?: (\S+))? -->$", re.MULTILINE)
 
 
+def on_config(config):
+    """Begin to run what the pages show; called by MkDocs."""
+    for page in recipes_run.KEPT:
+        ahead.begin(recipes_run.run, page)
+    return config
+
+
 def on_page_markdown(markdown: str, page, **_) -> str:
     """Replace the marks of a page, and add what recipes print; called by MkDocs."""
     for run in recipes_run.KEPT:
@@ -82,6 +88,8 @@ def on_files(files, config):
         files.append(File.generated(config, f"guides/{name}", content=content))
     for name, content in recipes_run.results(recipes_run.TUTORIAL)[1].items():
         files.append(File.generated(config, f"tutorial/{name}", content=content))
+    for name, content in recipes_run.results(recipes_run.PAGES)[1].items():
+        files.append(File.generated(config, f"guides/{name}", content=content))
     for name, content in report_pictures.pictures().items():
         files.append(File.generated(config, f"tutorial/{name}", content=content))
     for name, content in (leaderboards() | trained_agents()).items():
@@ -229,15 +237,6 @@ def models() -> str:
     return "\n\n".join([table(("name", "source"), rows), specifications("workload model")])
 
 
-def help_text(command: str = "") -> str:
-    """The output of `--help`."""
-    program = Path(sys.executable).with_name("walltime")
-    plain = {"COLUMNS": "78", "TERMINAL_WIDTH": "78", "NO_COLOR": "1", "TERM": "dumb"}
-    shown = subprocess.run([program, *command.split(), "--help"], env=os.environ | plain, capture_output=True, text=True, check=True)
-    lines = [line.rstrip() for line in shown.stdout.strip().splitlines()]
-    return "\n".join(["```text", *lines, "```"])
-
-
 def demo() -> str:
     """What `walltime demo` prints on a terminal."""
     return f"```text\n{recipes_run.demo()}\n```"
@@ -310,6 +309,7 @@ GENERATORS = {
     "predictors": predictors,
     "columns": columns,
     "site-agreement": site_agreement,
+    "commands": commands_table,
     "coverage": coverage,
     "interval-kinds": kinds,
     "scopes": scopes,
@@ -322,10 +322,6 @@ GENERATORS = {
     "supported": supported,
     "errors": errors,
     "slurm": slurm,
-    "help": help_text,
-    "help-campaign": lambda command: help_text(f"campaign {command}"),
-    "help-slurm": lambda command: help_text(f"slurm {command}"),
-    "help-paper": lambda command: help_text(f"paper {command}"),
     "shipped-mappings": shipped_mappings,
     "catalogue": catalogue,
     "published": published,
@@ -344,10 +340,8 @@ GENERATORS = {
     "tuning": tuning,
     "judged": judged,
     "learned": learned,
-    "help-learn": lambda command: help_text(f"learn {command}"),
     "suites": suites,
     "standings": standings,
-    "help-benchmark": lambda command: help_text(f"benchmark {command}"),
     "validation": validation,
     "performance-figure": figure,
 }

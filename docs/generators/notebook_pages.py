@@ -5,6 +5,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+import ahead
 from mkdocs.structure.files import File
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
@@ -14,10 +15,17 @@ WIDTH = 88
 """Characters that fit a line of the page."""
 
 
+def on_config(config):
+    """Begin to run the notebooks, the longest first; called by MkDocs."""
+    for path in sorted(FOLDER.glob("*.ipynb"), reverse=True):
+        ahead.begin(executed, path)
+    return config
+
+
 def on_files(files, config):
     """Add a page for each notebook, and its figures; called by MkDocs."""
     for path in sorted(FOLDER.glob("*.ipynb")):
-        page, figures = as_markdown(executed(path), path.stem)
+        page, figures = as_markdown(ahead.result(executed, path), path.stem)
         for name, content in {f"{path.stem}.md": page, **figures}.items():
             files.append(File.generated(config, f"{FOLDER.name}/{name}", content=content))
     return files

@@ -3,7 +3,6 @@
 A page shows what they print and draw, so it cannot say anything else than the program does.
 """
 
-import functools
 import os
 import pty
 import re
@@ -14,16 +13,31 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import ahead
 import tutorial_site
 
 DOCS = Path(__file__).parents[1]
 PAGE = DOCS / "guides" / "recipes.md"
 TUTORIAL = DOCS / "tutorial" / "what-if.md"
+PAGES = DOCS / "guides" / "pages.md"
 BLOCK = re.compile(
     r'^```(?P<kind>console|python|toml(?= title))(?: title="(?P<file>[^"]+)")?\n(?P<text>.*?)^```$', re.MULTILINE | re.DOTALL
 )
 PICTURE = re.compile(r"!\[[^\]]*\]\((recipe-[\w-]+\.svg)\)")
-KEPT = {PAGE: ("demo.swf.gz", "report.html"), TUTORIAL: ("changes.html", "cluster-2026.txt")}
+KEPT = {
+    PAGE: ("demo.swf.gz", "report.html"),
+    TUTORIAL: ("changes.html", "cluster-2026.txt"),
+    PAGES: (
+        "comparison.html",
+        "more-nodes.html",
+        "more-nodes.pdf",
+        "week.html",
+        "limits.html",
+        "loads.html",
+        "advice.html",
+        "contents.html",
+    ),
+}
 """What the runs leave and pages link to or use."""
 OPEN = 90
 """So many lines of output of the tutorial are shown unfolded."""
@@ -54,8 +68,12 @@ def steps(markdown: str) -> Iterator[Step]:
         yield Step(found["kind"], found["file"], found["text"], found.end())
 
 
-@functools.cache
 def results(page: Path = PAGE) -> tuple[dict[int, str], dict[str, bytes]]:
+    """The same, once."""
+    return ahead.result(run, page)
+
+
+def run(page: Path) -> tuple[dict[int, str], dict[str, bytes]]:
     """What the blocks of the page print, by where they end; and the pictures that the page shows, and `KEPT`, by name."""
     markdown = page.read_text(encoding="utf-8")
     printed = {}

@@ -123,3 +123,40 @@ def test_design__names_files_and_folders_that_are_there(name):
 @pytest.mark.parametrize(("word", "name"), sorted(set(re.findall(r"`(\w+)`(?:, or `\w+`,)? (?:in|of) `([a-z_0-9/]+\.py)`", DESIGN))))
 def test_design__says_where_things_are(word, name):
     assert re.search(rf"\b{word}\b", of_design(name).read_text())
+
+
+@pytest.fixture
+def generators(monkeypatch):
+    """The folder of the generators, to import from as MkDocs does."""
+    pytest.importorskip("mkdocs", reason="mkdocs is not installed; make setup does it")
+    monkeypatch.syspath_prepend(str(ROOT / "docs" / "generators"))
+    return ROOT / "docs" / "generators"
+
+
+def test_questions__name_pages_and_headings_that_there_are(generators):
+    questions = importlib.import_module("questions")
+    commands = {f"reference/cli/{name}.md" for name in ("cite", "dialects", "slurm")}
+    for one in questions.questions():
+        page, _, anchor = one["page"].partition("#")
+        notebook = ROOT / "docs" / page.replace(".md", ".ipynb")
+        assert page in commands or notebook.is_file() or (ROOT / "docs" / page).is_file(), page
+        if anchor:
+            heads = re.findall(r"^#+ (.+)$", (ROOT / "docs" / page).read_text(), re.MULTILINE)
+            assert anchor in {re.sub(r"[^\w]+", "-", head.lower()).strip("-") for head in heads}, one["page"]
+    assert {one["for"] for one in questions.questions()} == set(questions.PEOPLE)
+
+
+def test_api_pages__have_all_entries_and_links_lead_to_them(generators):
+    pages = importlib.import_module("reference_pages")
+    text = (ROOT / "docs" / "reference" / "api.md").read_text()
+    written = "".join(pages.api_pages().values())
+    assert set(pages.ENTRY.findall(text)) == set(pages.ENTRY.findall(written))
+    assert pages.with_api_links("[a](../reference/api.md#benchmarks)") == "[a](../reference/api/benchmarks.md)"
+    assert pages.with_api_links("[a](api.md#walltime.Workload)") == "[a](api/workloads.md#walltime.Workload)"
+    assert "[`Workload`](api/workloads.md#walltime.Workload)" in pages.api_contents(text)
+
+
+def test_reading_time__counts_words_and_no_code(generators):
+    reading = importlib.import_module("reading_time")
+    page = "# Title\n\n" + "word " * 1000 + "\n\n```sh\n" + "code " * 5000 + "\n```\n"
+    assert reading.minutes(page) == 5

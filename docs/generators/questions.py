@@ -1,0 +1,73 @@
+"""The page of questions, and entries of the search that lead straight to their answers, from `questions.toml`."""
+
+import html
+import json
+import re
+import tomllib
+from pathlib import Path
+
+from mkdocs.structure.files import File
+
+PAGE = "guides/questions.md"
+PEOPLE = {
+    "operator": "You run a cluster",
+    "user": "You use a cluster",
+    "researcher": "You study scheduling",
+    "student": "You are new to it",
+}
+CODE = re.compile(r"`([^`]+)`")
+
+
+def questions() -> list[dict[str, str]]:
+    """The questions, with whose each is, the words that it is searched by, the page of the answer, and the answer in short."""
+    with Path(__file__).with_suffix(".toml").open("rb") as file:
+        return tomllib.load(file)["question"]
+
+
+def page() -> str:
+    """The questions by person, with their short answers, and the words that the search finds them by."""
+    parts = [
+        "# Questions",
+        "In the words in which people ask; each links to the page that answers it. The search on top of every page knows these words, too.",
+    ]
+    for person, title in PEOPLE.items():
+        parts.append(f"## {title}")
+        for one in questions():
+            if one["for"] == person:
+                link = one["page"] if one["page"].startswith("guides/") else f"../{one['page']}"
+                parts += [
+                    f"### {one['asked']}",
+                    f"{one['answer']} [Read on]({link.removeprefix('guides/')})",
+                    f"<small>{one['words']}</small>",
+                ]
+    return "\n\n".join(parts) + "\n"
+
+
+def entries() -> list[dict[str, str]]:
+    """What the search learns at the place of each answer: the question, the short answer, and the words."""
+    found = []
+    for one in questions():
+        answer = CODE.sub(r"<code>\1</code>", html.escape(one["answer"], quote=False))
+        title = html.escape(one["asked"], quote=False)
+        found.append({"location": one["page"].replace(".md", ".html"), "text": f"<p>{title}</p> <p>{answer}</p> <p>{one['words']}</p>"})
+    return found
+
+
+def on_files(files, config):
+    """Add the page; called by MkDocs."""
+    files.append(File.generated(config, PAGE, content=page()))
+    return files
+
+
+def on_post_build(config, **_) -> None:
+    """Put the questions into the index of the search, below the addresses that have no entry yet; called by MkDocs."""
+    path = Path(config.site_dir) / "search" / "search_index.json"
+    index = json.loads(path.read_text(encoding="utf-8"))
+    for one in entries():
+        there = [doc for doc in index["docs"] if doc["location"] == one["location"]]
+        if not there:
+            raise ValueError(f"questions.toml: the documentation has no {one['location']}")
+        # an address has one entry: the words of all of its questions come before its own text
+        there[0]["text"] = f"{one['text']} {there[0]['text']}"
+        there[0]["boost"] = 2
+    path.write_text(json.dumps(index, ensure_ascii=False), encoding="utf-8")
