@@ -10,14 +10,17 @@ from walltime.predictors import registry
 from walltime.specification import homes
 
 if TYPE_CHECKING:
+    from walltime.predictors.base import KEYS as KEYS
     from walltime.predictors.base import Basis as Basis
     from walltime.predictors.base import FinishedJob as FinishedJob
     from walltime.predictors.base import Guess as Guess
+    from walltime.predictors.base import Jobs as Jobs
     from walltime.predictors.base import Learner as Learner
     from walltime.predictors.base import PlainPredictor as PlainPredictor
     from walltime.predictors.base import Predictor as Predictor
     from walltime.predictors.base import StartedJob as StartedJob
     from walltime.predictors.base import SubmittedJob as SubmittedJob
+    from walltime.predictors.base import alike as alike
     from walltime.predictors.base import check_columns as check_columns
     from walltime.predictors.base import predictor as predictor
     from walltime.predictors.external import LogColumn as LogColumn
@@ -28,9 +31,6 @@ if TYPE_CHECKING:
     from walltime.predictors.history import LogHistory as LogHistory
     from walltime.predictors.history import Past as Past
     from walltime.predictors.history import log_ends as log_ends
-    from walltime.predictors.jobs import KEYS as KEYS
-    from walltime.predictors.jobs import Jobs as Jobs
-    from walltime.predictors.jobs import alike as alike
     from walltime.predictors.prediction import BELIEFS as BELIEFS
     from walltime.predictors.prediction import CORRECTIONS as CORRECTIONS
     from walltime.predictors.prediction import HISTORIES as HISTORIES
@@ -52,17 +52,19 @@ __getattr__, __dir__, __all__ = lazy(
             "Basis",
             "FinishedJob",
             "Guess",
+            "KEYS",
+            "Jobs",
             "Learner",
             "PlainPredictor",
             "Predictor",
             "StartedJob",
             "SubmittedJob",
+            "alike",
             "check_columns",
             "predictor",
         ),
         "predictors.external": ("LogColumn", "PredictionFile", "Twins", "twins"),
         "predictors.history": ("History", "LogHistory", "Past", "log_ends"),
-        "predictors.jobs": ("KEYS", "Jobs", "alike"),
         "predictors.prediction": (
             "BELIEFS",
             "CORRECTIONS",

@@ -12,8 +12,7 @@ import numpy as np
 from walltime.declared import Key
 from walltime.engine.kernel.jit import kernel
 from walltime.engine.kernel.prediction_memory import GENERAL, OWN, Compiled
-from walltime.predictors.base import Basis, FinishedJob, Guess, Predictor, StartedJob, SubmittedJob
-from walltime.predictors.jobs import Jobs
+from walltime.predictors.base import Basis, FinishedJob, Guess, Jobs, Predictor, StartedJob, SubmittedJob
 
 BASE = 19
 """Number of base features."""

@@ -10,8 +10,7 @@ from walltime.declared import Key
 from walltime.engine.kernel.jit import kernel
 from walltime.engine.kernel.prediction_memory import GENERAL, OWN, Compiled
 from walltime.errors import WorkloadError
-from walltime.predictors.base import NOT_EXPIRED, Alike, Basis, FinishedJob, Guess, Predictor, SubmittedJob
-from walltime.predictors.jobs import Jobs, key_of
+from walltime.predictors.base import NOT_EXPIRED, Alike, Basis, FinishedJob, Guess, Jobs, Predictor, SubmittedJob, key_of
 from walltime.predictors.key_history import append
 
 WEEK = 7 * 86400

@@ -9,8 +9,7 @@ from typing import Annotated
 from walltime.declared import Key
 from walltime.engine.kernel.prediction_memory import OWN, Compiled
 from walltime.errors import PolicyError
-from walltime.predictors.base import NOT_EXPIRED, Alike, FinishedJob, Predictor, SubmittedJob
-from walltime.predictors.jobs import Jobs, key_of
+from walltime.predictors.base import NOT_EXPIRED, Alike, FinishedJob, Jobs, Predictor, SubmittedJob, key_of
 from walltime.predictors.key_history import append, count, place_of_rank
 
 

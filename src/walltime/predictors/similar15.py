@@ -7,8 +7,7 @@ from typing import Annotated
 
 from walltime.declared import Key
 from walltime.engine.kernel.prediction_memory import GENERAL, OWN, Compiled
-from walltime.predictors.base import NOT_EXPIRED, Basis, FinishedJob, Guess, Predictor, SubmittedJob
-from walltime.predictors.jobs import Jobs, key_of
+from walltime.predictors.base import NOT_EXPIRED, Basis, FinishedJob, Guess, Jobs, Predictor, SubmittedJob, key_of
 from walltime.predictors.key_history import append
 
 CHAIN = ("shape", "request", "size", "user")

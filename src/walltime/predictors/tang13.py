@@ -9,8 +9,7 @@ import numpy as np
 
 from walltime.declared import Key
 from walltime.engine.kernel.prediction_memory import FOR_EVER, OWN, Compiled
-from walltime.predictors.base import NOT_EXPIRED, Alike, FinishedJob, Predictor, SubmittedJob
-from walltime.predictors.jobs import Jobs, key_of
+from walltime.predictors.base import NOT_EXPIRED, Alike, FinishedJob, Jobs, Predictor, SubmittedJob, key_of
 from walltime.predictors.key_history import count, observe_by_key, place_of_rank
 
 KNOWN_STATISTICS = ("max", "median", *(f"p{percent}" for percent in range(1, 101)))

@@ -7,8 +7,7 @@ from typing import Annotated
 
 from walltime.declared import Key
 from walltime.engine.kernel.prediction_memory import OWN, Compiled
-from walltime.predictors.base import Alike, FinishedJob, Predictor, SubmittedJob
-from walltime.predictors.jobs import Jobs, key_of
+from walltime.predictors.base import Alike, FinishedJob, Jobs, Predictor, SubmittedJob, key_of
 from walltime.predictors.key_history import observe_by_key
 
 
