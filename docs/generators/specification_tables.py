@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 
+from walltime.campaign.slurm import WORKERS
 from walltime.declared import described, meaning_of
 from walltime.estimates import ESTIMATES
 from walltime.policy import DIALECTS, ORDERS, POLICIES
@@ -14,7 +15,9 @@ from walltime.specification import Form, asked, presets_of, spell
 from walltime.whatif.changes import OF_SETTING, SETTINGS, TABLES, signs_of
 from walltime.workload.models import MODELS
 
-LISTED = {family.title: family for family in (POLICIES, ORDERS, ESTIMATES, PREDICTORS, BELIEFS, CORRECTIONS, DIALECTS, MODELS, GROUPED)}
+LISTED = {
+    family.title: family for family in (POLICIES, ORDERS, ESTIMATES, PREDICTORS, BELIEFS, CORRECTIONS, DIALECTS, MODELS, GROUPED, WORKERS)
+}
 
 
 def specifications(title: str) -> str:

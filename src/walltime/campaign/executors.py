@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
-from walltime.campaign.slurm import SlurmJobs, is_slurm
+from walltime.campaign.slurm import LocalWorkers, SlurmJobs, SlurmWorkers, workers_of
 from walltime.campaign.work import Report, Task, case_of, run_task
 from walltime.errors import EngineError, PolicyError
 from walltime.simulation.batch import compile_for
@@ -68,21 +68,6 @@ class Threads:
         tell(0)
 
 
-LOCAL = re.compile(r"local(:workers=(?P<workers>[1-9][0-9]{0,3}))?")
-"""How processes on this machine are asked for."""
-
-
-def _local_cluster(address: Any) -> Any:
-    """A Dask cluster of processes on this machine, without a dashboard, if the address asks for it; else None."""
-    asked = LOCAL.fullmatch(address) if isinstance(address, str) else None
-    if asked is None:
-        return None
-    from distributed import LocalCluster
-
-    workers = int(asked["workers"]) if asked["workers"] else None
-    return LocalCluster(n_workers=workers, threads_per_worker=1 if workers else None, dashboard_address=None, silence_logs=50)
-
-
 class Dask:
     """The workers of a Dask scheduler; they must see the same files under the same names."""
 
@@ -97,12 +82,11 @@ class Dask:
             from distributed import Client
         except ImportError as error:
             raise PolicyError("Dask is not installed; pip install 'walltime[dask]'") from error
-        self._slurm = SlurmJobs(address, logs) if is_slurm(address) else None
-        if self._slurm is not None:
-            address = self._slurm.cluster
-        self._local = _local_cluster(address)
-        if self._local is not None:
-            address = self._local
+        workers = workers_of(address)
+        self._slurm = SlurmJobs(workers, logs) if isinstance(workers, SlurmWorkers) else None
+        self._local = workers.cluster() if isinstance(workers, LocalWorkers) else None
+        if workers is not None:
+            address = self._local if self._slurm is None else self._slurm.cluster
         nobody = f"no Dask scheduler answers at {address!r}; start one, or name an address such as tcp://host:8786"
         if isinstance(address, str) and not ADDRESS.fullmatch(address):
             raise PolicyError(nobody)

@@ -1,4 +1,4 @@
-"""Dask workers as jobs of a Slurm cluster, by dask-jobqueue."""
+"""Dask workers that are started here: processes of this machine, or jobs of a Slurm cluster, by dask-jobqueue."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from walltime.declared import Key
 from walltime.errors import PolicyError
 from walltime.specification import Family, Form, Specified
 
-__all__ = ["WORKERS", "SlurmJobs", "Workers", "is_slurm"]
+__all__ = ["WORKERS", "LocalWorkers", "SlurmJobs", "SlurmWorkers", "Workers", "workers_of"]
 
 AGAIN = 10.0
 """Seconds after which jobs that have ended are looked for, to be submitted again."""
@@ -21,13 +21,27 @@ PATIENCE = 60.0
 """Seconds in which sbatch must answer."""
 
 
-def is_slurm(address: Any) -> bool:
-    """Whether it names a Slurm cluster, not a Dask scheduler."""
-    return isinstance(address, str) and address.partition(":")[0] == "slurm"
+class Workers(Specified):
+    """Base of the workers that are started here."""
 
 
 @dataclass(frozen=True)
-class Workers(Specified):
+class LocalWorkers(Workers):
+    """Workers as processes of this machine."""
+
+    workers: Annotated[int | None, Key(least=1)] = None
+    """how many, each of one thread; without it, Dask decides"""
+
+    def cluster(self) -> Any:
+        """A Dask cluster of them, without a dashboard."""
+        from distributed import LocalCluster
+
+        threads = 1 if self.workers else None
+        return LocalCluster(n_workers=self.workers, threads_per_worker=threads, dashboard_address=None, silence_logs=50)
+
+
+@dataclass(frozen=True)
+class SlurmWorkers(Workers):
     """Workers as jobs of a Slurm cluster.
 
     >>> str(WORKERS.parse("slurm:jobs=10,cores=4,walltime=02:00:00"))
@@ -54,19 +68,23 @@ class Workers(Specified):
         return {"cores": self.cores, "memory": self.memory or f"{2 * self.cores}GB"} | {key: one for key, one in said.items() if one}
 
 
-WORKERS = Family(Workers, "workers", {"slurm": Form(Workers)})
+WORKERS = Family(Workers, "workers", {"local": Form(LocalWorkers), "slurm": Form(SlurmWorkers)})
 """What `--dask` takes besides an address."""
+
+
+def workers_of(address: Any) -> Workers | None:
+    """The workers that a text names; None for the address of a Dask scheduler, or a cluster. Raises PolicyError."""
+    return WORKERS.parse(address) if isinstance(address, str) and address.partition(":")[0] in WORKERS else None
 
 
 class SlurmJobs:
     """Dask workers, one a job, and their scheduler in this process; jobs that end are replaced until it is closed.
 
-    `text`: a specification of `Workers`; all else is dask-jobqueue's own configuration. `logs`: the folder of the jobs' outputs, None for
+    `workers`: what is asked for; all else is dask-jobqueue's own configuration. `logs`: the folder of the jobs' outputs, None for
     the current one. Raises PolicyError if there is no dask-jobqueue, or if Slurm does not take the jobs.
     """
 
-    def __init__(self, text: str, logs: Path | None = None):
-        workers = WORKERS.parse(text)
+    def __init__(self, workers: SlurmWorkers, logs: Path | None = None):
         options = workers.of_cluster
         try:
             from dask_jobqueue.slurm import SLURMCluster
@@ -78,12 +96,12 @@ class SlurmJobs:
         try:
             self.cluster = SLURMCluster(processes=1, job_name="walltime-campaign", **options)
         except (ValueError, OSError) as error:
-            raise PolicyError(f"the workers {text!r}: {error}") from error
+            raise PolicyError(f"the workers {str(workers)!r}: {error}") from error
         self._closed = threading.Event()
         refused = _refused(self.cluster.job_script())
         if refused:
             self.close()
-            raise PolicyError(f"the workers {text!r}: Slurm does not take the jobs: {refused}")
+            raise PolicyError(f"the workers {str(workers)!r}: Slurm does not take the jobs: {refused}")
         self.cluster.scale(jobs=self._jobs)
         threading.Thread(target=self._replace, daemon=True).start()
 

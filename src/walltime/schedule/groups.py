@@ -188,7 +188,10 @@ _OF_GROUPING = {"size": ("sizes",), "length": ("lengths",), "size-length": ("siz
 GROUPED = Family(
     Grouping,
     "grouping",
-    {name: Form(Grouping, {"by": name}, _OF_GROUPING.get(name, ()), meaning=f"By the {said}.") for name, said in GROUPINGS.items()},
+    {
+        name: Form(Grouping, {"by": name}, _OF_GROUPING.get(name, ()), meaning=f"{said[0].upper()}{said[1:]}.")
+        for name, said in GROUPINGS.items()
+    },
 )
 """The groupings as `--by` takes them."""
 
