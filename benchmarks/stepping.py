@@ -11,7 +11,7 @@ from walltime import Simulation
 from walltime.machine import Machine, Partition, Pool
 from walltime.workload import Workload
 
-POLICIES = ("easy", "easy:order=sjf", "conservative", "slack", "easy:predictor=tsafrir07", "easy:predictor=mualem01-history")
+POLICIES = ("easy", "easy:order=sjf", "conservative", "slack", "easy:predictor=tsafrir07", "easy:predictor=quantile")
 MOST_NODES = 512
 ON_POOLS, ON_NODES = ("easy", "conservative", "easy:predictor=tsafrir07"), ("slurm", "oar")
 
