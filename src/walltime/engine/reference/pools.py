@@ -305,7 +305,8 @@ class ClusterReference(Engine):
         self._planned_now = []
         queue = self._queue()
         own = getattr(self.policy, "backfill_order", None)
-        in_order = (own is None or own == self.policy.order) and self.passes.kind not in ("selective", "multiqueue")
+        same_order = own is None or own == self.policy.order
+        in_order = same_order and self.passes.kind not in ("selective", "multiqueue")
         planned: list[Place] = []
         reservations: dict[tuple[int, int], int] = {}
         heads = set()
@@ -352,7 +353,7 @@ class ClusterReference(Engine):
                 if not self.backfills:
                     closed.add(pool)
         self._earliest = {job: time for job, time in self._earliest.items() if job in heads}
-        for job in self._in_order(later, own or self.policy.order):
+        for job in later if same_order else self._in_order(later, own or self.policy.order):
             given = self._fits(job, self.now, planned, closed) if self._within_limits(job) else None
             if given is not None:
                 ahead = [other for other in seen[: seen.index(job)] if other.start < 0]
