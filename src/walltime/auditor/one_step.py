@@ -69,6 +69,21 @@ class OneStep:
     short: Array
     why: Array
 
+    @classmethod
+    def joined(cls, answers: Sequence[OneStep]) -> OneStep:
+        """The answers for the parts of a machine, whose jobs are apart."""
+        whole = answers[0]
+        for other in answers[1:]:
+            whole = cls(
+                whole.counted | other.counted,
+                whole.made | other.made,
+                whole.wishes + other.wishes,
+                np.where(other.counted, other.delay, whole.delay),
+                whole.short | other.short,
+                whole.why + other.why,
+            )
+        return whole
+
     def score(self, chosen: Array | None = None, within: int | None = None) -> Score:
         """The shares over these jobs (bool, one entry per job), by default all.
 
@@ -146,7 +161,7 @@ def one_step(
     ended = freed(site, start + workload.runtime if end is None else end)
     submit = freed(Overhead(tick=site.tick), workload.submit)
     start = np.where(counted, np.maximum(start - site.start, np.minimum(submit, start)), start)
-    estimate = np.maximum(workload.believed, 1) + site.start + site.end
+    estimate = freed(site, site.start + np.maximum(workload.believed, 1))
     recorded = RecordedJobs(job, submit[job], start[job], ended[job], (ended - start)[job], estimate[job], None, None)
     along = Decisions(workload, recorded, reading.apply(policy), reading, own, lowering)
     place = along.recorded.job

@@ -121,7 +121,7 @@ class RuleTrial:
         if (rest & self.log.known).any():
             limited = replace(plain, group=group, at_once=at_once)
             answers.append(one_step(self.w, self.log.start, rules.policy, procs=size, chosen=rest, rules=limited))
-        return joined(answers)
+        return OneStep.joined(answers)
 
     def _groups(self, limited: Sequence[AtOnce]) -> tuple[Array | None, Array | None]:
         """In which group each job counts, and how many of each run at once; None without limits."""
@@ -250,18 +250,3 @@ class RuleTrial:
         self.kept.append(rule)
         self.without.append(without)
         return True
-
-
-def joined(answers: Sequence[OneStep]) -> OneStep:
-    """The answers for the parts of a machine, whose jobs are apart."""
-    whole = answers[0]
-    for other in answers[1:]:
-        whole = OneStep(
-            whole.counted | other.counted,
-            whole.made | other.made,
-            whole.wishes + other.wishes,
-            np.where(other.counted, other.delay, whole.delay),
-            whole.short | other.short,
-            whole.why + other.why,
-        )
-    return whole

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 import walltime as wt
 from tests.strategies import examples, workloads
+from walltime.auditor.machine_steps import one_step_on
 from walltime.auditor.one_step import SiteRules, one_step
 from walltime.errors import PolicyError, WorkloadError
-from walltime.machine import Machine, Overhead, Partition, Pool, Window
+from walltime.machine import Limit, Machine, Outage, Overhead, Partition, Pool, Window
 from walltime.machine.files import parse_machine
 from walltime.machine.windows import Hours
 from walltime.policy import parse_policy
@@ -19,6 +20,7 @@ from walltime.whatif import infer
 from walltime.whatif.candidate_rules import RecordedLog, not_eligible_before, periods, stopped_stretches
 from walltime.whatif.inference import site_text
 from walltime.workload.models import MODELS
+from walltime.workload.users import with_users
 
 HOUR, DAY = 3600, 86_400
 MONDAY = 4 * DAY
@@ -145,6 +147,44 @@ def test_control__of_any_workload_every_start_is_the_policys(workload, policy):
     found = one_step(schedule.workload, schedule.start, parse_policy(policy), end=schedule.end)
     assert found.made.all()
     assert (found.wishes == 1).all()
+
+
+SITES = {
+    "hours": {"windows": (Window("17:00", days=WEEKDAYS), Window("08:00", "17:00", longer_than=8 * HOUR))},
+    "limits": {"limits": (Limit(("user",), partition="big", jobs=2),)},
+    "jobs alike": {"limits": (Limit(("procs",), partition="big", jobs=1),)},
+    "overheads": {"overhead": Overhead(40, 60, 10)},
+    "pools": {},
+}
+
+
+@pytest.mark.parametrize("site", SITES)
+def test_control__on_machines_a_simulated_schedule_agrees_with_its_own_rules_and_less_with_others(site):
+    drawn = MODELS["lublin99"].generate(600, 64, 0.8, 3).with_estimates(wt.estimates.FModel(3), seed=1)
+    drawn = with_users(replace(drawn, origin=replace(drawn.origin, unix_start_time=MONDAY)), 6, 1)
+    pools = (Pool("small", 16, 1), Pool("big", 48, 1))
+    partitions = (Partition("small", ("small",), widest=4, longest=2 * HOUR), Partition("big", ("big",)))
+    machine = Machine(pools, partitions, clock=0, **SITES[site])
+    for policy, other in (("easy", "fcfs"), ("easy:order=sjf", "easy")):
+        schedule = wt.simulate(drawn, policy, machine=machine)
+        placed, own = one_step_on(schedule.workload, schedule.start, parse_policy(policy), machine)
+        assert own.score().f1 >= 0.998
+        assert own.score(within=0).f1 >= 0.998
+        assert one_step_on(placed, schedule.start, parse_policy(other), machine)[1].score().f1 < own.score().f1 - 0.002
+        plain = one_step_on(placed, schedule.start, parse_policy(policy), Machine(pools, partitions))[1]
+        assert plain.score(within=0).f1 < own.score(within=0).f1 - 0.002 or site == "pools"
+
+
+def test_machines__that_cannot_be_asked_say_why():
+    workload = made([0], [1], [1])
+    both = Machine((Pool("a", 2, 1), Pool("b", 2, 1)), (Partition("main", ("a", "b")),))
+    with pytest.raises(PolicyError, match="knows no partitions of several pools"):
+        one_step_on(workload, np.array([0]), wt.Easy(), both)
+    alone = (Pool("a", 4, 1),), (Partition("main", ("a",)),)
+    with pytest.raises(PolicyError, match="knows no outages"):
+        one_step_on(workload, np.array([0]), wt.Easy(), Machine(*alone, outages=(Outage("a", 5, 9, 1),)))
+    with pytest.raises(PolicyError, match="knows no limits of processors"):
+        one_step_on(workload, np.array([0]), wt.Easy(), Machine(*alone, limits=(Limit((), procs=3),)))
 
 
 # ------------------------------------------------------------------ candidates

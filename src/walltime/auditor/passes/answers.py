@@ -15,12 +15,13 @@ WINDOW = np.dtype([(name, np.int64) for name in ["next", "last", "crossing", "ki
 """A window: which of the begins and ends comes next, where its own end, whether jobs are not planned across its begins, and what forbids
 a job to start in it: BY_CLOCK or BY_OUTAGE."""
 
-_ASKED = "eligible user forbidden recorded since last episodes asked hit short delay"
+_ASKED = "eligible user forbidden barred recorded since last episodes asked hit short delay"
 ASKED = np.dtype([(name, np.int64) for name in _ASKED.split()], align=True)
 """A job. `eligible`: when it may start at the earliest. `user`: the group whose limit it counts in, -1 for none. `forbidden`: by which
-rule, at the last instant. `recorded`: its recorded start. `since`: since when the policy has wished to start it, -1 if it does not. `last`:
-the instant at which it gave up such a wish. `episodes`: how often such a wish began. `asked`: 1 once it has started. `hit`: 1 if the policy
-would have started it then. `short`: 1 if it needed more processors than the record leaves. `delay`: from the beginning of the wish, s."""
+rule, at the last instant; `barred`: 1 while a pass reaches the limit of its group. `recorded`: its recorded start. `since`: since when the
+policy has wished to start it, -1 if it does not. `last`: the instant at which it gave up such a wish. `episodes`: how often such a wish
+began. `asked`: 1 once it has started. `hit`: 1 if the policy would have started it then. `short`: 1 if it needed more processors than the
+record leaves. `delay`: from the beginning of the wish, s."""
 
 
 class Asked(NamedTuple):

@@ -21,7 +21,7 @@ def may_start(state, jobs, asked, job):
         if asked.windows_of[k, job] and is_shut(state, jobs, asked, asked.windows[k], job):
             return asked.windows[k].kind
     user = asked.jobs[job].user
-    if user >= 0 and asked.at_once[user] > 0 and asked.running_of[user] >= asked.at_once[user]:
+    if asked.jobs[job].barred == 1 or (user >= 0 and asked.at_once[user] > 0 and asked.running_of[user] >= asked.at_once[user]):
         return BY_LIMIT
     return FREE_TO_START
 
@@ -48,13 +48,6 @@ def hide(state, jobs, lists, asked):
         if why == FREE_TO_START:
             lists.queue[count] = job
             count += 1
-            user = asked.jobs[job].user
-            if user >= 0 and asked.at_once[user] > 0:
-                asked.running_of[user] += 1  # it may use one of its user's places
-    for k in range(state.waiting):
-        user = asked.jobs[asked.queue[k]].user
-        if user >= 0 and asked.at_once[user] > 0 and asked.jobs[asked.queue[k]].forbidden == FREE_TO_START:
-            asked.running_of[user] -= 1
     for waiting, own in ((lists.line, asked.line), (lists.back, asked.back)):
         place = 0
         for k in range(state.waiting):
@@ -62,6 +55,36 @@ def hide(state, jobs, lists, asked):
                 waiting[place] = own[k]
                 place += 1
     return count
+
+
+@called_kernel
+def bar_beyond(jobs, asked, count):
+    """Bar the jobs that the pass has started although their group was full by then; how many there are."""
+    barred = 0
+    for k in range(count):
+        job = asked.queue[k]
+        user = asked.jobs[job].user
+        if jobs[job].phase != RUNNING or user < 0 or asked.at_once[user] == 0:
+            continue
+        before = asked.running_of[user]
+        for other in range(count):
+            mate = asked.queue[other]
+            if asked.jobs[mate].user == user and jobs[mate].phase == RUNNING and jobs[mate].ticket < jobs[job].ticket:
+                before += 1
+        if before >= asked.at_once[user]:
+            asked.jobs[job].barred = 1
+            barred += 1
+    return barred
+
+
+@called_kernel
+def put_back(state, jobs, lists, asked, count):
+    """The jobs that wait are as before the pass."""
+    for k in range(count):
+        job = asked.queue[k]
+        jobs[job].phase, jobs[job].decided = WAITING, 0
+        lists.queue[k], lists.line[k], lists.back[k] = job, asked.line[k], asked.back[k]
+    state.waiting = count
 
 
 @called_kernel
@@ -89,12 +112,23 @@ def ask(state, rules, jobs, lists, profile, tables, asked):
     for k in range(running):
         asked.running[k] = lists.running[k]
     state.waiting = hide(state, jobs, lists, asked)
-    hidden = count - state.waiting
     for k in range(count):
         job = asked.queue[k]
         asked.jobs[job].recorded = jobs[job].start
         jobs[job].start = state.now
     decide(state, rules, jobs, lists, profile, tables)
+    while len(asked.at_once) > 0 and bar_beyond(jobs, asked, count) > 0:  # a limit is reached within the pass
+        put_back(state, jobs, lists, asked, count)
+        state.running, state.started, state.free = running, started, free
+        for k in range(running):
+            lists.running[k] = asked.running[k]
+        give_up_plan(state, jobs, lists)
+        state.waiting = hide(state, jobs, lists, asked)
+        decide(state, rules, jobs, lists, profile, tables)
+    hidden = 0
+    for k in range(count):
+        hidden += 1 if asked.jobs[asked.queue[k]].forbidden != FREE_TO_START else 0
+        asked.jobs[asked.queue[k]].barred = 0
     same = hidden == 0
     for k in range(count):
         job = asked.queue[k]
@@ -113,11 +147,8 @@ def ask(state, rules, jobs, lists, profile, tables, asked):
         same = same and wished == (jobs[job].start == state.now)
     if same:
         return
-    state.waiting, state.running, state.started, state.free = count, running, started, free
-    for k in range(count):
-        job = asked.queue[k]
-        jobs[job].phase, jobs[job].decided = WAITING, 0
-        lists.queue[k], lists.line[k], lists.back[k] = job, asked.line[k], asked.back[k]
+    state.running, state.started, state.free = running, started, free
+    put_back(state, jobs, lists, asked, count)
     for k in range(running):
         lists.running[k] = asked.running[k]
     give_up_plan(state, jobs, lists)
