@@ -13,6 +13,8 @@ import recipes_run
 import report_pictures
 from agreement_tables import site_agreement
 from coverage_tables import coverage, kinds, scopes
+from found_tables import found_order
+from found_tables import pictures as found_pictures
 from later_tables import drawn, later
 from leaderboard_tables import pictures as leaderboards
 from leaderboard_tables import standings, suites
@@ -94,7 +96,7 @@ def on_files(files, config):
         files.append(File.generated(config, f"tutorial/{name}", content=content))
     for name, content in (leaderboards() | trained_agents()).items():
         files.append(File.generated(config, f"guides/{name}", content=content))
-    for name, content in drawn().items():
+    for name, content in (drawn() | found_pictures()).items():
         files.append(File.generated(config, f"background/{name}", content=content))
     for name, content in figures().items():
         files.append(File.generated(config, name, content=content))
@@ -338,6 +340,7 @@ GENERATORS = {
     "start-times": start_times,
     "reproduction": reproduction,
     "tuning": tuning,
+    "found": found_order,
     "judged": judged,
     "learned": learned,
     "suites": suites,

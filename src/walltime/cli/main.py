@@ -38,6 +38,7 @@ from walltime.cli.output import CompilationRow
 from walltime.cli.predict import predict
 from walltime.cli.report import report
 from walltime.cli.schema import schema
+from walltime.cli.search import search
 from walltime.cli.simulate import simulate
 from walltime.cli.suggest import suggest
 from walltime.cli.tune import tune
@@ -72,7 +73,7 @@ COMMANDS: dict[str, tuple[Callable[..., None] | typer.Typer, ...]] = {
     "Simulations": (audit, compare, dialects, diff, explain, simulate),
     "Estimates and predictions": (estimates, predict, suggest),
     "A site and its machine": (calibrate, infer, report, what_if, slurm.app),
-    "Many simulations": (tune, benchmark.app, campaign.app, learn.app, paper.app),
+    "Many simulations": (search, tune, benchmark.app, campaign.app, learn.app, paper.app),
     "This program": (cache, schema),
 }
 for panel, commands in COMMANDS.items():

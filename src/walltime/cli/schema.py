@@ -18,6 +18,7 @@ FILES = {
     "plan": ("walltime.campaign.plan", "PLAN_FILE"),
     "mapping": ("walltime.logs.mapping", "MAPPING_FILE"),
     "suite": ("walltime.benchmark.suite", "SUITE_FILE"),
+    "order": ("walltime.tuning.order_file", "ORDER_FILE"),
 }
 """Where each kind of TOML file is declared."""
 
@@ -31,8 +32,8 @@ def toml_file(name: str) -> TomlFile[Any]:
 
 def schema(
     kind: Annotated[
-        Literal["machine", "plan", "mapping", "suite"],
-        typer.Argument(help="The machine of --cluster, a campaign's plan, a table's mapping, a benchmark suite."),
+        Literal["machine", "plan", "mapping", "suite", "order"],
+        typer.Argument(help="The machine of --cluster, a campaign's plan, a table's mapping, a benchmark suite, a search's order."),
     ],
 ) -> None:
     """Print the JSON Schema of a kind of TOML file, by which editors complete and check it."""

@@ -1,7 +1,25 @@
-"""Fitting a queue order to a log, and choosing one anew every week."""
+"""Fitting a queue order to a log, choosing one anew every week, and searching for one that is good on many logs."""
 
 from walltime.tuning.bandit import STRATEGIES, Weekly, choose_weekly
+from walltime.tuning.final_table import FinalTable, judge
 from walltime.tuning.fitting import SIMPLE, Candidate, Tuning, tune
+from walltime.tuning.formula_search import search_orders
+from walltime.tuning.order_file import OrderFile, read_order_file, write_order_file
 from walltime.tuning.search import OPTIMISERS
 
-__all__ = ["OPTIMISERS", "SIMPLE", "STRATEGIES", "Candidate", "Tuning", "Weekly", "choose_weekly", "tune"]
+__all__ = [
+    "OPTIMISERS",
+    "SIMPLE",
+    "STRATEGIES",
+    "Candidate",
+    "FinalTable",
+    "OrderFile",
+    "Tuning",
+    "Weekly",
+    "choose_weekly",
+    "judge",
+    "read_order_file",
+    "search_orders",
+    "tune",
+    "write_order_file",
+]

@@ -1,0 +1,172 @@
+"""The tables and the figure of the page on the order that was found, from what `validation/order_search.py` stored."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
+from performance_tables import table
+
+from walltime.report.figures import COLOURS, figure_bytes, style
+
+FILE = Path(__file__).with_name("search.json")
+PICTURE = "found-order.svg"
+SHOWN = 8
+
+
+def stored(file: Path = FILE) -> dict[str, Any]:
+    """What was stored; empty if nothing was."""
+    found: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+    return found
+
+
+def found_order(what: str, file: Path = FILE) -> str:
+    """A part of the page as Markdown, such as `final` or `ablation`, or a note that it was not run."""
+    kept = stored(file)
+    return PARTS[what](kept) if kept else f"*Not run: there are no stored results for `{what}`.*"
+
+
+def pictures(file: Path = FILE) -> dict[str, bytes]:
+    """The figure, by the name of its file; none if nothing was stored."""
+    kept = stored(file)
+    if not kept:
+        return {}
+    with style():
+        return {PICTURE: figure_bytes(front(kept), "svg")}
+
+
+def front(kept: dict[str, Any]) -> Figure:
+    """Mean bounded slowdown against longest wait on the later jobs of the logs of the search."""
+    search = kept["search"]
+    figure = Figure(figsize=(6.4, 4.2))
+    axes = figure.subplots()
+    named = [one for one in search["named"] if one["choosing"][3] < 4]
+    plain = [one for one in named if "limit=" not in one["scheduler"]]
+    limited = [one for one in named if "limit=" in one["scheduler"]]
+    for k, (points, label, mark) in enumerate(
+        ((search["front"], "found by the search", "o"), (plain, "named", "s"), (limited, "named, with a limit", "^"))
+    ):
+        axes.plot(
+            [one["choosing"][3] for one in points], [one["choosing"][0] for one in points], mark, color=COLOURS[k], label=label, alpha=0.8
+        )
+    chosen = next(one for one in search["step"] if one["scheduler"] == search["scheduler"])
+    axes.plot(chosen["choosing"][3], chosen["choosing"][0], "*", color="black", markersize=13, label="chosen")
+    axes.axvline(1.0, color="grey", linewidth=0.8)
+    axes.set_ylim(0.5, 1.1)  # orders that are worse than EASY are left out
+    axes.set_xscale("log")
+    ticks = [0.8, 1, 1.25, 1.5, 2, 3, 4]
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.set_xlabel("longest wait / EASY's")
+    axes.set_ylabel("mean bounded slowdown / EASY's")
+    axes.legend()
+    return figure
+
+
+def picture(kept: dict[str, Any]) -> str:
+    """The figure as Markdown."""
+    return f"![Mean bounded slowdown against longest wait: the front of the search, and the orders that have a name]({PICTURE})"
+
+
+def chosen(kept: dict[str, Any]) -> str:
+    """The scheduler that was chosen, as code."""
+    return f"```text\n{kept['search']['scheduler']}\n```"
+
+
+def steps(kept: dict[str, Any]) -> str:
+    """The steps of the search."""
+    head = ("step", "scheduler", "training: slowdown", "longest wait", "later jobs: slowdown", "longest wait")
+    rows = [
+        (k, f"`{one['scheduler']}`", *(f"{one[part][place]:.2f}" for part in ("training", "choosing") for place in (0, 3)))
+        for k, one in enumerate(kept["search"]["step"])
+    ]
+    return table(head, rows)
+
+
+def final(kept: dict[str, Any]) -> str:
+    """The found order and the others on the final logs."""
+    rows = [row for row in kept["final"]["rows"] if row["kind"] in ("found", "front")]
+    for kind in ("named", "limited", "predicted"):
+        rows += sorted((row for row in kept["final"]["rows"] if row["kind"] == kind), key=lambda row: row["overall"][0])[:SHOWN]
+    return _final(kept, rows)
+
+
+def exact(kept: dict[str, Any]) -> str:
+    """The same with exact estimates, over EASY with exact estimates."""
+    rows = sorted((row for row in kept["final"]["rows"] if row["kind"] == "exact"), key=lambda row: row["overall"][0])[:SHOWN]
+    return _final(kept, rows)
+
+
+def knows(kept: dict[str, Any]) -> str:
+    """With exact estimates, over EASY with users' estimates."""
+    rows = sorted((row for row in kept["final"]["rows"] if row["kind"] == "knows"), key=lambda row: row["overall"][0])[:SHOWN]
+    return _final(kept, rows)
+
+
+def _final(kept: dict[str, Any], rows: Sequence[dict[str, Any]]) -> str:
+    head = ("scheduler", "", "slowdown", "wait by area", "99th percentile", "longest wait", "longest 0.1 %", *kept["final"]["logs"])
+    cells = [
+        (
+            f"`{row['scheduler']}`",
+            row["kind"],
+            *(f"{value:.2f}" for value in row["overall"]),
+            *("-" if one[0] is None else f"{one[0]:.2f} / {one[3]:.2f}" for one in row["logs"]),
+        )
+        for row in rows
+    ]
+    return table(head, cells)
+
+
+def against(kept: dict[str, Any]) -> str:
+    """The found order against EASY and the best others."""
+    rows = [
+        (f"`{label}`", f"{one['mean']:+.0f} %", f"{one['low']:+.0f} to {one['high']:+.0f} %")
+        for label, one in kept["final"]["against"].items()
+    ]
+    return table(("against", "mean bounded slowdown", "90 % interval over the final logs"), rows)
+
+
+def ablation(kept: dict[str, Any]) -> str:
+    """What is lost without each part, by log."""
+    found = kept["ablation"]
+    rows = []
+    for row in found["rows"]:
+        cells = (f"{a:.2f} / {b:.2f}" for a, b in zip(row["slowdown"], row["longest"], strict=True))
+        rows.append((f"`{row['without']}`" if row["without"] else "nothing", *cells))
+    return table(("without", *found["logs"]), rows)
+
+
+def losers(kept: dict[str, Any]) -> str:
+    """Mean waits and bounded slowdowns by size and length under EASY and under the order."""
+    rows = []
+    for log in kept["losers"]:
+        for row in log["rows"]:
+            waits = f"{row['easy'][0] / 3600:.1f} h -> {row['found'][0] / 3600:.1f} h"
+            slowdowns = f"{row['easy'][1]:.1f} -> {row['found'][1]:.1f}"
+            above = "" if row["high"] > 10**8 else f"{row['high']:g}"
+            rows.append((log["log"], row["kind"], f"{row['low']:g} to {above}", f"{row['jobs']:,}", waits, slowdowns))
+    return table(("log", "", "jobs with", "jobs", "mean wait", "mean bounded slowdown"), rows)
+
+
+def users(kept: dict[str, Any]) -> str:
+    """How many users wait longer."""
+    rows = [(log["log"], log["users"][0], log["users"][1]) for log in kept["losers"] if log["users"]]
+    return table(("log", "users with 20 jobs or more", "whose mean wait is over 10 % and 1 min longer"), rows)
+
+
+PARTS = {
+    "picture": picture,
+    "chosen": chosen,
+    "steps": steps,
+    "final": final,
+    "exact": exact,
+    "knows": knows,
+    "against": against,
+    "ablation": ablation,
+    "losers": losers,
+    "users": users,
+}

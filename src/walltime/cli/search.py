@@ -1,0 +1,92 @@
+"""`walltime search`: a queue order that is good on many logs, found by trial; and what it is worth on logs that the search has not seen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from walltime.cli import options as o
+from walltime.cli.groups import Reading
+from walltime.cli.output import Output, progress_bar, write_json
+from walltime.errors import PolicyError
+
+if TYPE_CHECKING:
+    from walltime.workload import Workload
+
+__all__ = ["search"]
+
+SEARCH, FINAL = "The search", "The final logs"
+
+
+def search(
+    traces: Annotated[list[Path], typer.Argument(metavar="LOG...", help="Job logs.", show_default=False)],
+    *,
+    budget: Annotated[int, typer.Option("--budget", min=1, help="Candidates to simulate.", rich_help_panel=SEARCH)] = 1500,
+    test_share: Annotated[float, o.option("--test-share", panel=SEARCH)] = 0.4,
+    copies: Annotated[int | None, o.option("--copies", "So many per log, itself counted; 2, or 3 if final.", SEARCH, min=1)] = None,
+    shake: Annotated[int, o.option("--shake", "For the copies.", SEARCH, min=1, metavar="SECONDS")] = 60,
+    penalty: Annotated[float, typer.Option("--penalty", min=0, help="Weight of longest waits above EASY's.", rich_help_panel=SEARCH)] = 3.0,
+    optimiser: Annotated[
+        str, typer.Option("--optimiser", help="How candidates are found: cma (needs the extra tune) or random.", rich_help_panel=SEARCH)
+    ] = "cma",
+    store: Annotated[Path | None, o.option("--store", panel=SEARCH)] = None,
+    final: Annotated[
+        Path | None,
+        typer.Option("--final", metavar="ORDER.TOML", help="Judge this order on the logs, and note that in it.", rich_help_panel=FINAL),
+    ] = None,
+    again: Annotated[bool, typer.Option("--again", help="Judge on logs, too, that have been looked at.", rich_help_panel=FINAL)] = False,
+    seed: o.SeedOption = 0,
+    workers: o.WorkersOption = None,
+    reading: Reading,
+    out: Annotated[Path | None, o.out("what was found, or with --final the table", ".toml", ".json")] = None,
+    output: Output,
+) -> None:
+    """Search for a queue order that is good on many logs; with --final, judge one on logs that the search has not seen."""
+    ending = ".toml" if final is None else ".json"
+    if out is not None and out.suffix.lower() != ending:
+        raise PolicyError(f"--out must end in {ending} {'without' if final is None else 'with'} --final, not {out.name}")
+    logs = [reading.load(trace)[0] for trace in traces]
+    if final is not None:
+        _judge(final, logs, again, copies or 3, shake, workers, out, output)
+        return
+    from walltime.report.order_search import search_tables
+    from walltime.tuning.formula_search import search_orders
+    from walltime.tuning.order_file import write_order_file
+
+    if again:
+        raise PolicyError("--again is for --final; leave it out")
+    with progress_bar(budget, "schedulers") as progress:
+        found = search_orders(
+            logs,
+            budget=budget,
+            share=1 - test_share,
+            copies=copies or 2,
+            shaken=shake,
+            penalty=penalty,
+            optimiser=optimiser,
+            seed=seed,
+            store=store,
+            workers=workers,
+            progress=None if progress is None else lambda done, _: progress(done),
+        )
+    if out is not None:
+        write_order_file(found, out)
+    output.show(found.as_dict(), search_tables(found), result=out)
+
+
+def _judge(
+    file: Path, logs: list[Workload], again: bool, copies: int, shake: int, workers: int | None, out: Path | None, output: Output
+) -> None:
+    from walltime.report.order_search import final_tables
+    from walltime.tuning.final_table import judge, simulations
+    from walltime.tuning.order_file import read_order_file, write_order_file
+
+    found = read_order_file(file).touching(logs, again)
+    write_order_file(found, file)
+    with progress_bar(simulations(len(logs) * copies, 1), "simulations") as progress:
+        table = judge([found.scheduler], logs, copies=copies, shaken=shake, workers=workers, progress=progress)
+    if out is not None:
+        write_json(table.as_dict(), out)
+    output.show(table.as_dict(), final_tables(table), result=out)

@@ -1,0 +1,283 @@
+"""A search for queue orders that are good on many logs: which terms a formula has by steps, their weights by CMA-ES."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from walltime.errors import PolicyError, WorkloadError
+from walltime.metrics.confidence import student_t
+from walltime.policy import Easy, Order, parse_order
+from walltime.policy.expressions import Expression
+from walltime.policy.orders import HISTORY
+from walltime.provenance import version
+from walltime.simulation.specification import Scheduler
+from walltime.tuning.final_table import named_schedulers
+from walltime.tuning.objectives import OBJECTIVES, Parts, by_log, merit, parts_of
+from walltime.tuning.order_file import LogUsed, OrderFile, Point
+from walltime.tuning.search import check_optimiser
+from walltime.tuning.search import search as minimise
+from walltime.tuning.trials import CostFolder
+from walltime.workload import Workload
+
+__all__ = ["BACKFILL", "TERMS", "Formula", "search_orders"]
+
+Array = np.ndarray
+TERMS = (
+    "log(wait+60)",
+    "log(believed+60)",
+    "log(procs)",
+    "log((user_used+36000)/(user_started+1))",
+    "log((user_waited+600)/(user_started+1))",
+    "log(user_started+1)",
+    "wait/(longest+3600)",
+    "wait/86400",
+    "(procs<2)",
+    "log(procs)*log(wait+60)",
+    "log(procs)*log(believed+60)",
+    "log(wait+60)*log(believed+60)",
+)
+"""What a formula is a weighted sum of. Numbers in them are s, processor seconds and processors; they keep logarithms finite."""
+BACKFILL = ("", "saf", "sjf", "lxf")
+"""Orders of backfilling that are tried; the first is that of the queue."""
+HALF_LIVES = (604_800, 86_400, 2_592_000)
+"""Half-lives, s, of what users have had: a week, a day, a month."""
+LIMITS = (0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.9)
+"""Limits with which each step is tried in the end."""
+STEP = 0.35
+"""Standard deviation of the first changes of a weight, and of the logarithm of the limit."""
+DIGITS = 3
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A form of order and its numbers: a weighted sum of `TERMS`, a limit on waiting, and an order of backfilling."""
+
+    terms: tuple[str, ...]
+    weights: tuple[float, ...]
+    limit: float = 0.6
+    backfill: str = ""
+    half_life: int = HALF_LIVES[0]
+    is_plain: bool = False
+    """whether a weight of 1 goes without saying; while searching it is there, so that all weights of a form share a compiled function"""
+
+    @property
+    def order(self) -> Order:
+        """As a queue order, its largest weight 1."""
+        largest = max(map(abs, self.weights)) or 1.0
+        rounded = [float(f"{weight / largest:.{DIGITS}g}") for weight in self.weights]
+        parts = [f"{weight:+}*{term}" for term, weight in zip(self.terms, rounded, strict=True) if weight]
+        text = "".join(parts).removeprefix("+") or self.terms[0]
+        if self.is_plain:
+            text = re.sub(r"(?<![\w.)])1\.0\*", "", text)
+        history = any(name in text for name in HISTORY)
+        return Expression(formula=text, half_life=self.half_life if history else None, limit=float(f"{self.limit:.2g}"))
+
+    @property
+    def plain(self) -> Formula:
+        """The same, as short as it can be said."""
+        return replace(self, is_plain=True)
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """EASY with this order."""
+        return Scheduler(Easy(order=self.order, backfill_order=parse_order(self.backfill) if self.backfill else None))
+
+    @property
+    def parts(self) -> int:
+        """How many parts it has that have to pay: the terms, and an order of backfilling of its own."""
+        return len(self.terms) + bool(self.backfill)
+
+    def at(self, point: Array) -> Formula:
+        """The formula that is this far from it: of each weight and of the logarithm of the limit, float64."""
+        weights = tuple(float(weight + STEP * step) for weight, step in zip(self.weights, point, strict=False))
+        return replace(self, weights=weights, limit=float(np.clip(self.limit * np.exp(STEP * point[-1]), 0.05, 3.0)))
+
+    def neighbours(self) -> list[Formula]:
+        """The forms that are one step away: with another term, without one, with another order of backfilling or half-life."""
+        largest = max(map(abs, self.weights))
+        scaled = replace(self, weights=tuple(weight / largest for weight in self.weights))
+        more = [replace(scaled, terms=(*self.terms, one), weights=(*scaled.weights, 0.0)) for one in TERMS if one not in self.terms]
+        less = [
+            replace(scaled, terms=self.terms[:k] + self.terms[k + 1 :], weights=scaled.weights[:k] + scaled.weights[k + 1 :])
+            for k in range(len(self.terms))
+            if len(self.terms) > 1
+        ]
+        other = [replace(scaled, backfill=one) for one in BACKFILL if one != self.backfill]
+        if any(name in term for term in self.terms for name in HISTORY):
+            other += [replace(scaled, half_life=one) for one in HALF_LIVES if one != self.half_life]
+        return [one for one in less + other + more if any(one.weights) or len(one.terms) > 1]
+
+
+class _Costs:
+    """Relative objectives of schedulers by label, kept in a folder, on one set of parts."""
+
+    def __init__(self, parts: Parts, folder: CostFolder):
+        self.parts, self.folder = parts, folder
+        self.tried: dict[str, Array] = {}
+
+    def of(self, schedulers: Sequence[Scheduler]) -> Array:
+        """Of shape (schedulers, parts, objectives)."""
+        flat = self.folder.costs(schedulers, lambda some: self.parts.relative(some).reshape(len(some), -1))
+        values = flat.reshape(len(schedulers), len(self.parts.parts), len(OBJECTIVES))
+        self.tried |= {one.label: value for one, value in zip(schedulers, values, strict=True)}
+        return values
+
+    def mean(self, label: str) -> tuple[float, ...]:
+        """Geometric means over the logs."""
+        return tuple(round(float(value), 4) for value in np.exp(by_log(self.tried[label], self.parts.logs).mean(axis=0)))
+
+
+def search_orders(
+    logs: Sequence[Workload],
+    *,
+    budget: int = 1500,
+    share: float = 0.6,
+    copies: int = 2,
+    shaken: int = 60,
+    penalty: float = 3.0,
+    optimiser: str = "cma",
+    seed: int = 0,
+    store: str | Path | None = None,
+    workers: int | None = None,
+    progress: Callable[[int, str], None] | None = None,
+) -> OrderFile:
+    """Search for a queue order that is good on all of these logs, without a longer longest wait than EASY's.
+
+    The first `share` of each log's jobs is for training, the rest for choosing among the steps. Each is simulated `copies` times, as
+    recorded and shaken by up to `shaken` s, always the same copies. What is minimised is `objectives.merit` with this `penalty`, the mean
+    over the logs. From `log(wait+60)-log(believed+60)` on, each step tries all forms that are one term, order of backfilling or half-life
+    away, with weights by CMA-ES. A larger form must gain on the one before it by more than the 90 % interval over the parts, or the search
+    ends; a smaller form is taken if it loses nothing. It also ends after `budget` evaluations, or the few more of the last round. Chosen is
+    the step, with a limit, that has the lowest mean bounded slowdown on the later jobs without a longer longest wait than EASY's. `store`:
+    a folder in which evaluations are kept, so that a search that was interrupted goes on. `progress` is called with the evaluations so far
+    and the best formula. Raises PolicyError for impossible settings, and WorkloadError without a log.
+    """
+    if not logs:
+        raise WorkloadError("a search needs a log or more")
+    if not 0 < share < 1 or copies < 1 or budget < 1 or penalty < 0:
+        raise PolicyError("a search needs a share between 0 and 1, at least one copy and one evaluation, and no negative penalty")
+    check_optimiser(optimiser)
+    early, late = parts_of(logs, share, copies, shaken, seed)
+    settings = {"share": share, "copies": copies, "shaken": shaken, "penalty": penalty, "seed": seed, "version": version()}
+    settings |= {"logs": [log.origin.name for log in logs], "checksums": [log.origin.sha256 for log in logs]}
+    places = [None if store is None else Path(store) / part for part in ("training", "choosing")]
+    easy = Scheduler(Easy())
+    training = _Costs(Parts(early, easy, workers), CostFolder(places[0], settings))
+    steps, done = _climb(training, budget, penalty, optimiser, seed, progress)
+    choosing = _Costs(Parts(late, easy, workers), CostFolder(places[1], settings))
+    named = [one for _, one in named_schedulers()]
+    steps = [one.plain for one in steps]
+    limited = [replace(one, limit=limit) for one in steps for limit in LIMITS]
+    front = _front(training)
+    for costs in (training, choosing):
+        costs.of([one.scheduler for one in (*steps, *limited)] + named + front)
+    chosen = _chosen([*steps, *limited], training, choosing)
+
+    def point(label: str) -> Point:
+        return Point(label, training.mean(label), choosing.mean(label))
+
+    return OrderFile(
+        scheduler=chosen.scheduler.label,
+        seed=seed,
+        evaluations=done,
+        budget=budget,
+        share=share,
+        copies=copies,
+        shaken=shaken,
+        penalty=penalty,
+        optimiser=optimiser,
+        version=version(),
+        log=tuple(map(LogUsed.of, logs)),
+        step=tuple(point(one.scheduler.label) for one in (*steps, chosen)),
+        front=tuple(point(one.label) for one in front),
+        named=tuple(point(one.label) for one in named),
+    )
+
+
+def _chosen(formulas: Sequence[Formula], training: _Costs, choosing: _Costs) -> Formula:
+    """The formula with the lowest mean bounded slowdown on the later jobs, of those whose longest wait is not above EASY's.
+
+    That holds in the mean over the logs, on the earlier and on the later jobs. Without such a one it is the one with the shortest.
+    """
+
+    def judged(one: Formula) -> tuple[float, float]:
+        early, late = (costs.mean(one.scheduler.label) for costs in (training, choosing))
+        excess = max(early[3], late[3], 1.0)
+        return excess, late[0]
+
+    return min(formulas, key=judged)
+
+
+def _climb(
+    costs: _Costs, budget: int, penalty: float, optimiser: str, seed: int, progress: Callable[[int, str], None] | None
+) -> tuple[list[Formula], int]:
+    """The formula after each step, and the number of evaluations."""
+    done = 0
+
+    def tuned(formula: Formula, evaluations: int) -> tuple[float, Formula]:
+        nonlocal done
+        dimensions = len(formula.terms) + 1
+
+        def evaluate(points: list[Array]) -> list[float]:
+            nonlocal done
+            some = [formula.at(point).scheduler for point in points]
+            done += len(points)
+            values = merit(costs.of(some), costs.parts.logs, penalty).mean(axis=1)
+            if progress is not None:
+                progress(done, best[1].scheduler.label if best else formula.scheduler.label)
+            return [float(value) for value in values]
+
+        point, value = minimise(evaluate, dimensions, evaluations, optimiser, seed)
+        start = evaluate([np.zeros(dimensions)])[0]
+        return (start, formula) if start <= value else (value, formula.at(point))
+
+    best: tuple[float, Formula] | None = None
+    best = tuned(Formula(("log(wait+60)", "log(believed+60)"), (1.0, -1.0)), 4 * _few(2))
+    steps = [best[1]]
+    while done < budget:
+        tries = sorted((tuned(one, _few(len(one.terms))) for one in best[1].neighbours()), key=lambda one: one[0])
+        tries = sorted((tuned(one, 4 * _few(len(one.terms))) for _, one in tries[:3]), key=lambda one: one[0])
+        following = next((one for one in tries if _pays(costs, best[1], one[1], penalty)), None)
+        if following is None:
+            following = tuned(best[1], 4 * _few(len(best[1].terms)))
+            if following[0] >= best[0] - 1e-4:
+                break
+        best = following
+        steps.append(best[1])
+    return steps, done
+
+
+def _few(terms: int) -> int:
+    """Evaluations of a first look at a form: one generation."""
+    return 4 + terms
+
+
+def _pays(costs: _Costs, before: Formula, after: Formula, penalty: float) -> bool:
+    """Whether a step is worth it: a larger form must gain by more than the interval over the logs' copies, a smaller one must not lose."""
+    pair = costs.of([before.scheduler, after.scheduler])
+    single = np.arange(pair.shape[1])  # each part by itself
+    gains = -np.diff(merit(pair, single, penalty), axis=0)[0]
+    if after.parts < before.parts:
+        return bool(gains.mean() > -0.002)
+    error = float(gains.std(ddof=1)) / np.sqrt(len(gains)) if len(gains) > 1 else 0.0
+    return bool(gains.mean() > error * student_t(0.95, max(len(gains) - 1, 1)))
+
+
+def _front(costs: _Costs) -> list[Scheduler]:
+    """What nobody beats in both mean bounded slowdown and longest wait, by longest wait; at most 20 of them, evenly."""
+    from walltime.simulation.specification import parse_scheduler
+
+    points = sorted((costs.mean(label)[3], costs.mean(label)[0], label) for label in costs.tried)
+    kept: list[str] = []
+    least = np.inf
+    for _, slowdown, label in points:
+        if slowdown < least:
+            kept.append(label)
+            least = slowdown
+    places = np.unique(np.linspace(0, len(kept) - 1, min(20, len(kept))).round().astype(int))
+    return [parse_scheduler(kept[place]) for place in places]

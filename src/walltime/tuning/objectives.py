@@ -1,0 +1,123 @@
+"""What a search judges orders by: several objectives on several logs, each relative to a baseline on the same jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from walltime.metrics import bounded_slowdown
+from walltime.policy import Dialect
+from walltime.simulation.batch import Case, Lane, compile_for
+from walltime.simulation.specification import Scheduler
+from walltime.simulation.threads import in_threads
+from walltime.workload import Workload
+from walltime.workload.scaling import head, shake
+
+__all__ = ["OBJECTIVES", "Part", "Parts", "by_log", "merit", "objectives", "parts_of"]
+
+Array = np.ndarray
+OBJECTIVES = ("bounded_slowdown", "wait_by_area", "p99_wait", "longest_wait", "longest_waits")
+"""Mean bounded slowdown; mean wait of a processor second, s; the 99th percentile and the longest of the waits, s; and the mean of the
+longest thousandth of the waits, s: the longest one is that of a single job, and says little of other weeks."""
+
+
+def objectives(submit: Array, start: Array, runtime: Array, procs: Array) -> Array:
+    """The `OBJECTIVES` of these jobs (int64, times in s), float64; waits have 1 s added, as they may be 0.
+
+    >>> objectives(*map(np.array, ([0, 0], [0, 90], [10, 10], [1, 3]))).tolist()
+    [5.5, 68.5, 90.1, 91.0, 91.0]
+    """
+    wait = (start - submit).astype(np.float64)
+    slowdown = bounded_slowdown(start - submit, runtime)
+    area = runtime.astype(np.float64) * procs
+    by_area = float((wait * area).sum() / area.sum()) if area.any() else float(wait.mean())
+    most = -(-len(wait) // 1000)
+    longest = np.partition(wait, len(wait) - most)[-most:]
+    return np.array([slowdown.mean(), by_area + 1.0, float(np.percentile(wait, 99)) + 1.0, wait.max() + 1.0, float(longest.mean()) + 1.0])
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Jobs that are simulated, of which those from place `first` on are measured.
+
+    `log`: the number of the log that they are of; `copy`: 0 is as recorded.
+    """
+
+    log: int
+    name: str
+    jobs: Workload
+    first: int = 0
+    copy: int = 0
+
+
+def parts_of(logs: Sequence[Workload], share: float, copies: int, shaken: int, seed: int) -> tuple[list[Part], list[Part]]:
+    """The parts for training, the first `share` of the jobs of each log, and those for choosing: its later jobs.
+
+    Each is there `copies` times: as recorded, and shaken by up to `shaken` s. Those for choosing are simulated after the earlier ones, of
+    which none is measured.
+    """
+    early, late = [], []
+    for number, log in enumerate(logs):
+        cut = max(1, int(len(log) * share))
+        for copy in range(copies):
+            jobs = log if copy == 0 else shake(log, shaken, seed + copy)
+            early.append(Part(number, log.origin.name, head(jobs, cut), 0, copy))
+            if cut < len(log):
+                late.append(Part(number, log.origin.name, jobs, cut, copy))
+    return early, late
+
+
+class Parts:
+    """Simulates schedulers on all parts, always the same jobs: common random numbers."""
+
+    def __init__(self, parts: Sequence[Part], baseline: Scheduler, workers: int | None = None):
+        self.parts, self.workers = list(parts), workers
+        self.logs = np.array([one.log for one in parts])
+        self.baseline = np.log(self._values([baseline])[0])
+
+    def relative(self, schedulers: Sequence[Scheduler], progress: Callable[[int], None] | None = None) -> Array:
+        """Logarithms of the objectives over the baseline's: float64 of shape (schedulers, parts, objectives)."""
+        result: Array = np.log(self._values(schedulers, progress)) - self.baseline
+        return result
+
+    def _values(self, schedulers: Sequence[Scheduler], progress: Callable[[int], None] | None = None) -> Array:
+        count = len(self.parts)
+        cases = [Case(one.policy, prediction=one.prediction) for one in schedulers]
+        compile_for(cases, False)
+
+        def make_worker() -> Callable[[int, Callable[[int], None]], Array]:
+            lanes: dict[int, Lane] = {}
+
+            def run(number: int, check: Callable[[int], None]) -> Array:
+                which, place = divmod(number, count)
+                part = self.parts[place]
+                if place not in lanes:
+                    lanes[place] = Lane(part.jobs, "none", Dialect.of("papers", None), "kill", False)
+                lanes[place].run(cases[which], check)
+                start, submit, runtime, _ = lanes[place].schedule()
+                behind = slice(part.first, None)
+                return objectives(submit[behind], start[behind], runtime[behind], part.jobs.procs[behind])
+
+            return run
+
+        values = in_threads(make_worker, len(schedulers) * count, self.workers, progress)
+        return np.array(values).reshape(len(schedulers), count, len(OBJECTIVES))
+
+
+def by_log(relative: Array, logs: Array) -> Array:
+    """Means over the copies of each log: float64 of shape (..., logs, objectives)."""
+    return np.stack([relative[..., logs == log, :].mean(axis=-2) for log in np.unique(logs)], axis=-2)
+
+
+def merit(relative: Array, logs: Array, penalty: float) -> Array:
+    """What is minimised, for each log.
+
+    It is the logarithm of mean bounded slowdown over the baseline's, a twentieth of those of the wait by area and of the 99th percentile,
+    and `penalty` times that of the longest waits where it is above 0.
+    `relative`: of shape (..., parts, objectives); float64 of shape (..., logs).
+    """
+    means = by_log(relative, logs)
+    result: Array = means[..., 0] + 0.05 * (means[..., 1] + means[..., 2]) + penalty * np.maximum(means[..., 4], 0.0)
+    return result

@@ -1,0 +1,127 @@
+"""Takes the order apart that `walltime search` found: what each term is worth on each log, and who loses by it; stores it for the page.
+
+    walltime search LOG... --out order.toml --store search
+    walltime search --final order.toml FINAL... --out final.json
+    python validation/order_search.py order.toml final.json LOG... [--out FILE]
+
+Stores everything in docs/generators/search.json, which docs/background/found-order.md is made from. The logs of the last command are those
+of the search.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import itertools
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.common import ROOT
+from walltime import Workload, read, simulate
+from walltime.metrics import bounded_slowdown
+from walltime.policy import Easy
+from walltime.policy.expressions import Expression
+from walltime.simulation.specification import Scheduler, parse_scheduler
+from walltime.tuning.objectives import Part, Parts
+from walltime.tuning.order_file import read_order_file
+
+OUT = ROOT / "docs" / "generators" / "search.json"
+SIZES, LENGTHS = (0.0, 0.01, 0.1, 0.3, 1.01), (0, 600, 3600, 6 * 3600, 10**9)
+"""Bounds of shares of the machine, and of runtimes, s."""
+
+
+def without(order: Expression) -> dict[str, Expression]:
+    """The order without each of its terms, and without its limit; by what is left out."""
+    terms: list[str] = []
+
+    def split(node: ast.expr, sign: str) -> None:
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+            split(node.left, sign)
+            split(node.right, "-" if isinstance(node.op, ast.Sub) else "+")
+        else:
+            terms.append(f"{sign}{ast.unparse(node)}")
+
+    split(ast.parse(order.formula.replace(";", ","), mode="eval").body, "+")
+    bounds = {"starvation": order.starvation, "limit": order.limit}
+    found: dict[str, Expression] = {}
+    for place, term in enumerate(terms):
+        rest = "".join(terms[:place] + terms[place + 1 :]).removeprefix("+").replace(",", ";")
+        if rest:
+            history = "user_" in rest
+            found[term.replace(" ", "")] = Expression(formula=rest, half_life=order.half_life if history else None, **bounds)
+    found["the limit"] = Expression(formula=order.formula, half_life=order.half_life)
+    return found
+
+
+def ablation(scheduler: Scheduler, logs: Sequence[Workload]) -> list[dict[str, Any]]:
+    """Mean bounded slowdown and longest wait over EASY's on each log, of the order and of it without each of its parts."""
+    policy = scheduler.policy
+    assert isinstance(policy, Easy)
+    assert isinstance(policy.order, Expression)
+    rows: dict[str, Scheduler] = {"": scheduler}
+    for name, order in without(policy.order).items():
+        rows[name] = Scheduler(Easy(order=order, backfill_order=policy.backfill_order))
+    if policy.backfill_order is not None:
+        rows["the order of backfilling"] = Scheduler(Easy(order=policy.order))
+    parts = Parts([Part(k, log.origin.name, log) for k, log in enumerate(logs)], Scheduler(Easy()))
+    relative = np.exp(parts.relative(list(rows.values())))
+    return [
+        {"without": name, "slowdown": relative[k, :, 0].round(3).tolist(), "longest": relative[k, :, 3].round(3).tolist()}
+        for k, name in enumerate(rows)
+    ]
+
+
+def losers(scheduler: Scheduler, log: Workload) -> dict[str, Any]:
+    """Mean waits (s) and bounded slowdowns under EASY and under the order, by size and length; and how many users wait longer."""
+    before, after = (simulate(log, one) for one in (parse_scheduler("easy"), scheduler))
+    rows: list[dict[str, Any]] = []
+    for kind, values, bounds in (("share of the machine", log.procs / log.machine_procs, SIZES), ("runtime, s", before.runtime, LENGTHS)):
+        for low, high in itertools.pairwise(bounds):
+            inside = (values > low) & (values <= high) if kind.startswith("share") else (values >= low) & (values < high)
+            if inside.sum() >= 100:
+                row = {"kind": kind, "low": low, "high": high, "jobs": int(inside.sum())}
+                for name, one in (("easy", before), ("found", after)):
+                    slowdown = bounded_slowdown(one.wait[inside], one.runtime[inside])
+                    row[name] = [float(one.wait[inside].mean()), float(slowdown.mean())]
+                rows.append(row)
+    users = log.columns.get("user")
+    worse = None
+    if users is not None:
+        means = [
+            (before.wait[users == user].mean(), after.wait[users == user].mean())
+            for user in np.unique(users)
+            if (users == user).sum() >= 20
+        ]
+        worse = [len(means), int(sum(b > 1.1 * a + 60 for a, b in means))]
+    return {"log": log.origin.name, "rows": rows, "users": worse}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Take the order apart, and store what came out."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("order", type=Path)
+    parser.add_argument("final", type=Path)
+    parser.add_argument("logs", type=Path, nargs="+")
+    parser.add_argument("--out", type=Path, default=OUT)
+    given = parser.parse_args(arguments)
+    found = read_order_file(given.order)
+    scheduler, logs = parse_scheduler(found.scheduler), [read(log) for log in given.logs]
+    stored = {
+        "search": found.as_dict(),
+        "final": json.loads(given.final.read_text()),
+        "ablation": {"logs": [log.origin.name for log in logs], "rows": ablation(scheduler, logs)},
+        "losers": [losers(scheduler, log) for log in logs],
+    }
+    given.out.write_text(json.dumps(stored, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
