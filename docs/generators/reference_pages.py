@@ -62,13 +62,13 @@ def help_text(text: str) -> str:
 
 def commands_table() -> str:
     """What the page of the command line lists: the commands by what they are for."""
-    parts = [help_text(helps()["help"])]
+    parts = []
     panels: dict[str, list[str]] = {}
     for name, one in helps()["commands"].items():
         panels.setdefault(one["panel"], []).append(f"| [`walltime {name}`](cli/{name}.md) | {one['about']} |")
         panels[one["panel"]] += [f"| [`walltime {name} {word}`](cli/{name}.md#walltime-{name}-{word}) | |" for word in one["inside"]]
     parts += ["\n".join([f"## {panel}\n", "| command | what it does |", "| --- | --- |", *rows]) for panel, rows in panels.items()]
-    return "\n\n".join(parts)
+    return "\n\n".join([*parts, "## walltime --help", help_text(helps()["help"])])
 
 
 def command_pages() -> dict[str, str]:
