@@ -120,7 +120,8 @@ class PoolsLog(Log):
         steps = max(int(old["steps"]), 1)  # the first has the time of the last pass
         memory.plan.time[:steps], memory.plan.free[:steps] = source.plan.time[:steps], source.plan.free[:steps]
         if memory.kept is not None and source.kept is not None:
-            memory.kept.start[: arrived - gone] = source.kept.start[gone:arrived]
+            for own, theirs in zip(memory.kept[:3], source.kept[:3], strict=True):
+                own[: arrived - gone] = theirs[gone:arrived]
             memory.kept.openings[:] = source.kept.openings
 
     def enter(self, memory: ClusterMemory, arrived: int, first: int, last: int) -> None:

@@ -160,8 +160,9 @@ def _height(pools_of, plan, part, step):
 @kernel
 def _keep_within_limits(state, jobs, machine, queue, plan, kept):
     """A job that is over one of its limits loses its reservation."""
-    if len(machine.limits) == 0:
+    if state.tightened == 0 and state.windowed == 0:
         return
+    state.tightened = 0
     for i in range(state.waiting):
         index = queue[i].job
         if kept.start[index] >= 0 and not may_start(state, jobs, machine, index):
@@ -169,12 +170,14 @@ def _keep_within_limits(state, jobs, machine, queue, plan, kept):
             occupy(state, machine.given, plan, jobs[index], index, begin, -1)
             _note_opening(state, machine.pools_of, plan, kept, machine.given[index], begin, end)
             kept.start[index] = -1
-            state.early = 1
+            state.unreserved += 1
+            state.early, state.next_due = 1, state.now  # who is due first will be looked for anew
 
 
 @kernel
 def _reserve_anew(state, jobs, machine, queue, plan, kept):
     """All reservations are made anew, in queue order."""
+    state.next_due, state.unreserved = NEVER, state.waiting
     for i in range(state.waiting):
         index = queue[i].job
         kept.start[index] = -1
@@ -196,38 +199,43 @@ def _begin_trying(state, openings):
 
 
 @kernel
-def _first_chance(state, pools_of, plan, opening, job, begin):
-    """A time before which no earlier place for a job can begin than the one that begins then; that itself if there is none.
-
-    What has been given back since it was tried last lies in such a place, or just as much as it needs is free right before its own.
-    """
-    chance = begin
-    if job.own_length <= opening.longest:
-        chance = min(chance, opening.earliest)
-    if job.own_length <= opening.tried:
-        chance = min(chance, opening.tried_earliest)
+def _edge(state, pools_of, plan, job, begin):
+    """Since when as much as a job needs is free right before its place, as far as an earlier place may overlap with it."""
     edge, step = begin, step_before(state, plan, begin)
     while step >= 0 and edge > begin - job.own_length and _height(pools_of, plan, job.partition, step) >= job.procs:
         edge = plan.time[step]
         step -= 1
-    return min(chance, edge)
+    return edge
 
 
 @kernel
 def _compress(state, jobs, machine, queue, plan, kept):
-    """Move reservations to the earliest places that they can have now, in queue order."""
+    """Move reservations to the earliest places that they can have now, in queue order.
+
+    A new place that overlaps with the old one begins where enough is free right before that. Any other lies in a stretch in which something
+    has been given back since the job was tried last. Where neither is so, the job may get other amounts of the pools at most.
+    """
     until = _begin_trying(state, kept.openings)
     for i in range(state.waiting):
-        index, part = queue[i].job, queue[i].partition
+        index, length = queue[i].job, kept.length[queue[i].job]
         begin = kept.start[index]
         if begin < 0:
             continue
-        job = jobs[index]
-        chance = _first_chance(state, machine.pools_of, plan, kept.openings[part, size_class(queue[i].procs)], job, begin)
-        if chance == begin and not (begin < max(until, state.opened_until) and _may_shift(state, machine, plan, job, index, begin)):
+        opening = kept.openings[queue[i].partition, kept.size[index]]
+        chance = begin
+        if length <= opening.longest:
+            chance = min(chance, opening.earliest)
+        if length <= opening.tried:
+            chance = min(chance, opening.tried_earliest)
+        last = max(until, state.opened_until)
+        if begin - length < last:
+            chance = min(chance, _edge(state, machine.pools_of, plan, jobs[index], begin))
+            if chance == begin and not (begin < last and _may_shift(state, machine, plan, jobs[index], index, begin)):
+                continue
+        elif chance == begin:
             continue
-        occupy(state, machine.given, plan, job, index, begin, -1)
-        _move(state, machine, plan, kept, job, index, chance)
+        occupy(state, machine.given, plan, jobs[index], index, begin, -1)
+        _move(state, machine, plan, kept, jobs[index], index, chance)
 
 
 @called_kernel
@@ -238,6 +246,7 @@ def _move(state, machine, plan, kept, job, index, chance):
         kept.before[p, 0], kept.before[p, 1] = given[index, p, 0], given[index, p, 1]
     kept.start[index] = first_hole(state, machine.pools, machine.pools_of, plan, job, chance)
     share(machine.pools, machine.pools_of, given, job, index, plan.least)
+    state.next_due = min(state.next_due, kept.start[index])
     same = kept.start[index] == begin
     for p in range(given.shape[1]):
         same = same and kept.before[p, 0] == given[index, p, 0] and kept.before[p, 1] == given[index, p, 1]
@@ -270,7 +279,7 @@ def _may_shift(state, machine, plan, job, index, begin):
 @kernel
 def _reserve_newcomers(state, jobs, machine, line, plan, kept):
     """Reservations for the jobs that have none, in order of arrival."""
-    if state.looked_at == state.waiting and state.freed == 0:
+    if state.unreserved == 0:
         return
     state.candidates = 0
     for i in range(state.waiting):
@@ -289,6 +298,9 @@ def _reserve(state, jobs, machine, plan, kept, index):
     if begin < NEVER:
         take(state, machine, plan, jobs[index], index, begin)
         kept.start[index] = begin
+        kept.length[index], kept.size[index] = jobs[index].own_length, size_class(jobs[index].procs)
+        state.next_due = min(state.next_due, begin)
+        state.unreserved -= 1
         if jobs[index].reserved_start < 0:
             jobs[index].reserved_start = begin
 
@@ -297,15 +309,15 @@ def _reserve(state, jobs, machine, plan, kept, index):
 def _start_due(state, rules, jobs, machine, line, plan, kept):
     """Start the jobs whose reservation is now, in order of arrival; those that a limit stops meanwhile lose it in another pass."""
     queue, candidates = line.queue, line.candidates
-    state.candidates, state.freed, state.next_due = 0, 0, NEVER
+    if state.next_due > state.now:
+        return
+    state.candidates, state.next_due = 0, NEVER
     for i in range(state.waiting):
         index = queue[i].job
         if kept.start[index] == state.now:
             push_candidate(state, candidates, 0.0, jobs[index].arrival, index)
         elif kept.start[index] >= 0:
             state.next_due = min(state.next_due, kept.start[index])
-        else:
-            state.freed = 1
     if state.candidates == 0:
         return
     while state.candidates > 0:
@@ -314,7 +326,7 @@ def _start_due(state, rules, jobs, machine, line, plan, kept):
             start_in_place(state, rules, jobs, machine, index, _waits_ahead(state, jobs, machine.pools_of, queue, kept, index))
             _hold(state, jobs, machine, plan, kept, index)
         else:
-            state.again = 1
+            state.again = state.tightened = 1
             state.next_due = state.now
     drop_started(state, jobs, line)
 

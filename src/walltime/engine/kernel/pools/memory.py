@@ -33,7 +33,7 @@ CLUSTER_RULES = _dtype(
 
 CLUSTER_STATE = _dtype(
     "now arrivals next_coming later started running events waiting holes looked_at freed most_free settled outages next_change "
-    "steps planned deferred candidates again begun early broken next_due opened_until longest windowed until"
+    "steps planned deferred candidates again begun early broken next_due opened_until longest unreserved tightened windowed until"
 )
 """`arrivals`: jobs that have arrived so far; `next_coming`: the next of `coming`; `later`: jobs in the heap of arrivals that waited for
 another's end; `started`, `running`, `events`: jobs; `waiting`: places of the queue, of which `holes` are of jobs that have started;
@@ -41,12 +41,13 @@ another's end; `started`, `running`, `events`: jobs; `waiting`: places of the qu
 `candidates`: jobs to be tried for backfilling, or those that get a reservation or start; `again`: 1 if the pass must be made again;
 `begun`: 1 once the first event has come; `windowed`: 1 if there are windows; `until`: as in memory.STATE.
 
-Places of the queue below `looked_at` were considered in an earlier pass; `freed`: 1 if anything has happened since then but arrivals at the
-end of the queue; for kept reservations, if a job has none. Reservations made anew: `most_free`: free processors of the partition with the
-most; `settled`: a bit for each of the partitions that are; `planned`: 1 once the plan has been made, `deferred`: jobs whose reservations
-are made with it. Kept reservations: `early`: 1 if a job ended before its expected end since the last pass; `broken`: 1 if the reservations
-are invalid; `next_due`: the earliest one; `opened_until`: until when something has been given back; `longest`: the length of the longest
-job that has had a reservation."""
+Places of the queue below `looked_at` were considered in an earlier pass; `freed`: 1 if anything has happened since then but arrivals at
+the end of the queue. Reservations made anew: `most_free`: free processors of the partition with the most; `settled`: a bit for each of the
+partitions that are; `planned`: 1 once the plan has been made, `deferred`: jobs whose reservations are made with it.
+
+Kept reservations: `early`: 1 if a job ended before its expected end since the last pass; `broken`: 1 if the reservations are invalid;
+`next_due`: the earliest one; `opened_until`: until when something has been given back; `longest`: the length of the longest job that has
+had a reservation; `unreserved`: jobs that wait without one; `tightened`: 1 if jobs with reservations may be over a limit since then."""
 
 PLACE = _dtype("rank tie job partition procs second", {"rank": np.float64})
 """A place in the queue: as an item of a heap, and what decides whether the job may fit."""
@@ -150,13 +151,16 @@ class Line(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """Kept reservations: the reserved `start` of each waiting job, -1 for none, int64; and what has been given back since all were tried.
+    """Kept reservations, and what has been given back since all were tried.
 
+    Of each job, int64: the reserved `start`, -1 for none, the `length` for which it is planned, s, and its class of sizes, `size`.
     `openings`: by partition and class of sizes. Scratch: `since`, when a stretch with room for each class begins (int64 s); `before`, what
     a job has had of each pool, (pools, 2).
     """
 
     start: Array
+    length: Array
+    size: Array
     openings: Records
     since: Array
     before: Array
@@ -253,7 +257,8 @@ def _new_kept(count: int, capacity: Array, partitions: int) -> Kept:
     classes = int(capacity[:, 0].sum()).bit_length() + 1
     openings = records(OPENING, partitions * classes).reshape(partitions, classes)
     openings.earliest = NEVER
-    return Kept(np.full(count, -1, np.int64), openings, np.zeros(classes, np.int64), np.zeros((len(capacity), 2), np.int64))
+    start, length, size = np.full(count, -1, np.int64), np.zeros(count, np.int64), np.zeros(count, np.int64)
+    return Kept(start, length, size, openings, np.zeros(classes, np.int64), np.zeros((len(capacity), 2), np.int64))
 
 
 def _changes(outages: Records, limits: Records, windows: Sequence[tuple[Array, Array, bool]]) -> Records:

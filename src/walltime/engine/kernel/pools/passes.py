@@ -58,6 +58,7 @@ def enter_queue(state, rules, jobs, line, index):
     place.rank, place.tie, place.job = own, job.arrival, index
     place.partition, place.procs, place.second = job.partition, job.procs, job.second
     state.waiting += 1
+    state.unreserved += 1
     if k < state.looked_at:
         state.freed = 1
     note_blocks(state, line, k)
@@ -118,7 +119,7 @@ def pass_with_fresh_places(state, rules, jobs, machine, line, plan, kept):
     i = state.looked_at
     state.looked_at = state.waiting
     while not state.again:
-        i = _skip_too_large(state, line, i)
+        i = _skip_too_large(state, machine.partitions, line, i)
         if i == state.waiting:
             break
         place = queue[i]
@@ -159,7 +160,7 @@ def pass_with_fresh_places(state, rules, jobs, machine, line, plan, kept):
 
 
 @kernel
-def _skip_too_large(state, line, i):
+def _skip_too_large(state, partitions, line, i):
     """The first place from this one on that is not passed over: `waiting` if there is none."""
     while i < state.waiting:
         block, last = line.blocks[i // PLACES_IN_BLOCK], min((i // PLACES_IN_BLOCK + 1) * PLACES_IN_BLOCK, state.waiting)
@@ -167,7 +168,7 @@ def _skip_too_large(state, line, i):
             return i
         if block.least > state.most_free:
             i = last
-        while i < last and line.queue[i].procs > state.most_free:
+        while i < last and line.queue[i].procs > partitions[line.queue[i].partition].free_procs:
             i += 1
         if i < last:
             return i
@@ -401,6 +402,7 @@ def start_in_place(state, rules, jobs, machine, index, behind):
     state.running += 1
     if len(machine.limits) > 0:
         state.freed = 1  # a job that waits may now be over a limit, and passed over
+        state.tightened |= _is_any_tight(machine.limits, machine.limits_of, index)
     if job.run_length != job.own_length:
         state.freed = 1
         if rules.mode == HEAD:
@@ -447,6 +449,16 @@ def within_limits(jobs, limits, limits_of, index):
         if limit.used_second + jobs[index].second > limit.second:
             return False
     return True
+
+
+@kernel
+def _is_any_tight(limits, limits_of, index):
+    """1 if another job may be over a limit that counts for this one, which has just started."""
+    for k in range(limits_of.first[index], limits_of.first[index + 1]):
+        limit = limits[limits_of.items[k]]
+        if limit.used_jobs >= limit.jobs or limit.procs < NEVER or limit.second < NEVER:
+            return 1
+    return 0
 
 
 @kernel
