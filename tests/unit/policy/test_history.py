@@ -27,11 +27,21 @@ def decaying(user_waited, group_used, queue_started, user_used, procs, factor=0.
     return user_waited * factor + procs - 0.1 * group_used + 7 * queue_started - user_used
 
 
-def made(seed, jobs=120, procs=8):
+@wt.order(last=60)
+def patient(user_waited, seconds=40):
+    return user_waited > seconds
+
+
+@wt.order(last=60)
+def short_of_patient(user_waited, believed, seconds=40):
+    return (user_waited > seconds) / believed
+
+
+def made(seed, jobs=120, procs=8, every=12):
     rng = np.random.default_rng(seed)
     runtime = rng.integers(0, 60, jobs)
     return wt.Workload.from_arrays(
-        submit=np.sort(rng.integers(0, 12 * jobs, jobs)),
+        submit=np.sort(rng.integers(0, every * jobs, jobs)),
         runtime=runtime,
         requested=np.maximum(runtime + rng.integers(-10, 40, jobs), 1),
         procs=rng.integers(1, procs + 1, jobs),
@@ -56,8 +66,8 @@ def test_history__does_not_count_what_happens_now():
     assert wt.simulate(jobs, wt.Easy(order=by_wait)).start.tolist() == [0, 10, 10, 15]
 
 
-@pytest.mark.parametrize("policy", ["easy", "conservative", "fcfs", "hybrid:depth=2", "easy one by one"])
-@pytest.mark.parametrize("order", [of_last, decaying], ids=["last", "half-life"])
+@pytest.mark.parametrize("policy", ["easy", "conservative", "fcfs", "hybrid:depth=2", "relaxed", "easy one by one"])
+@pytest.mark.parametrize("order", [of_last, decaying, patient, short_of_patient], ids=["last", "half-life", "alike", "of the job, too"])
 def test_history__kernel_equals_reference(policy, order):
     policy, _, one_by_one = policy.partition(" ")
     rules = {"coincident": "sequential"} if one_by_one else {}
@@ -68,6 +78,28 @@ def test_history__kernel_equals_reference(policy, order):
         kernel, reference = (wt.simulate(jobs, changed, engine=engine, **rules) for engine in ("kernel", "reference"))
         assert np.array_equal(kernel.start, reference.start)
         moved += int((kernel.start != wt.simulate(jobs, chosen, **rules).start).sum())
+    assert moved, "the order matters"
+
+
+@pytest.mark.parametrize("predictor", ["tsafrir07", "gaussier15"])
+def test_history__kernel_equals_reference_where_predictions_change(predictor):
+    for seed in seeds(4):
+        jobs, policy = made(seed), wt.Easy(order=short_of_patient, backfill_order=wt.SJF)
+        kernel, reference = (wt.simulate(jobs, policy, prediction=predictor, engine=engine) for engine in ("kernel", "reference"))
+        assert np.array_equal(kernel.start, reference.start)
+
+
+@pytest.mark.parametrize("asked", ["user_waited > 400", "(user_waited > 400) / believed", "user_used - group_started"])
+def test_history__kept_ranks_equal_those_made_anew_in_each_pass(asked):
+    """Who asks for the wait, too, has all jobs ranked in each pass; the queue is long enough for an index, and is moved."""
+    names = [name for name in ("user_waited", "believed", "user_used", "group_started") if name in asked]
+    kept, anew = (wt.order(last=900)(eval(f"lambda {', '.join(given)}: 1.0 * ({asked})")) for given in (names, [*names, "wait"]))
+    moved = 0
+    for seed in seeds(3):
+        jobs = made(seed, jobs=3000, every=6)
+        starts = [wt.simulate(jobs, wt.Easy(order=order)).start for order in (kept, anew, wt.FCFS)]
+        assert np.array_equal(starts[0], starts[1])
+        moved += int((starts[0] != starts[2]).sum())
     assert moved, "the order matters"
 
 

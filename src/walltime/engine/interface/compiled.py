@@ -16,14 +16,14 @@ from walltime.engine.interface.learned import Guesses, Learned
 from walltime.engine.interface.load import load, load_predictor
 from walltime.engine.interface.longest import longest_words, with_longest
 from walltime.engine.kernel.callbacks import COLUMNS, FIRST_OFFSET, HISTORY, compile_score
-from walltime.engine.kernel.history import ENDS, GONE, TIMES, TOTALS, history_words
+from walltime.engine.kernel.history import MEASURES, OWN, history_words
 from walltime.engine.kernel.memory import BY_ARRIVAL, BY_LENGTH, BY_USER, BY_WFP, DONE, NEVER, REACHED, STUCK
 from walltime.engine.kernel.prediction_memory import NEVER_CORRECTED, Predicting, Prediction
 from walltime.engine.problem import Outcome, Problem, State
 from walltime.errors import EngineError, PolicyError
 from walltime.policy import FCFS, Order, ScoredOrder, Wfp
 from walltime.policy.log_view import Calendar, LogView
-from walltime.policy.orders import ShortestFirst
+from walltime.policy.orders import HISTORY, ShortestFirst
 
 __all__ = [
     "PIECE",
@@ -60,6 +60,8 @@ class LoweredOrder(NamedTuple):
     kept: tuple[Any, ...] = ()
     history: Any = None
     """the record of what users, groups and queues have had, if the order asks for it"""
+    lasting: bool = False
+    """whether scores of waiting jobs change with this record only"""
     longest: Any = None
     """the record of the longest wait so far, if the order asks for it"""
 
@@ -79,7 +81,7 @@ class LoweredOrder(NamedTuple):
         if history is not None:
             slots, *others = arrays
             history, own = history.copy(), [array.copy() for array in others]
-            for place, array in zip((TOTALS, TIMES, ENDS, GONE), own, strict=True):
+            for place, array in zip(OWN, own, strict=True):
                 history[place] = array.ctypes.data
             facts[HISTORY], arrays = history.ctypes.data, (slots, *own)
         if longest is not None:
@@ -132,7 +134,9 @@ def lower_order(order: Order, known: LogView, submit: Array, longest: int) -> Lo
     if has_limit:
         starvation = NEVER
     kept, grows = (compiled, table, told, facts, arrays), order.growing and not has_limit
-    return LoweredOrder(BY_USER, facts.ctypes.data, order.reads_time, grows, starvation, kept, history, longest_wait)
+    changing = order.reads_calendar or order.reads_longest or "wait" in order.asks() or starvation != NEVER
+    lasting = bool(getattr(order, "last", None)) and not changing
+    return LoweredOrder(BY_USER, facts.ctypes.data, order.reads_time, grows, starvation, kept, history, lasting, longest_wait)
 
 
 def _history(order: ScoredOrder, known: LogView, jobs: int) -> tuple[Array, tuple[Array, ...]]:
@@ -142,7 +146,10 @@ def _history(order: ScoredOrder, known: LogView, jobs: int) -> tuple[Array, tupl
         values, of = np.unique(known.columns.get(name, np.full(jobs, -1, np.int64)), return_inverse=True)
         slots[:, place] = of.reshape(-1) + width
         width += len(values)
-    return history_words(slots, width, getattr(order, "last", None) or 0, getattr(order, "half_life", None) or 0)
+    asked = [sum(1 << place for place, name in enumerate(order.history_of) if f"{name}_{measure}" in order.asks()) for measure in MEASURES]
+    alike = len(order.history_of) == 1 and all(name in HISTORY for name in order.asks())
+    last, half_life = getattr(order, "last", None) or 0, getattr(order, "half_life", None) or 0
+    return history_words(slots, width, last, half_life, asked, alike)
 
 
 def clock_of(calendar: Calendar, first: int, last: int) -> list[int]:
@@ -414,6 +421,8 @@ def point_to_orders(rules: Any, orders: tuple[LoweredOrder, LoweredOrder]) -> No
     rules["order_reads_time"] = orders[0].reads_time
     if "order_grows" in rules.dtype.names:
         rules["order_grows"] = orders[0].grows
+    if "order_history" in rules.dtype.names:
+        rules["order_history"] = orders[0].history.ctypes.data if orders[0].history is not None and orders[0].lasting else 0
 
 
 def lower_prediction(rules: Any, prediction: Prediction | None) -> None:

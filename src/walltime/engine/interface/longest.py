@@ -16,8 +16,8 @@ from typing import Any
 import numba
 import numpy as np
 
-from walltime.engine.kernel.history import _words
 from walltime.engine.kernel.memory import JOB, NOTE, Records
+from walltime.engine.kernel.words import set_word, word_at
 
 __all__ = ["bind_longest", "longest_words", "with_longest"]
 
@@ -32,16 +32,21 @@ MOST = sys.float_info.max
 @numba.njit(nogil=True)
 def longest_at(address, now):
     """The longest wait of the jobs that started before now, s; 0 if there are none."""
-    words = _words(address, 1, WORDS)[0]
-    if words[SEEN] != now:
-        words[SEEN] = now
-        jobs, notes = _words(words[JOBS], words[SIZE], _JOB), _words(words[NOTES], words[SIZE], _NOTE)
-        started = _words(words[COUNT], 1, 1)[0, 0]
-        while words[READ] < started and jobs[notes[words[READ], 0], _START] < now:
-            job = notes[words[READ], 0]
-            words[LONGEST] = max(words[LONGEST], jobs[job, _START] - jobs[job, _SUBMIT])
-            words[READ] += 1
-    return words[LONGEST]
+    if word_at(address, SEEN) != now:
+        set_word(address, SEEN, now)
+        jobs, notes, read = word_at(address, JOBS), word_at(address, NOTES), word_at(address, READ)
+        started = word_at(word_at(address, COUNT), 0)
+        while read < started:
+            job = word_at(notes, read * _NOTE)
+            start = word_at(jobs, job * _JOB + _START)
+            if start >= now:
+                break
+            wait = start - word_at(jobs, job * _JOB + _SUBMIT)
+            if wait > word_at(address, LONGEST):
+                set_word(address, LONGEST, wait)
+            read += 1
+        set_word(address, READ, read)
+    return word_at(address, LONGEST)
 
 
 @numba.njit(nogil=True)

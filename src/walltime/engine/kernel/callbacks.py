@@ -14,6 +14,7 @@ from numba.extending import intrinsic
 from walltime.engine.kernel.history import MEASURES, history_at
 from walltime.engine.kernel.jit import callback
 from walltime.engine.kernel.prediction_memory import nothing_learned
+from walltime.engine.kernel.words import number_at, word_at
 
 __all__ = [
     "COLUMNS",
@@ -67,30 +68,6 @@ def compile_score(
     values = ", ".join(given)
     exec(f"def score(facts, job, now, believed, procs, submit):\n    return 1.0 * inner({values})", names)
     return numba.cfunc(SCORE)(names["score"])
-
-
-def _loader(kind: Any) -> Any:
-    """A function (address, place) that gives the value of this type at a number of words after the address."""
-
-    def codegen(context, builder, signature, args):
-        pointer = builder.inttoptr(args[0], kind.as_pointer())
-        return builder.load(builder.gep(pointer, [args[1]]))
-
-    return codegen
-
-
-@intrinsic
-def _word_at(typingctx, address, place):
-    return types.int64(types.int64, types.int64), _loader(ir.IntType(64))
-
-
-@intrinsic
-def _number_at(typingctx, address, place):
-    return types.float64(types.int64, types.int64), _loader(ir.DoubleType())
-
-
-word_at: Any = _word_at
-number_at: Any = _number_at
 
 
 @numba.njit(nogil=True)

@@ -80,7 +80,7 @@ JOB = _dtype("submit runtime believed order_length own_length run_length procs s
 reservation; -1 for none."""
 
 RULES = _dtype(
-    "mode procs depth backfill window sequential order order_parameter order_reads_time order_grows order_starvation "
+    "mode procs depth backfill window sequential order order_parameter order_reads_time order_grows order_starvation order_history "
     "backfill_order backfill_parameter backfill_starvation "
     "long_queue short_queue predict started observe predict_again correction believe_order believe_own believe_running "
     "quiet_expiry quiet_arrivals order_threshold omega ahead objective selects factor adapts heads_run",
@@ -91,7 +91,8 @@ RULES = _dtype(
 `mode`: the kind of its passes. `depth`: number of blocked jobs with reservations. `window`: how many waiting jobs, the first to arrive,
 are in the queue, 0 for all. `order`, `backfill_order`: one of BY_..., with the exponent as its parameter, or the address called by
 callbacks.py; `order_reads_time`: whether the scores of waiting jobs change, `order_grows`: whether they never fall; `order_starvation`,
-`backfill_starvation`: after so many seconds a job comes first. `long_queue`, `short_queue`: lengths from which the queue is indexed,
+`backfill_starvation`: after so many seconds a job comes first. `order_history`: the address of the history (history.py) if scores change
+only with it, else 0. `long_queue`, `short_queue`: lengths from which the queue is indexed,
 and below which no longer. `predict`, `started`, `observe`: addresses of the compiled predictor, 0 for none; the rest is how predictions
 are used and corrected. `quiet_expiry`: whether no pass follows where nothing but predictions expires. `quiet_arrivals`: whether none
 follows where, with predictions, nothing happens but the arrival of jobs that do not fit.
@@ -167,7 +168,7 @@ class Ordered(NamedTuple):
     `heads`: a heap of the waiting jobs by queue order, if scores do not change; items of jobs that have started are skipped.
     `rank`: by place in the queue, during a pass, if they do change, and if the queue is kept sorted; `since`, `length` and `size`
     (submit times, lengths and processors; NaN for a hole): the data for ranks; `bound`: by block of places, the lowest rank before
-    the `horizon`; all float64.
+    the `horizon`; all float64. Where scores change only with a history, `rank` and `bound` are kept from pass to pass (number/ranks.py).
     `candidates`: the jobs that may be backfilled, during a pass. `sorted` (int64): the waiting jobs in queue order, for passes that
     go through all of them while the queue stays in order of arrival.
     """

@@ -14,6 +14,7 @@ from walltime.engine.kernel.memory import BY_ARRIVAL, HOLE, NEVER, RANKED_BLOCK,
 from walltime.engine.kernel.number.index import index_places, keep_index, leave_hole, may_backfill, next_candidate
 from walltime.engine.kernel.number.lookahead import choose_together
 from walltime.engine.kernel.number.machine import start_job
+from walltime.engine.kernel.number.ranks import drop_rank, first_of_ranks, ranks_are_old, renew_ranks
 from walltime.engine.kernel.queue import (
     backfill_rank,
     bound_block,
@@ -88,10 +89,20 @@ def _same_head(state, rules, jobs, queue, ordered):
         if rules.order_threshold > 0.0:
             return False  # who is too far behind the head to start may catch up
         if rules.order_reads_time:
-            return queue[first_by_rank(state, rules, jobs, queue, ordered)].job == state.blocked
+            return queue[_first_now(state, rules, jobs, queue, ordered)].job == state.blocked
         if rules.order != BY_ARRIVAL:
             return first_in_heap(state, rules, jobs, queue, ordered.heads) == state.blocked
     return True
+
+
+@kernel
+def _first_now(state, rules, jobs, queue, ordered):
+    """The place of the first waiting job, in an order that changes with time."""
+    if rules.order_history != 0:
+        if ranks_are_old(state, rules):
+            renew_ranks(state, rules, jobs, queue, ordered.rank, ordered.bound)
+        return first_of_ranks(state, ordered.rank, ordered.bound)
+    return first_by_rank(state, rules, jobs, queue, ordered)
 
 
 @kernel
@@ -102,7 +113,7 @@ def _start_heads(state, rules, jobs, machine, line, ordered):
         place = state.queue_first
         if ordered is not None:
             if rules.order_reads_time:
-                place = first_by_rank(state, rules, jobs, line.queue, ordered)
+                place = _first_now(state, rules, jobs, line.queue, ordered)
             elif rules.order != BY_ARRIVAL:
                 place = place_of(state, jobs, line.queue, first_in_heap(state, rules, jobs, line.queue, ordered.heads))
         if not _start_at_head(state, rules, jobs, machine, line, ordered, place):
@@ -147,7 +158,9 @@ def _start(state, rules, jobs, machine, line, ordered, place):
     """Take a job out of the queue, and start it."""
     leave_hole(state, line, place)
     if ordered is not None:
-        if rules.order_reads_time and place < state.ranked:
+        if rules.order_history != 0:
+            drop_rank(state, ordered.rank, ordered.bound, place)
+        elif rules.order_reads_time and place < state.ranked:
             ordered.size[place] = math.nan
             bound_block(state, rules, jobs, line.queue, ordered, place // RANKED_BLOCK)
     start_job(state, rules, jobs, machine, np.int64(line.queue[place].job))

@@ -1,0 +1,133 @@
+"""The ranks of waiting jobs in an order that changes only with what users, groups and queues have had in a sliding window.
+
+Each waiting job keeps its rank, and each block of places its lowest one. Before a pass only the jobs of those are ranked anew of whom
+something has started, ended, or left the window since the last pass.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from walltime.engine.kernel.history import ALIKE, CHANGED, KEYS, MARKS, SEEN, SLOTS, VALUES, read_history
+from walltime.engine.kernel.jit import called_kernel, kernel
+from walltime.engine.kernel.memory import HOLE, RANKED_BLOCK
+from walltime.engine.kernel.queue import order_rank
+from walltime.engine.kernel.words import number_at, set_number, set_word, word_at
+
+__all__ = ["drop_rank", "first_of_ranks", "ranks_are_old", "renew_ranks"]
+
+
+@kernel
+def ranks_are_old(state, rules):
+    """Whether something may have happened since the ranks were renewed."""
+    return state.ranked != state.queue_last or word_at(rules.order_history, SEEN) != state.now
+
+
+@called_kernel
+def renew_ranks(state, rules, jobs, queue, ranks, bounds):
+    """Rank the newcomers, and the jobs of those whose history has changed; all jobs if the queue was moved (`state.ranked` is 0)."""
+    words = rules.order_history
+    read_history(words, state.now)
+    changed = word_at(words, CHANGED)
+    count = word_at(changed, 0)
+    if count > 0:
+        if _differ(state, rules, jobs, words):
+            _rank_again(state, rules, jobs, queue, ranks, bounds)
+        for i in range(count):
+            set_word(word_at(words, MARKS), word_at(changed, 1 + 2 * i), 0)
+        set_word(changed, 0, 0)
+    first = max(state.ranked, state.queue_first)
+    for place in range(first, state.queue_last):
+        block = place // RANKED_BLOCK
+        if place % RANKED_BLOCK == 0 or (place == first and state.ranked == 0):
+            bounds[block] = math.inf
+        ranks[place] = math.nan
+        if queue[place].procs != HOLE:
+            ranks[place] = _own_rank(state, rules, jobs, np.int64(queue[place].job))
+            bounds[block] = min(bounds[block], ranks[place])
+    state.ranked = state.queue_last
+
+
+@kernel
+def _differ(state, rules, jobs, words):
+    """Whether some jobs may have other ranks now; where those of a user (group, queue) are alike, only the others' marks stay."""
+    if word_at(words, ALIKE) == 0:
+        return True
+    changed, values, differ = word_at(words, CHANGED), word_at(words, VALUES), False
+    for i in range(word_at(changed, 0)):
+        slot, job = word_at(changed, 1 + 2 * i), word_at(changed, 2 + 2 * i)
+        own = order_rank(rules, state.now, jobs, job)
+        if own == number_at(values, slot):
+            set_word(word_at(words, MARKS), slot, 0)
+        else:
+            set_number(values, slot, own)
+            differ = True
+    return differ
+
+
+@kernel
+def _own_rank(state, rules, jobs, job):
+    """The rank of a job, which is that of all jobs of the same user (group, queue) if these are alike."""
+    words = rules.order_history
+    if word_at(words, ALIKE) == 0:
+        return order_rank(rules, state.now, jobs, job)
+    values, slot = word_at(words, VALUES), word_at(word_at(words, SLOTS), job)  # there is one key
+    if math.isnan(number_at(values, slot)):
+        set_number(values, slot, order_rank(rules, state.now, jobs, job))
+    return number_at(values, slot)
+
+
+@kernel
+def _rank_again(state, rules, jobs, queue, ranks, bounds):
+    """Rank the jobs of those who are marked."""
+    words = rules.order_history
+    slots, keys, marks = word_at(words, SLOTS), word_at(words, KEYS), word_at(words, MARKS)
+    for place in range(state.queue_first, min(state.ranked, state.queue_last)):
+        if queue[place].procs == HOLE:
+            continue
+        job, marked = np.int64(queue[place].job), False
+        for key in range(keys):
+            marked |= word_at(marks, word_at(slots, job * keys + key)) != 0
+        if marked:
+            before, block = ranks[place], place // RANKED_BLOCK
+            ranks[place] = _own_rank(state, rules, jobs, job)
+            if ranks[place] < bounds[block]:
+                bounds[block] = ranks[place]
+            elif before == bounds[block]:
+                _bound(state, ranks, bounds, block)
+
+
+@kernel
+def _bound(state, ranks, bounds, block):
+    """Find the lowest rank in a block."""
+    least = math.inf
+    for place in range(max(block * RANKED_BLOCK, state.queue_first), min((block + 1) * RANKED_BLOCK, state.ranked)):
+        if ranks[place] < least:
+            least = ranks[place]
+    bounds[block] = least
+
+
+@kernel
+def drop_rank(state, ranks, bounds, place):
+    """Forget the rank of a job that starts."""
+    before, block = ranks[place], place // RANKED_BLOCK
+    ranks[place] = math.nan
+    if before == bounds[block]:
+        _bound(state, ranks, bounds, block)
+
+
+@kernel
+def first_of_ranks(state, ranks, bounds):
+    """The place of the first waiting job; the queue must not be empty. Ties go to the first place, as it is in order of arrival."""
+    first, last = state.queue_first // RANKED_BLOCK, (state.queue_last - 1) // RANKED_BLOCK
+    least = bounds[first]
+    for block in range(first + 1, last + 1):
+        least = min(least, bounds[block])
+    for block in range(first, last + 1):
+        if bounds[block] == least:
+            for place in range(max(block * RANKED_BLOCK, state.queue_first), min((block + 1) * RANKED_BLOCK, state.queue_last)):
+                if ranks[place] == least:
+                    return place
+    return state.queue_first
