@@ -23,7 +23,7 @@ from walltime.engine.problem import Outcome, Problem, State
 from walltime.errors import EngineError, PolicyError
 from walltime.policy import FCFS, Order, ScoredOrder, Wfp
 from walltime.policy.log_view import Calendar, LogView
-from walltime.policy.orders import HISTORY, ShortestFirst
+from walltime.policy.orders import ShortestFirst
 
 __all__ = [
     "PIECE",
@@ -147,7 +147,7 @@ def _history(order: ScoredOrder, known: LogView, jobs: int) -> tuple[Array, tupl
         slots[:, place] = of.reshape(-1) + width
         width += len(values)
     asked = [sum(1 << place for place, name in enumerate(order.history_of) if f"{name}_{measure}" in order.asks()) for measure in MEASURES]
-    alike = len(order.history_of) == 1 and all(name in HISTORY for name in order.asks())
+    alike = all(name.startswith(f"{order.history_of[0]}_") for name in order.asks())  # and nothing else, such as the job's size
     last, half_life = getattr(order, "last", None) or 0, getattr(order, "half_life", None) or 0
     return history_words(slots, width, last, half_life, asked, alike)
 
