@@ -223,8 +223,9 @@ def history_words(
     The addresses of the loop's memory are set by `bind_history`.
     """
     size = len(slots)
-    arrays = (slots, np.zeros((3, width)), np.zeros((3, width), np.int64), np.zeros((size + 1, 3), np.int64), np.zeros(size + 2, np.int64))
-    arrays += (np.zeros(2 * width + 1, np.int64), np.zeros(width, np.int64), np.full(width, np.nan))
+    totals, ends = (np.zeros((3, width)), np.zeros((3, width), np.int64)), (np.zeros((size + 1, 3), np.int64), np.zeros(size + 2, np.int64))
+    changes = np.zeros(2 * width + 1, np.int64), np.zeros(width, np.int64), np.full(width, np.nan)
+    arrays = (slots, *totals, *ends, *changes)
     words = np.zeros(WORDS, np.int64)
     for place, array in zip((SLOTS, *OWN), arrays, strict=True):
         words[place] = array.ctypes.data
