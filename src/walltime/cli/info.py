@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from walltime.cli import options as o
@@ -119,7 +119,7 @@ def _blocks(facts: dict[str, Any], w: Workload) -> Iterator[Facts | Table | str]
     from walltime.tables import Facts, Table
     from walltime.wording import human_time, percent
 
-    days = timedelta(seconds=facts["last_submit"] - facts["first_submit"]).total_seconds() / 86400
+    days = (facts["last_submit"] - facts["first_submit"]) / 86400
     since = ""
     if facts["unix_start_time"] is not None:
         try:
