@@ -50,6 +50,7 @@ INTERRUPTED = 130
 """What Typer returns for an interrupted command."""
 OPTIONS = {
     "skip_bad_lines=True": "--skip-bad-lines",
+    "again=True": "--again",
     "procs=N": "--procs",
     "mapping=FILE": "--mapping FILE",
     "least=N": "--least",

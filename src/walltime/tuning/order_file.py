@@ -106,13 +106,11 @@ class OrderFile:
             key = log.origin.sha256 or log.origin.name
             if key in of_search:
                 raise PolicyError(f"{log.origin.name} was searched on, so it says nothing about the order; name another log")
-            if key in known and not again:
-                times = known[key].times
-                raise PolicyError(
-                    f"{log.origin.name} has been looked at {times} time{'s' * (times > 1)} before; --again does it nevertheless"
-                )
-            before = known[key].times if key in known else 0
-            known[key] = Touched(log.origin.name, log.origin.sha256 or "", before + 1)
+            times = known[key].times if key in known else 0
+            if times and not again:
+                before = "once" if times == 1 else f"{times} times"
+                raise PolicyError(f"{log.origin.name} has been looked at {before} already; name another log, or say again=True")
+            known[key] = Touched(log.origin.name, log.origin.sha256 or "", times + 1)
         return replace(self, final=tuple(known.values()))
 
 

@@ -18,6 +18,7 @@ from walltime.policy import Easy, parse_policy
 from walltime.whatif.candidate_rules import (
     FEWEST,
     Part,
+    RecordedLog,
     candidate_parts,
     candidate_windows,
     not_eligible_before,
@@ -54,6 +55,8 @@ TICKS = (10, 30, 60)
 """A scheduler may look every so many s."""
 AT_ONCE = (1, 2, 3, 5, 10)
 """So many jobs of a user may run at once."""
+EXCEPTIONS = 0.01
+"""A limit that more starts exceed is none."""
 ALWAYS = np.iinfo(np.int64).max // 4
 
 
@@ -250,6 +253,9 @@ def _overheads(search: RuleTrial, current: OneStep) -> OneStep:
     evidence = f"more starts are within {PROMPT} s of the policy's"
     rules = search.rules._replace(overhead=overhead)
     suggestion = Suggestion("overhead", text, evidence, rules, lambda rules: rules._replace(overhead=NO_OVERHEAD))
+    if search.gain(current, best, search.judge) < 0:
+        search.notes.append(f"Left out: {text}. More starts are prompt with it, but fewer are those of the policy.")
+        return current
     return best if search.keep(suggestion, current, best, PROMPT) else current
 
 
@@ -287,13 +293,20 @@ def _ticks(search: RuleTrial, answer: OneStep, own: Overhead) -> list[Overhead]:
 
 
 def _limits(search: RuleTrial, current: OneStep) -> OneStep:
-    """Users of whose jobs, or of whose jobs alike, only so many run at once: for each the one that surest explains their own starts."""
+    """Users of whose jobs, or of whose jobs alike, only so many run at once: for each the one that surest explains their own starts.
+
+    A limit that the record exceeds is none. All users are limited at once to see who may gain; then one after the other, since some
+    of them only gained by the limits of others.
+    """
     users, counts = np.unique(search.users[search.choose & (search.users >= 0)], return_counts=True)
     users = users[counts >= FEWEST]
     best: dict[int, tuple[float, AtOnce]] = {}
     for alike in (False, True) if len(users) else ():
+        running = _running(search.log, search.alike if alike else search.users)
         for jobs in AT_ONCE:
-            every = tuple(AtOnce(int(user), jobs, alike) for user in users)
+            every = tuple(AtOnce(int(user), jobs, alike) for user in users if _respected(running[search.users == user], jobs))
+            if not every:
+                continue
             answer = search.ask(search.rules._replace(at_once=every))
             for one in every:
                 mine = search.choose & (search.users == one.user)
@@ -301,17 +314,49 @@ def _limits(search: RuleTrial, current: OneStep) -> OneStep:
                     sure = search.gain(current, answer, mine) / max(search.error(current, answer, mine), 1e-9)
                     if sure > best.get(one.user, (0.0,))[0]:
                         best[one.user] = sure, one
-    chosen = tuple(one for _, (_, one) in sorted(best.items()))
+    chosen, answer = _one_after_the_other(search, current, [one for _, one in sorted(best.values(), reverse=True)])
     if not chosen:
         return current
     rules = search.rules._replace(at_once=chosen)
-    answer = search.ask(rules)
     text = "; ".join(_said_limit([one for one in chosen if (one.jobs, one.alike) == kind]) for kind in sorted({one[1:] for one in chosen}))
     evidence = "more of their jobs wait while there is room"
     suggestion = Suggestion("limit", text, evidence, rules, lambda rules: rules._replace(at_once=()))
     if search.gain(current, answer, search.choose) > LEAST_GAIN and search.keep(suggestion, current, answer):
         return answer
     return current
+
+
+def _one_after_the_other(search: RuleTrial, current: OneStep, limited: Sequence[AtOnce]) -> tuple[tuple[AtOnce, ...], OneStep]:
+    """Of these limits those that surely explain the starts of their users beside the ones before them, and what is asked with them."""
+    chosen: tuple[AtOnce, ...] = ()
+    left = list(limited)
+    while True:
+        before = len(left)
+        for one in tuple(left):
+            answer = search.ask(search.rules._replace(at_once=(*chosen, one)))
+            if (
+                search.is_sure(current, answer, search.choose & (search.users == one.user))
+                and search.gain(current, answer, search.choose) > 0
+            ):
+                chosen, current = (*chosen, one), answer
+                left.remove(one)
+        if len(left) == before:
+            return chosen, current
+
+
+def _running(log: RecordedLog, group: Array) -> Array:
+    """How many jobs of its group run when each job starts, itself aside, by the record; -1 where no start is known."""
+    running = np.full(len(group), -1)
+    order = np.lexsort((log.start, group))
+    order = order[log.known[order]]
+    for mine in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
+        running[mine] = np.arange(len(mine)) - np.searchsorted(np.sort(log.end[mine]), log.start[mine], side="right")
+    return running
+
+
+def _respected(running: Array, jobs: int) -> bool:
+    """Whether a record keeps to a limit of so many jobs at once, one start in a hundred aside."""
+    return bool((running >= jobs).mean() <= EXCEPTIONS)
 
 
 def _said_limit(limited: Sequence[AtOnce]) -> str:

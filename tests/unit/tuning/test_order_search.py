@@ -108,7 +108,7 @@ def test_touching__refuses_logs_of_the_search_and_counts_the_others():
     with pytest.raises(wt.PolicyError, match="a was searched on"):
         found.touching([a], False)
     touched = found.touching([b], False)
-    with pytest.raises(wt.PolicyError, match="b has been looked at 1 time before; --again does it nevertheless"):
+    with pytest.raises(wt.PolicyError, match="b has been looked at once already; name another log, or say again=True"):
         touched.touching([b], False)
     assert [(one.name, one.times) for one in touched.touching([b], True).final] == [("b", 2)]
 
@@ -127,4 +127,4 @@ def test_search__on_the_command_line(tmp_path, capsys):
     assert status == 0
     assert "longest wait" in out
     assert [one.times for one in read_order_file(order).final] == [1]
-    assert "looked at 1 time before" in one_line(*call(capsys, "search", "--final", order, files[2]))
+    assert "looked at once already" in one_line(*call(capsys, "search", "--final", order, files[2]))
