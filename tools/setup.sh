@@ -53,7 +53,8 @@ fi
 rm -f "$stamp"
 echo "setup: installing what requirements.lock pins into .venv (once; a minute or two)"
 pip=(.venv/bin/python -m pip --disable-pip-version-check --quiet)
-"${pip[@]}" install --require-hashes --requirement requirements.lock || fail "the packages cannot be installed; is there a network?"
+# The lock has all that they need in turn; asked to look for it, pip may want a newer version of a package with an extra, which has no hash.
+"${pip[@]}" install --no-deps --require-hashes --requirement requirements.lock || fail "the packages cannot be installed; is there a network?"
 "${pip[@]}" install --no-deps --no-build-isolation --editable . || fail "the project itself cannot be installed"
 works || fail "the project is not installed, though its installation succeeded; remove .venv and try again"
 wanted | sha256sum >"$stamp"
