@@ -251,3 +251,15 @@ def test_by_hand__maintenance_drain_and_dates():
     assert simulate(workload, "easy", machine=announced).start.tolist() == [0, 50, 12], "nothing of four processors fits before it"
     assert simulate(workload, "easy", machine=sudden).start.tolist() == [0, 12, 22], "what runs runs on, and what is left is given out"
     assert simulate(workload, "fcfs", machine=announced).start.tolist() == [0, 50, 60]
+
+
+@pytest.mark.parametrize("engine", ["kernel", "reference"])
+def test_by_hand__an_announcement_breaks_the_reservations_of_every_pass_at_its_instant(engine):
+    """At 10 s an outage from 20 s on becomes known, and the second job starts and ends: the third, of 10 s, then fits before the fourth."""
+    workload = Workload.from_arrays(
+        submit=[0, 1, 2, 3], runtime=[10, 0, 10, 5], requested=[10, 1, 10, 5], procs=[4, 4, 4, 4], machine_procs=4
+    )
+    machine = Machine((Pool("all", 1, 4),), (Partition("all", ("all",)),), (Outage("all", 20, 30, 1, 10),))
+    schedule = simulate(workload, "conservative", machine=machine, engine=engine)
+    assert schedule.start.tolist() == [0, 10, 10, 30]
+    assert schedule.audit().ok

@@ -59,6 +59,7 @@ def run_cluster(state, rules, jobs, machine, line, plan, kept, budget):
                 _change_window(state, machine.limits, machine.changes)
             state.freed = 1
             state.next_change += 1
+        _break_reservations(state, machine)
         while _next_arrival(state, jobs, machine) == now:
             _arrive(state, rules, jobs, machine, line)
         _predict_again(state, rules, jobs, line.queue, predicting)
@@ -131,7 +132,7 @@ def _end_next(state, rules, jobs, machine, plan, kept):
 
 @kernel
 def _change_capacity(state, machine):
-    """The next change: an outage becomes known, begins or ends. What is not as planned breaks the reservations."""
+    """The next change: an outage becomes known, begins or ends."""
     change = machine.changes[state.next_change]
     outage = machine.outages[change.outage]
     pool = machine.pools[outage.pool]
@@ -146,8 +147,19 @@ def _change_capacity(state, machine):
     elif change.phase == 3:
         pool.free_procs += outage.procs
         pool.free_second += outage.second
-    if change.phase == 1 or (change.phase == 2 and outage.known >= outage.begin):
-        state.broken = 1
+
+
+@kernel
+def _break_reservations(state, machine):
+    """A change of capacity that was not planned breaks the reservations, for each of the passes at its instant."""
+    for k in range(state.next_change - 1, -1, -1):
+        change = machine.changes[k]
+        if change.time != state.now:
+            return
+        if change.phase < SHUTS:
+            outage = machine.outages[change.outage]
+            if change.phase == 1 or (change.phase == 2 and outage.known >= outage.begin):
+                state.broken = 1
 
 
 @kernel
