@@ -299,7 +299,7 @@ def test_tables__cut_no_number_on_narrow_terminals(capsys, log, monkeypatch, wid
 
 
 SHELLS = {
-    "bash": {"COMP_WORDS": "walltime sim", "COMP_CWORD": "1"},
+    "bash": {"COMP_WORDS": "walltime\nsim", "COMP_CWORD": "1"},
     "zsh": {"_TYPER_COMPLETE_ARGS": "walltime sim"},
     "fish": {"_TYPER_COMPLETE_ARGS": "walltime sim", "_TYPER_COMPLETE_FISH_ACTION": "get-args"},
 }
