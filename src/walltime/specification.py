@@ -234,7 +234,7 @@ def read_options(form: Form, text: str, where: str, more: Mapping[str, DeclaredK
     said: dict[str, str] = {}
     free: dict[str, Any] = {}
     inner = ""  # the option whose value is a specification, and may go on
-    for number, part in enumerate(filter(None, map(str.strip, text.split(",")))):
+    for number, part in enumerate(filter(None, map(str.strip, _parts(text)))):
         key, equals, value = (piece.strip() for piece in part.partition("="))
         name = by_letters.get(_letters(key)) if equals else None
         if inner and equals and _takes((further | keys)[inner], said[inner], key, name is not None):
@@ -266,6 +266,18 @@ def read_options(form: Form, text: str, where: str, more: Mapping[str, DeclaredK
         raise PolicyError(f"{lacking[0]} of {where} is missing; it is {asked(keys[lacking[0]])}")
     values = {one.field: read_value(one, key, said[key], where) for key, one in keys.items() if key in said}
     return {**preset, **values, **free}, {one.field: read_value(one, key, said[key], where) for key, one in further.items() if key in said}
+
+
+def _parts(text: str) -> list[str]:
+    """What stands between the commas of a text; those within parentheses are part of a value."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter == "(") - (letter == ")")
+        if letter == "," and depth <= 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return parts
 
 
 def options_of(kind: type) -> Mapping[str, DeclaredKey]:
@@ -330,14 +342,15 @@ def complete(family: Family[Any], text: str, more: Mapping[str, DeclaredKey] | N
     except WalltimeError:
         return []
     keys = {**form.keys, **(more or {})}
-    before, comma, last = rest.rpartition(",")
+    *whole, last = _parts(rest)
+    before, comma = ",".join(whole), "," if whole else ""
     begin = f"{name}:{before}{comma}"
     key, equals, value = last.partition("=")
     if equals:
         return [f"{begin}{key}={word}" for word in _words(keys[key]) if word.startswith(value)] if key in keys else []
     presets = [] if before else [f"{begin}{word}" for word in presets_of(form.loaded, keys) if word.startswith(key)]
-    bare = [part for part in before.split(",") if part and "=" not in part]  # options that came first, without their names
-    said = {part.partition("=")[0] for part in before.split(",")}.union(getattr(form.loaded, "positional", ())[: len(bare)])
+    bare = [part for part in whole if part and "=" not in part]  # options that came first, without their names
+    said = {part.partition("=")[0] for part in whole}.union(getattr(form.loaded, "positional", ())[: len(bare)])
     left = [known for known in keys if known.startswith(key) and known not in said]
     words = [f"{begin}{left[0]}={word}" for word in _words(keys[left[0]])] if len(left) == 1 and not presets else []
     return [*presets, *(f"{begin}{known}=" for known in left), *words]

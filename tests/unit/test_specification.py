@@ -132,3 +132,10 @@ def test_completion__names_then_options_then_words():
     assert complete(estimates, "nobody:") == []
     assert complete(estimates, "f:4,limit=user,") == ["f:4,limit=user,deterministic=", "f:4,limit=user,truncated="]
     assert complete(BY_TITLE["correction"], "double:") == ["double:uncapped", "double:capped="]
+
+
+def test_commas_within_parentheses__are_part_of_a_value():
+    text = "easy:order=expr:min(wait,max(believed,60))-procs,limit=0.5"
+    policy = walltime.policy.registry.parse_policy(text)
+    assert policy.label == text
+    assert policy.order.limit == 0.5

@@ -26,7 +26,7 @@ FUNCTIONS: dict[str, tuple[str, int, str]] = {
     "log": ("math.log({0} if {0} > TINY else TINY)", 1, "the natural logarithm; of less than 1e-9 that of 1e-9"),
     "sqrt": ("math.sqrt({0} if {0} > 0.0 else 0.0)", 1, "the square root; of less than 0 that of 0"),
     "exp": ("math.exp({0} if {0} < LARGE else LARGE)", 1, "the power of e; of more than 700 that of 700"),
-    "min": ("({1} if {1} < {0} else {0})", 2, "the smaller of two, as in min(wait;3600)"),
+    "min": ("({1} if {1} < {0} else {0})", 2, "the smaller of two, as in min(wait,3600)"),
     "max": ("({1} if {1} > {0} else {0})", 2, "the larger of two"),
 }
 """The functions of expressions: in Python, of the names of their arguments; how many these are; and what they give."""
@@ -53,7 +53,7 @@ def form_of(formula: str) -> Form:
     'log(wait+k0)-k1*log(area)'
     """
     try:
-        tree = ast.parse(formula.replace(";", ","), mode="eval").body
+        tree = ast.parse(formula, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise PolicyError(f"{shown(formula)} is no expression; write one such as log(wait+60)-log(believed)") from None
     names: dict[str, None] = {}
@@ -85,8 +85,8 @@ def _written(node: ast.expr, names: dict[str, None], numbers: list[float]) -> tu
         case ast.Call(func=ast.Name(id=name), args=inner, keywords=[]) if name in FUNCTIONS:
             takes = FUNCTIONS[name][1]
             if len(inner) != takes:
-                raise PolicyError(f"{name} takes {takes} argument{'s' if takes > 1 else ''}, not {len(inner)}; they are separated by ;")
-            return f"{name}({';'.join(_written(one, names, numbers)[0] for one in inner)})", 4
+                raise PolicyError(f"{name} takes {takes} argument{'s' if takes > 1 else ''}, not {len(inner)}")
+            return f"{name}({','.join(_written(one, names, numbers)[0] for one in inner)})", 4
     what = shown(ast.unparse(node))
     raise PolicyError(f"{what} cannot be part of an expression, which has numbers, names, + - * / < > and {', '.join(FUNCTIONS)}")
 
@@ -110,7 +110,7 @@ def _asked(name: str) -> tuple[str, ...]:
 def _function(text: str, names: tuple[str, ...], numbers: int) -> Callable[..., float]:
     """The function of a form: of what it names, and of its numbers, which have defaults, so that they are told apart."""
     steps = _Steps()
-    body = ast.unparse(steps.visit(ast.parse(text.replace(";", ","), mode="eval")))
+    body = ast.unparse(steps.visit(ast.parse(text, mode="eval")))
     lines = [f"    {name} = {name} * 1.0" for name in names]
     lines += ["    area = believed * procs"] if "area" in text else []
     given = ", ".join([*names, *(f"k{place}=0.0" for place in range(numbers))])
@@ -166,7 +166,7 @@ class Expression(ScoredOrder):
 
     name: Name = "expr"
     formula: Annotated[str, Key(said="an expression such as log(wait+60)-log(believed)")] = field(kw_only=True)
-    """numbers, names, `+ - * /`, `< >` (1 or 0), and functions, with `;` between their arguments"""
+    """numbers, names, `+ - * /`, `< >` (1 or 0), and functions"""
     last: Annotated[int | None, Key(least=1)] = None
     """over how many seconds it is told what users, groups and queues have had"""
     half_life: Annotated[int | None, Key(least=1)] = None
