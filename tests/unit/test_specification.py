@@ -15,7 +15,7 @@ import walltime.policy.dialect
 import walltime.policy.registry
 import walltime.predictors.prediction
 import walltime.schedule.groups
-import walltime.workload.models  # noqa: F401
+import walltime.workload.models
 from walltime.declared import alternatives, unwrapped
 from walltime.errors import PolicyError
 from walltime.specification import FAMILIES, asked, complete
