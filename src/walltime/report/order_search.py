@@ -44,7 +44,7 @@ def final_tables(table: FinalTable, most: int = 12) -> list[Table | str]:
     for kind in ("named", "limited", "predicted"):
         shown += _best(table, kind, most)
     exact, knows = _best(table, "exact", most), _best(table, "knows", most)
-    title = f"mean bounded slowdown / longest wait {RATIOS}; {table.copies} copies of each"
+    title = f"mean bounded slowdown / longest wait {RATIOS}; copies of each: {table.copies}"
     return [
         _rows(table, shown, title),
         _rows(table, exact, f"{title}; all with exact estimates"),
@@ -75,7 +75,7 @@ def _verdict(table: FinalTable) -> list[str]:
         )
     longest = table.found.overall[3]
     lines.append(f"its longest wait is {longest:.2f} x EASY's, in the mean over the logs")
-    for kinds, what in ((("named",), "order that has a name"), (("named", "limited"), "one with a limit, too")):
+    for kinds, what in ((("named",), "named order"), (("named", "limited"), "named order with a limit or without")):
         for bounded in (False, True):
             best = table.best(kinds, bounded)
             rest = " whose longest wait is not above EASY's" if bounded else ""

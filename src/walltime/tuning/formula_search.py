@@ -51,6 +51,8 @@ LIMITS = (0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.9)
 STEP = 0.35
 """Standard deviation of the first changes of a weight, and of the logarithm of the limit."""
 DIGITS = 3
+FEWEST = 50
+"""Of fewer jobs of a log it cannot be said which order is good."""
 
 
 @dataclass(frozen=True)
@@ -155,10 +157,13 @@ def search_orders(
     ends; a smaller form is taken if it loses nothing. It also ends after `budget` evaluations, or the few more of the last round. Chosen is
     the step, with a limit, that has the lowest mean bounded slowdown on the later jobs without a longer longest wait than EASY's. `store`:
     a folder in which evaluations are kept, so that a search that was interrupted goes on. `progress` is called with the evaluations so far
-    and the best formula. Raises PolicyError for impossible settings, and WorkloadError without a log.
+    and the best formula. Raises PolicyError for impossible settings, and WorkloadError without a log, or for one of under `FEWEST` jobs.
     """
     if not logs:
         raise WorkloadError("a search needs a log or more")
+    for log in logs:
+        if len(log) < FEWEST:
+            raise WorkloadError(f"{log.origin.name} has {len(log)} jobs, too few for a search; give logs of at least {FEWEST}")
     if not 0 < share < 1 or copies < 1 or budget < 1 or penalty < 0:
         raise PolicyError("a search needs a share between 0 and 1, at least one copy and one evaluation, and no negative penalty")
     check_optimiser(optimiser)

@@ -128,3 +128,8 @@ def test_search__on_the_command_line(tmp_path, capsys):
     assert "longest wait" in out
     assert [one.times for one in read_order_file(order).final] == [1]
     assert "looked at once already" in one_line(*call(capsys, "search", "--final", order, files[2]))
+
+
+def test_search__refuses_a_log_of_few_jobs():
+    with pytest.raises(wt.WorkloadError, match="has 20 jobs, too few for a search; give logs of at least 50"):
+        search_orders([log(1, 20)], budget=5, copies=1)
