@@ -192,4 +192,4 @@ def _when(inference: Inference, rule: InferredRule) -> str:
 
 def _date(unix_start_time: int | None, time: int) -> str:
     """A time of the log as a date, in UTC, where the log says when it starts."""
-    return f"{time:,} s of the log" if unix_start_time is None else str(np.datetime64(unix_start_time + time, "D"))
+    return f"{time:,} s of the log" if unix_start_time is None else str(np.datetime64(unix_start_time + time, "s").astype("datetime64[D]"))

@@ -1,7 +1,8 @@
-"""What `infer` says of a machine's description that it does not read."""
+"""What `infer` says of a machine's description that it does not read, and in the file that it writes."""
 
-from walltime.machine import Limit, Machine, Outage, Partition, Pool
-from walltime.whatif.inference import unread_of
+from walltime.auditor.one_step import Score
+from walltime.machine import Limit, Machine, Outage, Partition, Pool, Window
+from walltime.whatif.inference import Inference, InferredRule, site_text, unread_of
 
 NODES = Pool("all", 4, 8)
 MAIN = Partition("main", ("all",))
@@ -19,3 +20,22 @@ def test_unread__names_everything_else_that_the_file_says():
     for what in ("2 pools", "2 partitions", "outages", "limits", "the policy", "nodes of different sizes (8, 64 processors"):
         assert what in note
     assert "windows" not in note
+
+
+def test_site_text__says_until_which_day_a_rule_holds():
+    score, day = Score(10, 9, 9), 86_400
+    window = Window(begin="08:00", days=("mon",), until=250 * day)
+    inference = Inference(
+        log="log",
+        rules=[InferredRule("window", "no job across 08:00", "few requests cross it", 0.1, 0.01, 9, 0, until=250 * day)],
+        machine=Machine((Pool("all", 4, 1),), (Partition("all", ("all",)),), windows=(window,)),
+        before=score,
+        after=score,
+        hindsight=score,
+        months=(),
+        delay=(0, 0, 0),
+        misfits=0,
+        clock=0,
+        unix_start_time=843_523_200,  # 1996-09-24
+    )
+    assert "better in 9 weeks, worse in 0, until 1997-06-01\n[[window]]" in site_text(inference)
