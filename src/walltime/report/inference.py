@@ -10,7 +10,7 @@ from walltime.provenance import provenance
 from walltime.report.html import write_page
 from walltime.report.page import Code, Drawing, Page, Section, note, workload_facts
 from walltime.tables import Table
-from walltime.whatif.inference import Inference, site_text
+from walltime.whatif.inference import Inference, period_of, site_text
 from walltime.whatif.step_agreement import GroupAgreement
 from walltime.wording import human_time
 from walltime.workload import Workload
@@ -40,7 +40,7 @@ def verdict(inference: Inference) -> list[str]:
         f"an agreement of {inference.after.f1:.2f}, {inference.before.f1:.2f} without rules, in a part of the log "
         "that was not used to find them."
     ]
-    said += [f"{rule.text[0].upper()}{rule.text[1:]}." for rule in inference.rules]
+    said += [f"{rule.text[0].upper()}{rule.text[1:]}{period_of(inference, rule)}." for rule in inference.rules]
     if inference.hindsight.f1 > inference.after.f1 + 0.01:
         said.append(
             f"With the times at which jobs seem to have been free to start (held, or waiting for others), which only the record knows, it "
@@ -121,6 +121,7 @@ def inference_page(inference: Inference, workload: Workload, settings: Mapping[s
     """The page of `write_inference_report`."""
     record = provenance(workload, **(settings or {}))
     first, *rest = verdict(inference)
+    texts = [f"{rule.text}{period_of(inference, rule)}" for rule in inference.rules]
     sections = [Section(f"{table.title[0].upper()}{table.title[1:]}", [table]) for table in tables_of(inference)]
     if not inference.refused:
         alternative = "One-step agreement by month, under the plain policy and with the site's rules."
@@ -130,12 +131,12 @@ def inference_page(inference: Inference, workload: Workload, settings: Mapping[s
     return Page(
         "a site's rules, read off its log",
         f"Which rules made {inference.log}?",
-        [first, *([f"Found: {'; '.join(rule.text for rule in inference.rules)}."] if inference.rules else [])],
+        [first, *([f"Found: {'; '.join(texts)}."] if texts else [])],
         [*sections, Section("What is measured", [note(WHAT_IT_IS)])],
         workload_facts(workload, record["log"]),
         [*rest[len(inference.rules) :], *inference.notes],
         numbers=[
-            ("rules inference", f"{len(inference.rules):,}"),
+            ("rules found", f"{len(inference.rules):,}"),
             ("agreement with them", f"{inference.after.f1:.2f}"),
             ("without", f"{inference.before.f1:.2f}"),
         ],

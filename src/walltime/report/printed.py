@@ -84,7 +84,7 @@ def replays_page(w: Workload, rows: Sequence[dict[str, Any]], blocks: Iterable[B
             ("of its jobs run longer than predicted", human_percent(best["ue_percent"] + best["be_percent"])),
         ]
         words = "Mean accuracy of each predictor; the dashed line is that of the users' requests."
-        picture = Drawing(_accuracies(known[:20], requests), "accuracy", words, words, wide=False)
+        picture = Drawing(_accuracies(known[:10], requests), "accuracy", words, words, wide=False)
     return Page(
         "how well runtimes can be predicted",
         f"Predicted runtimes on {w.origin.name}",

@@ -18,7 +18,7 @@ from walltime.provenance import plain
 from walltime.whatif.step_agreement import GroupAgreement
 from walltime.wording import harmless
 
-__all__ = ["FreeRun", "Inference", "InferredRule", "MonthAgreement", "site_text", "unread_of", "write_site"]
+__all__ = ["FreeRun", "Inference", "InferredRule", "MonthAgreement", "period_of", "site_text", "unread_of", "write_site"]
 
 
 @dataclass(frozen=True)
@@ -180,12 +180,13 @@ def site_text(inference: Inference) -> str:
         kind = next((kind for start, kind in above.items() if line.startswith(start)), None)
         if kind is not None and comments[kind]:
             rule = comments[kind].pop(0)
-            lines += [f"# {rule.text}: {rule.evidence}; agreement {rule.agreement}, {rule.weeks}{_when(inference, rule)}"]
+            lines += [f"# {rule.text}: {rule.evidence}; agreement {rule.agreement}, {rule.weeks}{period_of(inference, rule)}"]
         lines.append(line)
     return "\n".join([*head, *lines]) + "\n"
 
 
-def _when(inference: Inference, rule: InferredRule) -> str:
+def period_of(inference: Inference, rule: InferredRule) -> str:
+    """The days since and until which a rule holds, to be put behind it; empty for one that always does."""
     times = [(word, time) for word, time in (("since", rule.since), ("until", rule.until)) if time is not None]
     return "".join(f", {word} {_date(inference.unix_start_time, time)}" for word, time in times)
 
