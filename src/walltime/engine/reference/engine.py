@@ -41,6 +41,7 @@ class Engine:
         self.reservations_void = False
         """The reservations must be recomputed."""
         self._arrived = self._started = 0
+        self._slowdowns: list[int] = []  # of jobs that have ended: bounded, in thousandths
         self.history = History(self.known.columns)
         self._scores: dict[tuple[Order, int, int], float] = {}  # those that do not change while jobs wait
 
@@ -94,10 +95,16 @@ class Engine:
 
     def _note_end(self, job: Job) -> None:
         """Learn from a job that has ended now, and note it."""
+        ran = max(job.runtime, 10)
+        self._slowdowns.append(1000 * max(job.end - job.submit, ran) // ran)
         self.history.ended(job.index, job.runtime, job.procs, self.now)
         if self.predictions is not None:
             end = max(self.now, 0)
             self.predictions.history.observe(job.index, job.submit, end - job.runtime, end)
+
+    def mean_slowdown(self) -> float:
+        """Mean bounded slowdown of the jobs that have ended; 1 before the first."""
+        return sum(self._slowdowns) / (1000 * len(self._slowdowns)) if self._slowdowns else 1.0
 
     def _can_be_corrected(self, job: Job) -> bool:
         """A running job whose prediction is believed, and short of the user's estimate."""

@@ -49,7 +49,6 @@ class Reference(Engine):
         self.earliest_shadow: tuple[Job | None, int] = (None, 0)  # of the head, since it has been the head
         self.expected_wait: dict[int, int] = {}  # of jobs until the first reservation that they had as the head
         self.line, self.latest = list[Job](), dict[int, int]()  # slack: the waiting jobs as planned, and until when each may be put off
-        self._slowdowns: list[int] = []  # of ended jobs: bounded, in thousandths
         self.passes = self.policy.passes
         self._own = None if self.passes.kind != "own" else PlainRun(self.policy, self.known, self.machine_procs)
         self._wake_ups: set[int] = set()  # times at which a policy in plain Python wants to be asked
@@ -162,15 +161,9 @@ class Reference(Engine):
             self._own.submitted(job, self.now)
 
     def _note_end(self, job: Job) -> None:
-        ran = max(job.runtime, 10)
-        self._slowdowns.append(1000 * max(job.end - job.submit, ran) // ran)
         if self._own is not None:
             self._own.ended(job, self.now)
         super()._note_end(job)
-
-    def mean_slowdown(self) -> float:
-        """Mean bounded slowdown of the jobs that have ended; 1 before the first."""
-        return sum(self._slowdowns) / (1000 * len(self._slowdowns)) if self._slowdowns else 1.0
 
     def _correct_expired(self) -> bool:
         corrected = super()._correct_expired()

@@ -48,12 +48,6 @@ class Shortage:
     known: int
 
 
-def _slowdown(job: Job) -> int:
-    """The bounded slowdown of a job that has ended, in thousandths."""
-    ran = max(job.runtime, 10)
-    return 1000 * max(job.end - job.submit, ran) // ran
-
-
 class ClusterReference(Engine):
     """One simulation on a machine of several pools; `run` it, then read `jobs`."""
 
@@ -90,7 +84,6 @@ class ClusterReference(Engine):
         self.depth: float = math.inf if passes.depth is None else passes.depth
         self.backfills = passes.backfills
         self._earliest: dict[int, int] = {}  # relaxed: the earliest reservation of each job that has had one in every pass since
-        self._ended = self._slowdowns = 0  # jobs that have ended, and the sum of their bounded slowdowns in thousandths
         self._own = None if passes.kind != "own" else PlainRun(policy, self.known, sum(procs for procs, _ in self.capacity))
         self._wake_ups: set[int] = set()  # times at which a policy in plain Python wants to be asked
         self._woken = 0  # times in a row that nothing but a wake-up happened, and nothing else was ahead
@@ -151,7 +144,6 @@ class ClusterReference(Engine):
             self.running.remove(job)
             self.ended_early = self.ended_early or self.now < job.expected_end
             self._note_end(job)
-            self._ended, self._slowdowns = self._ended + 1, self._slowdowns + _slowdown(job)
             if self._own is not None:
                 self._own.ended(job, self.now)
             for other in self.jobs:
@@ -262,9 +254,7 @@ class ClusterReference(Engine):
         """Selective reservations: the jobs that have one in this pass; None for other policies."""
         if self.passes.kind != "selective":
             return None
-        least = self.passes.factor
-        if self.passes.adapts:
-            least = self._slowdowns / (1000 * self._ended) if self._ended else 1.0
+        least = self.mean_slowdown() if self.passes.adapts else self.passes.factor
         return {job.index for job in self.waiting if (self.now - job.submit + job.believed) / job.believed > least}
 
     def _reserves(self, job: ClusterJob, selected: set[int] | None, counts: dict[tuple[int, int], int]) -> bool:
