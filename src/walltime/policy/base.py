@@ -97,6 +97,7 @@ class Support(NamedTuple):
 KERNEL = Support()
 NO_NODES = Support("", "it takes the nodes of a pool as a number of processors, and only slurm and oar plan single nodes")
 NEEDS_NODES = "it needs a machine of nodes: a file like cluster.toml (--cluster; in Python machine=...), see the guide on machines"
+ON_NODES: Mapping[str, Support] = {"number": Support("", NEEDS_NODES), "pools": Support("", NEEDS_NODES), "nodes": KERNEL}
 PLAIN_ON_POOLS = Support("reference", "its passes on several pools are not compiled")
 OWN_ORDER = "it orders the waiting jobs itself"
 
@@ -111,6 +112,8 @@ class Policy(Specified):
     A subclass is a frozen dataclass. Its fields are its options, spelled `NAME:option=value,...` on the command line and in plans.
     """
 
+    called: ClassVar[str] = ""
+    """Its name in text and figures, where that is not the name in specifications."""
     variants: ClassVar[tuple[str, ...]] = ("",)
     """Usual options, such as `order=sjf`, with which it is tried in a first look at a log and in trials; empty for the defaults, `order=*`
     for all orders."""
@@ -125,8 +128,8 @@ class Policy(Specified):
 
     @property
     def title(self) -> str:
-        """The policy's name in text and figures."""
-        return self.name + self.remarks()
+        """The policy's name in text and figures, with its options."""
+        return (self.called or self.name) + self.remarks()
 
     def remarks(self, *hidden: str) -> str:
         """The options that differ from the default, in brackets, except those in `hidden`."""

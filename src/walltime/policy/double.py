@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from walltime.policy.base import FIRST_OF_HEAD, HEAD, HEAD_STARTS, KINDS, PLAIN_ON_POOLS, Backfilling, Passes, Reservations, Support
+from walltime.policy.base import FIRST_OF_HEAD, HEAD, HEAD_STARTS, KINDS, PLAIN_ON_POOLS, Backfilling, Passes
 
 
 @dataclass(frozen=True)
@@ -19,22 +19,11 @@ class Double(Backfilling):
     Source: `HeadDoubleEasyScheduler` of the program pyss.
     """
 
+    called: ClassVar[str] = "EASY, heads doubled"
+    reservations = HEAD
+    on_pools = PLAIN_ON_POOLS
+    passes = Passes("head", 1, heads_run=2)
     variants: ClassVar[tuple[str, ...]] = ("", "backfill-order=sjf")
-
-    @property
-    def reservations(self) -> Reservations:
-        """One, of the head of the queue."""
-        return HEAD
-
-    @property
-    def on_pools(self) -> Support:
-        """By the reference engine."""
-        return PLAIN_ON_POOLS
-
-    @property
-    def title(self) -> str:
-        """The policy's name in text and figures."""
-        return "EASY, heads doubled" + self.remarks()
 
     @property
     def promises(self) -> Mapping[str, str]:
@@ -47,8 +36,3 @@ class Double(Backfilling):
             "reserved_start_differs": FIRST_OF_HEAD,
             **KINDS,
         }
-
-    @property
-    def passes(self) -> Passes:
-        """One reservation, for the head."""
-        return Passes("head", 1, heads_run=2)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from walltime.declared import DeclaredKey
-from walltime.policy.base import FIRST_OF_HEAD, HEAD, HEAD_STARTS, KINDS, Backfilling, Heading, Passes, Reservations
+from walltime.policy.base import FIRST_OF_HEAD, HEAD, HEAD_STARTS, KINDS, Backfilling, Heading, Passes
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,8 @@ class Easy(Heading, Backfilling):
     Source: mualem01, section 2.2; feitelson98, Fig. 2; `fitting`: the program predictsim of gaussier15.
     """
 
+    called: ClassVar[str] = "EASY"
+    reservations = HEAD
     variants: ClassVar[tuple[str, ...]] = (
         *("", "order=*", "order=saf:starvation=86400"),
         *("backfill-order=sjf", "backfill-order=saf", "backfill-order=lxf"),
@@ -39,16 +41,6 @@ class Easy(Heading, Backfilling):
         """Which arrivals bring a pass matters only if jobs are backfilled in the order of the queue."""
         in_order = self.backfill_order in (None, self.order)
         return super().says(option) and not (option.field == "arrivals" and not in_order)
-
-    @property
-    def reservations(self) -> Reservations:
-        """One, of the head of the queue."""
-        return HEAD
-
-    @property
-    def title(self) -> str:
-        """The policy's name in text and figures."""
-        return "EASY" + self.remarks()
 
     @property
     def promises(self) -> Mapping[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from walltime.policy.base import HEAD_STARTS, KINDS, NOBODY, Heading, Passes, Reservations
+from walltime.policy.base import HEAD_STARTS, KINDS, NOBODY, Heading, Passes
 from walltime.policy.orders import FCFS
 
 
@@ -16,10 +16,7 @@ class NoBackfilling(Heading):
     Source: feitelson98, section 1.
     """
 
-    @property
-    def reservations(self) -> Reservations:
-        """None."""
-        return NOBODY
+    reservations = NOBODY
 
     @property
     def title(self) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import functools
+import inspect
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -104,7 +104,7 @@ class Fitted(Formula):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        weight = _FITTED[self.name][1] if self.submit_weight is None else self.submit_weight
+        weight = self._published if self.submit_weight is None else self.submit_weight
         object.__setattr__(self, "submit_weight", float(weight))
 
     @classmethod
@@ -114,47 +114,41 @@ class Fitted(Formula):
 
     @property
     def scoring(self) -> ScoreFunction:
-        """The formula with its weight."""
+        """The formula."""
+        return _FITTED[self.name]
+
+    @property
+    def parameters(self) -> Sequence[float]:
+        """The weight, which is data of the compiled formula."""
         assert self.submit_weight is not None
-        return _FITTED[self.name][0](self.submit_weight)
+        return (self.submit_weight,)
+
+    @property
+    def _published(self) -> float:
+        """The weight in print."""
+        return float(inspect.signature(self.scoring).parameters["weight"].default)
 
     def says(self, option: DeclaredKey) -> bool:
         """The published weight goes without saying."""
         if option.field == "submit_weight":
-            return self.submit_weight != _FITTED[self.name][1]
+            return self.submit_weight != self._published
         return super().says(option)
 
 
-@functools.cache
-def _f1(weight: float) -> ScoreFunction:
-    def f1(believed, procs, elapsed):
-        return -(math.log10(believed) * procs + weight * math.log10(max(elapsed, 0.1)))
-
-    return f1
+def _f1(believed, procs, elapsed, weight=870.0):
+    return -(math.log10(believed) * procs + weight * math.log10(max(elapsed, 0.1)))
 
 
-@functools.cache
-def _f2(weight: float) -> ScoreFunction:
-    def f2(believed, procs, elapsed):
-        return -(math.sqrt(believed) * procs + weight * math.log10(max(elapsed, 0.1)))
-
-    return f2
+def _f2(believed, procs, elapsed, weight=25_600.0):
+    return -(math.sqrt(believed) * procs + weight * math.log10(max(elapsed, 0.1)))
 
 
-@functools.cache
-def _f3(weight: float) -> ScoreFunction:
-    def f3(believed, procs, elapsed):
-        return -(believed * procs + weight * math.log10(max(elapsed, 0.1)))
-
-    return f3
+def _f3(believed, procs, elapsed, weight=6.86e6):
+    return -(believed * procs + weight * math.log10(max(elapsed, 0.1)))
 
 
-@functools.cache
-def _f4(weight: float) -> ScoreFunction:
-    def f4(believed, procs, elapsed):
-        return -(believed * math.sqrt(procs) + weight * math.log10(max(elapsed, 0.1)))
-
-    return f4
+def _f4(believed, procs, elapsed, weight=5.30e5):
+    return -(believed * math.sqrt(procs) + weight * math.log10(max(elapsed, 0.1)))
 
 
 _PLAIN: dict[str, tuple[ScoreFunction, str]] = {
@@ -167,12 +161,7 @@ _PLAIN: dict[str, tuple[ScoreFunction, str]] = {
     "lxf": (_lxf, "the largest expansion factor: (wait + believed) / believed"),
     "unicef": (_unicef, "the highest wait / (log2(procs) x believed); serial jobs before all others"),
 }
-_FITTED: dict[str, tuple[Callable[[float], ScoreFunction], float]] = {
-    "f1": (_f1, 870.0),
-    "f2": (_f2, 25_600.0),
-    "f3": (_f3, 6.86e6),
-    "f4": (_f4, 5.30e5),
-}
+_FITTED: dict[str, ScoreFunction] = {"f1": _f1, "f2": _f2, "f3": _f3, "f4": _f4}
 FORMULAS: Mapping[str, tuple[type[Formula], str]] = {name: (Formula, f"First {what}.") for name, (_, what) in _PLAIN.items()} | {
     name: (Fitted, f"{name.upper()} of carastan17, fitted to simulations of small sets of jobs.") for name in _FITTED
 }
@@ -181,8 +170,9 @@ FORMULAS: Mapping[str, tuple[type[Formula], str]] = {name: (Formula, f"First {wh
 HOUR = 3600.0
 
 
-def _linear(wait, believed, procs, of_wait, of_believed, of_procs, of_area, of_log_wait, of_log_believed, of_log_procs, of_log_area):
+def _linear(wait, believed, procs, *weights):
     """The sum of the features, each times its weight; a feature without a weight costs nothing."""
+    of_wait, of_believed, of_procs, of_area, of_log_wait, of_log_believed, of_log_procs, of_log_area = weights
     score = of_wait * (wait / HOUR) + of_believed * (believed / HOUR) + of_procs * procs
     if of_area != 0.0:
         score += of_area * (float(believed) * float(procs) / HOUR)

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 
 from walltime.declared import Key
 from walltime.errors import PolicyError
-from walltime.policy.base import FIRST_OF_HEAD, HEAD, HEAD_STARTS, KINDS, Backfilling, Passes, Reservations, Support
+from walltime.policy.base import FIRST_OF_HEAD, HEAD, HEAD_STARTS, KINDS, Backfilling, Passes, Support
 
 MOST_AHEAD = 1000
 """The most jobs that can be considered together."""
@@ -25,6 +25,9 @@ class Lookahead(Backfilling):
     Source: Shmueli and Feitelson, JPDC 2005; the other objective is that of the program pyss.
     """
 
+    called: ClassVar[str] = "LOS"
+    reservations = HEAD
+    on_pools = Support("", ONE_NUMBER)
     variants: ClassVar[tuple[str, ...]] = ("", "ties=slowdown")
     lookahead: Annotated[int, Key(least=1, most=MOST_AHEAD)] = 50
     """how many jobs are considered together"""
@@ -38,21 +41,6 @@ class Lookahead(Backfilling):
         super().__post_init__()
         if self.ties == "slowdown" and self.objective != "procs":
             raise PolicyError("ties of LOS are broken by slowdown only where its objective is procs")
-
-    @property
-    def reservations(self) -> Reservations:
-        """One, of the head of the queue."""
-        return HEAD
-
-    @property
-    def on_pools(self) -> Support:
-        """Not at all."""
-        return Support("", ONE_NUMBER)
-
-    @property
-    def title(self) -> str:
-        """The policy's name in text and figures."""
-        return "LOS" + self.remarks()
 
     @property
     def promises(self) -> Mapping[str, str]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from walltime.declared import Key
 from walltime.errors import PolicyError
-from walltime.policy.base import FIRST_OF_ALL, HEAD_STARTS, KINDS, PLAIN_ON_POOLS, Backfilling, Passes, Reservations, Support
+from walltime.policy.base import FIRST_OF_ALL, HEAD_STARTS, KINDS, PLAIN_ON_POOLS, Backfilling, Passes, Reservations
 
 MOST_BOUNDS = 60
 
@@ -24,6 +24,8 @@ class MultiQueue(Backfilling):
     Source: Lawson and Smirni, JSSPP 2002, whose abstract says no more; the bounds and the lack of partitions are assumptions.
     """
 
+    called: ClassVar[str] = "Multiple queues"
+    on_pools = PLAIN_ON_POOLS
     bounds: Annotated[tuple[int, ...], Key(least=1)] = (100, 1000, 10_000)
     """bounds of the believed runtimes of the queues, s, rising"""
 
@@ -41,16 +43,6 @@ class MultiQueue(Backfilling):
         """One of the first job of each queue."""
         classes = len(self.bounds) + 1
         return Reservations("some", f"only the first job of each of the {classes} queues, one for each class of lengths, has one")
-
-    @property
-    def on_pools(self) -> Support:
-        """By the reference engine."""
-        return PLAIN_ON_POOLS
-
-    @property
-    def title(self) -> str:
-        """The policy's name in text and figures."""
-        return "Multiple queues" + self.remarks()
 
     @property
     def promises(self) -> Mapping[str, str]:

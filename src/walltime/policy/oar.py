@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from walltime.declared import Key
 from walltime.errors import PolicyError
-from walltime.policy.base import KERNEL, NEEDS_NODES, OWN_ORDER, Passes, Policy, Reservations, Support
+from walltime.policy.base import ON_NODES, OWN_ORDER, Passes, Policy, Reservations
 from walltime.policy.orders import FCFS
 
 __all__ = ["MEASURED", "NO_LATENCIES", "STREAM", "Latencies", "Oar"]
@@ -53,6 +53,10 @@ class Oar(Policy):
     It gives whole nodes, the first in order that are free, and needs a machine of nodes (`--cluster`).
     """
 
+    called: ClassVar[str] = "OAR"
+    reservations = Reservations("all")
+    machines = ON_NODES
+    passes = Passes("oar")
     security_time: Annotated[int, Key(least=0)] = 60
     """so long, s, a job is planned beyond its request"""
     slots: Literal["2016", "mended"] = "2016"
@@ -74,29 +78,9 @@ class Oar(Policy):
         return MEASURED if self.latencies == "measured" else NO_LATENCIES
 
     @property
-    def reservations(self) -> Reservations:
-        """All jobs that wait are planned in every pass."""
-        return Reservations("all")
-
-    @property
-    def title(self) -> str:
-        """The policy's name in text and figures."""
-        return "OAR" + self.remarks()
-
-    @property
-    def machines(self) -> Mapping[str, Support]:
-        """On single nodes."""
-        return {"number": Support("", NEEDS_NODES), "pools": Support("", NEEDS_NODES), "nodes": KERNEL}
-
-    @property
     def without(self) -> Mapping[str, str]:
         """Most of what a machine's file may say, and predictions."""
         out = "it is modelled without; leave them out of the machine's file, or take another policy"
         these = dict.fromkeys(("windows", "overheads", "limits", "outages", "tiers", "second"), out)
         these |= dict.fromkeys(("history", "threshold"), OWN_ORDER)
         return {**super().without, **these, **dict.fromkeys(("predictor", "plain"), "OAR plans by limits; leave the predictor out")}
-
-    @property
-    def passes(self) -> Passes:
-        """A loop of its own (engine/kernel/nodes/oar.py), on single nodes."""
-        return Passes("oar")

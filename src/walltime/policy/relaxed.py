@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from walltime.declared import Key
-from walltime.policy.base import FIRST_OF_HEAD, HEAD, HEAD_STARTS, KINDS, PLAIN_ON_POOLS, Backfilling, Passes, Reservations, Support
+from walltime.policy.base import FIRST_OF_HEAD, HEAD, HEAD_STARTS, KINDS, PLAIN_ON_POOLS, Backfilling, Passes
 
 
 @dataclass(frozen=True)
@@ -20,18 +20,10 @@ class Relaxed(Backfilling):
     Source: Ward, Mahood and West, JSSPP 2002; omega 0.5 is an assumption, they try several.
     """
 
+    reservations = HEAD
+    on_pools = PLAIN_ON_POOLS
     omega: Annotated[float, Key(least=0)] = 0.5
     """by how many of its expected waits the head may be delayed"""
-
-    @property
-    def reservations(self) -> Reservations:
-        """One, of the head of the queue."""
-        return HEAD
-
-    @property
-    def on_pools(self) -> Support:
-        """By the reference engine."""
-        return PLAIN_ON_POOLS
 
     @property
     def title(self) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from walltime.declared import Key
-from walltime.policy.base import FIRST_OF_ALL, KINDS, PLAIN_ON_POOLS, Backfilling, Passes, Reservations, Support
+from walltime.policy.base import FIRST_OF_ALL, KINDS, PLAIN_ON_POOLS, Backfilling, Passes, Reservations
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,7 @@ class Selective(Backfilling):
     Source: Srinivasan, Kettimuthu, Subramani and Sadayappan, JSSPP 2002; the threshold 2 is an assumption.
     """
 
+    on_pools = PLAIN_ON_POOLS
     variants: ClassVar[tuple[str, ...]] = ("", "threshold=adaptive")
     threshold: Annotated[float | Literal["adaptive"], Key(least=0)] = 2.0
     """the expansion factor from which on a job has a reservation; `adaptive` is the mean bounded slowdown (of at least 10 s) of the jobs
@@ -35,11 +36,6 @@ class Selective(Backfilling):
         else:
             limit = f"{self.threshold:g}"
         return Reservations("some", f"only jobs that have waited long for their length have one, by an expansion factor over {limit}")
-
-    @property
-    def on_pools(self) -> Support:
-        """By the reference engine."""
-        return PLAIN_ON_POOLS
 
     @property
     def title(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from walltime.declared import Key
 from walltime.errors import PolicyError
@@ -28,6 +28,9 @@ class Slack(Policy):
     formula, factor and the number of recent jobs are assumptions here.
     """
 
+    called: ClassVar[str] = "Slack-like"
+    reservations = Reservations("all", kept=True)
+    on_pools = Support("", "its line of waiting jobs is one for a whole machine, without partitions and limits")
     factor: Annotated[float, Key(least=0)] = 1.0
     """the slack is this factor times the mean wait of the `recent` jobs, at least 1 s"""
     recent: Annotated[int, Key(least=1, most=MOST_RECENT)] = 100
@@ -39,24 +42,9 @@ class Slack(Policy):
             raise PolicyError("slack-like backfilling orders the waiting jobs itself, so it takes no other order than fcfs")
 
     @property
-    def reservations(self) -> Reservations:
-        """One of each job."""
-        return Reservations("all", kept=True)
-
-    @property
     def without(self) -> Mapping[str, str]:
         """Orders."""
         return {**super().without, **dict.fromkeys(("history", "threshold"), OWN_ORDER)}
-
-    @property
-    def on_pools(self) -> Support:
-        """Not at all."""
-        return Support("", "its line of waiting jobs is one for a whole machine, without partitions and limits")
-
-    @property
-    def title(self) -> str:
-        """The policy's name in text and figures."""
-        return "Slack-like" + self.remarks()
 
     @property
     def promises(self) -> Mapping[str, str]:

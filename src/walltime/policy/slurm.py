@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from walltime.declared import Key, is_within
 from walltime.durations import seconds_of
 from walltime.errors import PolicyError
-from walltime.policy.base import KERNEL, NEEDS_NODES, OWN_ORDER, Passes, Policy, Reservations, Support
+from walltime.policy.base import ON_NODES, OWN_ORDER, Passes, Policy, Reservations
 from walltime.policy.orders import FCFS
 from walltime.specification import options_of, spell
 from walltime.wording import shown
@@ -125,6 +125,10 @@ class Slurm(Policy):
     60
     """
 
+    called: ClassVar[str] = "Slurm"
+    reservations = Reservations("some", "only jobs that a cycle of backfilling has planned have one")
+    machines = ON_NODES
+    passes = Passes("slurm", None)
     separator: ClassVar[str] = "_"
     default_queue_depth: Annotated[int | None, _parameter(100)] = None
     """jobs that the main scheduler looks at when a job has come or ended"""
@@ -209,21 +213,6 @@ class Slurm(Policy):
         return Settings(values, tuple(notes))
 
     @property
-    def reservations(self) -> Reservations:
-        """Those that a cycle of backfilling has planned."""
-        return Reservations("some", "only jobs that a cycle of backfilling has planned have one")
-
-    @property
-    def title(self) -> str:
-        """The policy's name in text and figures."""
-        return "Slurm" + self.remarks()
-
-    @property
-    def machines(self) -> Mapping[str, Support]:
-        """On single nodes."""
-        return {"number": Support("", NEEDS_NODES), "pools": Support("", NEEDS_NODES), "nodes": KERNEL}
-
-    @property
     def without(self) -> Mapping[str, str]:
         """Hours in which jobs do not start, and predictions."""
         own = dict.fromkeys(("history", "threshold"), OWN_ORDER)
@@ -235,11 +224,6 @@ class Slurm(Policy):
     def shortens_limits(self) -> bool:
         """Its backfill scheduler does, of jobs with a time_min, where these are no soft limits."""
         return not self.time_min_as_soft_limit
-
-    @property
-    def passes(self) -> Passes:
-        """A loop of its own (engine/kernel/nodes/loop.py), on single nodes."""
-        return Passes("slurm", None)
 
 
 PARAMETERS: Mapping[str, Parameter] = {name: one.key for name, one in options_of(Slurm).items() if isinstance(one.key, Parameter)}
