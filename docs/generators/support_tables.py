@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from walltime.engine.interface.support import FEATURES, MACHINES, support
+from walltime.engine.interface.choice import FEATURES, MACHINES, support
 from walltime.policy import POLICIES, PlainPolicy, Policy, parse_policy
 from walltime.policy.base import Support
 

@@ -24,9 +24,9 @@ from tests.strategies import (
     shrunk,
     workloads,
 )
-from walltime.auditor.scores import known_to
 from walltime.engine.problem import Problem
 from walltime.engine.reference.number import Reference
+from walltime.policy.log_view import LogView
 
 pytestmark = pytest.mark.slow
 
@@ -107,7 +107,7 @@ def test_dynamics__looking_does_not_change_the_schedule(coincident, workload, po
     for name in ("start", "end", "kind", "reserved_start"):
         assert getattr(plain, name).tolist() == getattr(watched, name).tolist(), name
     columns = (workload.submit, *real_and_believed(workload, overrun), workload.procs, workload.machine_procs)
-    known = known_to(policy, workload, workload.requested)
+    known = LogView.of(policy.reads, workload, workload.requested)
     references = [Reference(Problem(*columns, policy, known=known, coincident=coincident, logged=d)) for d in (False, True)]
     for reference in references:
         reference.run()

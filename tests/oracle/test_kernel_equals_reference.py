@@ -24,9 +24,9 @@ from tests.strategies import (
     workloads,
 )
 from tests.traces import trace_path
-from walltime.auditor.scores import known_to
 from walltime.engine.interface.number import NumberEngine
 from walltime.engine.problem import Problem
+from walltime.policy.log_view import LogView
 
 SMALL, LARGE = examples(60), examples(30)
 """Each example runs under all three overrun rules; per policy kind and way of handling coincident events."""
@@ -102,7 +102,7 @@ def test_kernel__run_in_pieces_equals_run_whole(kind, coincident, data):
     overrun = data.draw(st.sampled_from(OVERRUN), label="overrun")
     budgets = data.draw(st.lists(st.integers(1, 12), min_size=1, max_size=8), label="budgets")
     runtime, believed = real_and_believed(workload, overrun)
-    known = known_to(policy, workload, workload.requested)
+    known = LogView.of(policy.reads, workload, workload.requested)
     columns = (workload.submit, runtime, believed, workload.procs, workload.machine_procs)
     pieces = NumberEngine(Problem(*columns, policy, known=known, coincident=coincident))
     calls, started = 0, [0]

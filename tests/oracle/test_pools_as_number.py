@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 
 import walltime as wt
 from tests.strategies import CORRECTIONS, OVERRUN, POLICY_KINDS, crowded, examples, policies, predictors, shrunk, with_users, workloads
-from walltime.engine.interface.choice import choose
+from walltime.engine.interface.choice import choose, support
 from walltime.engine.interface.number import NumberEngine
 from walltime.engine.interface.plain import ReferenceEngine
 from walltime.engine.interface.pools import PoolsEngine
-from walltime.engine.interface.support import support
 from walltime.engine.problem import as_number
 from walltime.machine import Limit, Machine, Outage, Partition, Pool
 from walltime.simulation.run import run_of

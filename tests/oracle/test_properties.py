@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import walltime as wt
 from tests.strategies import COINCIDENT, OVERRUN, PERFECT, UPPER_BOUNDS, crowded, examples, orders, policies, real_and_believed, workloads
-from walltime.auditor.scores import known_to
 from walltime.engine.interface.number import NumberEngine
 from walltime.engine.problem import Problem
+from walltime.policy.log_view import LogView
 
 MANY, SOME = examples(100), examples(50)
 in_both_modes = pytest.mark.parametrize("coincident", COINCIDENT)
@@ -70,7 +70,7 @@ def test_easy__equals_one_reservation_made_afresh(coincident, workload, order, b
     runtime, believed = real_and_believed(workload, "kill")
     columns = (workload.submit, runtime, believed, workload.procs, workload.machine_procs)
     policy = wt.Hybrid(depth=2, order=order, backfill_order=backfill_order)
-    known = known_to(policy, workload, workload.requested)
+    known = LogView.of(policy.reads, workload, workload.requested)
     fresh = NumberEngine(Problem(*columns, policy, known=known, coincident=coincident))
     fresh.memory.rules.depth = 1
     fresh.run()

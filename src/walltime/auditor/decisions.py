@@ -15,11 +15,11 @@ from walltime.auditor.lowering import orders_of
 from walltime.auditor.passes import state as s
 from walltime.auditor.passes.events import RUNS
 from walltime.auditor.report import Violation
-from walltime.auditor.scores import LongestWait, known_to
+from walltime.auditor.scores import LongestWait, Scores
 from walltime.engine.compiler.cache import is_kept
 from walltime.engine.compiler.compilation import Compilation, tell
 from walltime.engine.compiler.folder import cache_folder
-from walltime.policy import FCFS, Dialect, Kind, Order, Policy, Wfp
+from walltime.policy import FCFS, Dialect, Kind, Policy, Wfp
 from walltime.predictors import History, LogHistory, Prediction
 from walltime.workload import Workload
 
@@ -66,9 +66,8 @@ class Decisions:
         self.ids = workload.job_id[self.recorded.job]
         self._fill(rules)
         self._orders = orders_of(policy)
-        self._known = known_to(policy, workload, workload.requested)
         self._history = self._predictor()
-        self._waits = LongestWait(self.memory.jobs.submit, self.memory.jobs.start)
+        self._scores = Scores(workload, self._orders, LongestWait(self.memory.jobs.submit, self.memory.jobs.start))
         self._of = {name: self.memory.jobs[name] for name in s.JOB.names or ()}  # plain arrays: fields of records are slow to reach
         if not rules.asks:
             self._score(range(len(order)), None)
@@ -169,28 +168,14 @@ class Decisions:
                 jobs = np.array(chosen, np.int64)
                 scores[jobs] = formula(now - self._of["submit"][jobs], self._lengths()[jobs], self._of["procs"][jobs], 0)
                 continue
+            lengths, submit = self._lengths(), self._of["submit"]
             for job in chosen:
-                scores[job] = self._standing(job, order, now)
+                of, came = int(self.recorded.job[job]), int(submit[job])
+                scores[job] = self._scores.of(of, order, came if now is None else now, int(lengths[job]), came)
 
     def _lengths(self) -> Array:
         """The length of each job on which its place in the queue depends."""
         return self._of["predicted" if self.prediction is not None and self.prediction.believe.order else "estimate"]
-
-    def _standing(self, job: int, order: Order, now: int | None) -> float:
-        """What the queue is sorted by, as the order defines it."""
-        of, place = self._of, self.recorded.job[job]
-        submit = int(of["submit"][job])
-        now = submit if now is None else now
-        others = {name: int(self._known.columns[name][place]) for name in order.columns if name in self._known.columns}
-        others["elapsed"] = submit - int(self.workload.submit[0])
-        if order.reads_calendar:
-            if self._known.calendar is None:
-                raise order.without_calendar()
-            local = self._known.calendar.local(now)
-            others |= {"hour": local.hour, "weekday": local.weekday()}
-        wait, others["longest"] = now - submit, self._waits.before(now) if order.reads_longest else 0
-        score = order.score(wait, int(self._lengths()[job]), int(of["procs"][job]), submit, **others)
-        return order.standing(score, wait, others["longest"])
 
     # ------------------------------------------------------- what it means
 

@@ -1,32 +1,18 @@
-"""The scores by which queues are ordered, computed again from the orders themselves; and what of a log orders and policies may read."""
+"""The scores by which queues are ordered, computed again from the orders themselves."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from walltime.policy import Calendar, LogView, Order, Policy
+from walltime.policy import LogView, Order
 from walltime.policy.orders import ScoredOrder
 from walltime.workload import Workload
 
-__all__ = ["LongestWait", "Scores", "known_to"]
+__all__ = ["LongestWait", "Scores"]
 
 Array = np.ndarray
-
-
-def known_to(policy: Policy, workload: Workload, requested: Array) -> LogView:
-    """What this policy and its orders read of a log; `requested`: the users' requests, int64 s, one entry per job."""
-    return _log_view(policy.reads, workload, requested)
-
-
-def _log_view(names: Iterable[str], workload: Workload, requested: Array) -> LogView:
-    """These columns, int64, one entry per job, and the site's calendar if known; columns that the log does not have are left out."""
-    own = {"requested": requested, "job_id": workload.job_id}
-    columns = {name: own[name] if name in own else workload.columns.get(name) for name in sorted(names)}
-    begin = workload.origin.unix_start_time
-    calendar = None if begin is None else Calendar(begin, workload.origin.tzinfo())
-    return LogView({name: np.asarray(values, np.int64) for name, values in columns.items() if values is not None}, calendar)
 
 
 class LongestWait:
@@ -49,7 +35,7 @@ class Scores:
         self._waits = waits
         self._procs = workload.procs.tolist()
         self._first = int(workload.submit[0]) if len(workload) else 0
-        view = _log_view({name for order in orders for name in order.reads}, workload, workload.requested)
+        view = LogView.of({name for order in orders for name in order.reads}, workload, workload.requested)
         self._calendar = view.calendar
         self._columns: dict[str, list[int]] = {name: values.tolist() for name, values in view.columns.items()}
         self._known: dict[tuple[Order, int, int], float] = {}

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from walltime.auditor.scores import known_to
 from walltime.engine.interface.choice import choose
 from walltime.engine.problem import Problem
 from walltime.engine.reference.number import Reference
 from walltime.errors import EngineError
 from walltime.policy import FCFS
+from walltime.policy.log_view import LogView
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.run import run_of
 from walltime.simulation.specification import Scheduler
@@ -117,7 +117,7 @@ class _Rank:
         self._order, self._length = scheduler.policy.order, length
         self._submit, self._procs = schedule.submit, schedule.workload.procs
         self._first = int(schedule.workload.submit[0]) if len(schedule.workload) else 0
-        self._known = known_to(scheduler.policy, schedule.workload, schedule.workload.requested)
+        self._known = LogView.of(scheduler.policy.reads, schedule.workload, schedule.workload.requested)
 
     @property
     def by_arrival(self) -> bool:

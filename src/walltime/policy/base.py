@@ -152,7 +152,7 @@ class Policy(Specified):
 
     @property
     def without(self) -> Mapping[str, str]:
-        """What it does not run with, of `FEATURES` of engine/interface/support.py, and why, as a clause."""
+        """What it does not run with, of `FEATURES` of engine/interface/choice.py, and why, as a clause."""
         found = dict[str, str]()
         if self.passes.kind not in ("head", "fresh", "kept", "own", "unknown"):
             found["effects"] = "these are effects on one head of the queue"

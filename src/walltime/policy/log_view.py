@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, tzinfo
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from walltime.errors import WorkloadError
 
@@ -75,3 +77,12 @@ class LogView(NamedTuple):
 
     columns: Mapping[str, Any]
     calendar: Calendar | None = None
+
+    @classmethod
+    def of(cls, names: Iterable[str], workload: Any, requested: Any) -> LogView:
+        """These columns of a `walltime.Workload`, as far as it has them; `requested`: the users' requests, int64 s, one entry per job."""
+        own = {"requested": requested, "job_id": workload.job_id}
+        columns = {name: own[name] if name in own else workload.columns.get(name) for name in sorted(names)}
+        begin = workload.origin.unix_start_time
+        calendar = None if begin is None else Calendar(begin, workload.origin.tzinfo())
+        return cls({name: np.asarray(values, np.int64) for name, values in columns.items() if values is not None}, calendar)

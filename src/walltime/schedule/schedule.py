@@ -12,10 +12,10 @@ import numpy as np
 
 from walltime import metrics
 from walltime.auditor import AuditReport, audit
-from walltime.auditor.scores import known_to
 from walltime.errors import PolicyError
 from walltime.machine import Placement
 from walltime.policy import PAPERS, Dialect, Kind, Policy
+from walltime.policy.log_view import LogView
 from walltime.predictors.prediction import Prediction, with_prediction
 from walltime.schedule.groups import (
     MEASURES,
@@ -173,7 +173,7 @@ class Schedule:
     def weighted_wait(self) -> float:
         """Mean wait weighted by each job's priority at its start, by this policy's order and the user requests, s (tang13, eq. 4)."""
         w = self.workload
-        known = known_to(self.policy, w, w.requested)
+        known = LogView.of(self.policy.reads, w, w.requested)
         return metrics.weighted_wait_under(self.policy.order, self.submit, self.start, w.requested, w.procs, known)
 
     def batch_means(self, **options: Any) -> metrics.BatchMeans:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from walltime import metrics
-from walltime.engine.interface.choice import choose
-from walltime.engine.interface.support import check_features
+from walltime.engine.interface.choice import check_features, choose
 from walltime.engine.problem import PredictionSource, Problem
 from walltime.errors import PolicyError
 from walltime.estimates import EstimateModel, FModel, effective

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from walltime.engine.interface.support import check_features
+from walltime.engine.interface.choice import check_features
 from walltime.engine.problem import NodeDemands, Nodes, OarSettings, Shares
 from walltime.errors import WorkloadError
 from walltime.machine import Machine, Placement, place

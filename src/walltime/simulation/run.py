@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from walltime.auditor.scores import known_to
-from walltime.engine.interface.choice import new_engine
-from walltime.engine.interface.support import check_features
+from walltime.engine.interface.choice import check_features, choose
 from walltime.engine.kernel import prediction_memory
-from walltime.engine.problem import NEVER, Demands, Outcome, Pools, Problem
+from walltime.engine.problem import NEVER, Demands, Nodes, OarSettings, Outcome, Pools, Problem
 from walltime.engine.reference.engine import Predictions as PlainPredictions
 from walltime.errors import PolicyError, WorkloadError
 from walltime.estimates import effective_times
@@ -22,19 +20,27 @@ from walltime.machine import NO_OVERHEAD, Machine, Placement, place
 from walltime.machine.overheads import as_seen, started
 from walltime.metrics import Dynamics
 from walltime.policy import PAPERS, Dialect, Policy
+from walltime.policy.log_view import LogView
 from walltime.predictors import Correction, History, Jobs, LogHistory, Past, Prediction, Predictor, check_columns, log_ends
 from walltime.schedule.schedule import PredictionRecord, Schedule
 from walltime.simulation.specification import Scheduler
 from walltime.workload import Workload, check_workload
 
 if TYPE_CHECKING:
-    from walltime.engine.interface.choice import Engine
+    from walltime.engine.interface.nodes import NodesEngine
+    from walltime.engine.interface.number import NumberEngine
+    from walltime.engine.interface.oar import OarEngine
+    from walltime.engine.interface.plain import ReferenceEngine
+    from walltime.engine.interface.pools import PoolsEngine
+
+    Engine = NumberEngine | PoolsEngine | NodesEngine | OarEngine | ReferenceEngine
 
 __all__ = [
     "Ends",
     "JobPredictions",
     "Run",
     "Times",
+    "new_engine",
     "number_problem",
     "placed_under",
     "pools_of",
@@ -122,7 +128,7 @@ class Run:
     problem: Problem
 
     def engine(self, wanted: str = "auto") -> Engine:
-        """The engine before the first event; see `walltime.engine.interface.choice`."""
+        """The engine that `choose` chooses, before the first event."""
         return new_engine(self.problem, wanted)
 
     def schedule(self, outcome: Outcome, **seconds: float) -> Schedule:
@@ -172,6 +178,24 @@ class Run:
         pool = machine.partitions[demands.partition[0]][0]
         given[:, pool] = np.stack([self.problem.procs, demands.second], axis=1)
         return given
+
+
+def new_engine(problem: Problem, wanted: str = "auto") -> Engine:
+    """The engine that `choose` chooses, before the first event."""
+    name, problem = choose(problem, wanted)
+    kind: Any
+    if name == "reference":
+        from walltime.engine.interface.plain import ReferenceEngine as kind  # noqa: N813
+    elif isinstance(problem.settings, OarSettings):
+        from walltime.engine.interface.oar import OarEngine as kind  # noqa: N813
+    elif isinstance(problem.machine, Nodes):
+        from walltime.engine.interface.nodes import NodesEngine as kind  # noqa: N813
+    elif isinstance(problem.machine, Pools):
+        from walltime.engine.interface.pools import PoolsEngine as kind  # noqa: N813
+    else:
+        from walltime.engine.interface.number import NumberEngine as kind  # noqa: N813
+    engine: Engine = kind(problem)
+    return engine
 
 
 def run_of(
@@ -249,7 +273,7 @@ def number_problem(workload: Workload, scheduler: Scheduler, dialect: Dialect, t
         procs=workload.procs,
         machine=workload.machine_procs,
         policy=scheduler.policy,
-        known=known_to(scheduler.policy, workload, requested),
+        known=LogView.of(scheduler.policy.reads, workload, requested),
         after=after,
         think=think,
         prediction=None if scheduler.prediction is None else JobPredictions(scheduler.prediction, workload, *times),

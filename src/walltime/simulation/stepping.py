@@ -23,7 +23,7 @@ from walltime.workload import Workload, check_workload
 
 if TYPE_CHECKING:
     from walltime.engine.interface.branch import Branch
-    from walltime.engine.interface.choice import Engine
+    from walltime.simulation.run import Engine
 
 __all__ = ["Simulation", "State"]
 

@@ -1,22 +1,130 @@
-"""Which engine simulates a problem, or why none does: decided here and nowhere else, from what the policy declares."""
+"""Which engine simulates a problem, or why none does: decided here and nowhere else, from what policies declare and what engines know."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Mapping
 
-from walltime.engine.interface.support import check_support, features_of, kind_of, support
-from walltime.engine.problem import Nodes, OarSettings, Pools, Problem, as_number
+from walltime.engine.problem import Nodes, Pools, Problem, as_number
+from walltime.errors import PolicyError
+from walltime.policy import Policy, Wfp
+from walltime.policy.base import KERNEL, Support
+from walltime.policy.orders import has_history
 
-if TYPE_CHECKING:
-    from walltime.engine.interface.nodes import NodesEngine
-    from walltime.engine.interface.number import NumberEngine
-    from walltime.engine.interface.oar import OarEngine
-    from walltime.engine.interface.plain import ReferenceEngine
-    from walltime.engine.interface.pools import PoolsEngine
+__all__ = [
+    "ENGINES",
+    "FEATURES",
+    "MACHINES",
+    "check_features",
+    "check_support",
+    "choose",
+    "features_of",
+    "kind_of",
+    "support",
+]
 
-    Engine = NumberEngine | PoolsEngine | NodesEngine | OarEngine | ReferenceEngine
+ENGINES = ("auto", "kernel", "reference")
+MACHINES = {"number": "a machine that is a number of processors", "pools": "a machine of several pools", "nodes": "single nodes"}
+"""The kinds of machines."""
+FEATURES = {
+    "predictor": "predicted runtimes",
+    "plain": "a predictor in plain Python",
+    "history": "orders by what users, groups and queues have had",
+    "threshold": "a threshold of scores",
+    "feedback": "jobs that are submitted after the ends of others",
+    "events": "simultaneous events one by one, or with arrivals first",
+    "dialect": "other readings than those of the papers",
+    "effects": "the effects of backfilling recorded",
+    "steps": "a simulation that goes on step by step",
+    "second": "a second resource",
+    "outages": "outages",
+    "limits": "limits",
+    "tiers": "tiers of partitions",
+    "windows": "hours in which jobs do not start",
+    "overheads": "overheads of a machine's file",
+}
+"""What a simulation may be made with."""
+OF_NUMBERS = Support("", "that is for a machine that is a number of processors")
+LIMITED: Mapping[tuple[str, str], Support] = {
+    ("number", "plain"): Support("reference", "it is asked at every event"),
+    ("number", "events"): Support("reference", "that is not compiled"),
+    ("pools", "plain"): Support("reference", "it is asked at every event"),
+    ("pools", "history"): Support("reference", "that is not compiled for several pools"),
+    ("pools", "threshold"): Support("", "which job is the head differs from pool to pool"),
+    ("pools", "events"): OF_NUMBERS,
+    ("pools", "dialect"): OF_NUMBERS,
+    ("pools", "effects"): OF_NUMBERS,
+    ("nodes", "events"): OF_NUMBERS,
+    ("nodes", "dialect"): OF_NUMBERS,
+    ("nodes", "effects"): OF_NUMBERS,
+}
+"""What is not compiled on a kind of machine, or not known there, under any policy."""
 
-__all__ = ["choose", "new_engine"]
+
+def support(policy: Policy, machine: str, features: Collection[str] = ()) -> Support:
+    """Which engine runs a policy on a kind of machine with some of `FEATURES`, and why not the kernel, as the rest of a sentence.
+
+    >>> from walltime.policy import Relaxed
+    >>> support(Relaxed(), "number").engine, support(Relaxed(), "pools").engine, support(Relaxed(), "number", ["effects"]).engine
+    ('kernel', 'reference', '')
+    """
+    found = [_said(policy.machines[machine], f"on {MACHINES[machine]}")]
+    for feature in features:
+        why = policy.without.get(feature, "")
+        limited = Support("", why) if why else LIMITED.get((machine, feature), KERNEL)
+        found.append(_said(limited, f"with {FEATURES[feature]} on {MACHINES[machine]}"))
+    for engine in ("", "reference"):
+        for one in found:
+            if one.engine == engine:
+                return one
+    return KERNEL
+
+
+def _said(limited: Support, what: str) -> Support:
+    return limited if limited.engine == "kernel" else limited._replace(why=f"{what}: {limited.why}")
+
+
+def check_support(policy: Policy, machine: str, features: Collection[str] = (), wanted: str = "auto") -> str:
+    """The engine that runs a policy on a kind of machine with some of `FEATURES`; raises PolicyError if none does, or not the kernel."""
+    if wanted not in ENGINES:
+        raise PolicyError(f"unknown engine {wanted!r}; known are {', '.join(ENGINES)}")
+    found = support(policy, machine, features)
+    if not found.engine:
+        raise PolicyError(f"{policy.label} does not run {found.why}")
+    if wanted == "kernel" and found.engine == "reference":
+        raise PolicyError(f"{policy.label} runs on the reference engine only {found.why}; leave the engine to be chosen, or ask for it")
+    return "reference" if wanted == "reference" else found.engine
+
+
+def check_features(policy: Policy, machine: str, features: Collection[str]) -> None:
+    """Raise PolicyError for what a policy does not run with on a kind of machine, whether or not it runs there."""
+    for feature in features:
+        found = support(policy, machine, [feature])
+        if not found.engine and found != support(policy, machine):
+            raise PolicyError(f"{policy.label} does not run {found.why}")
+
+
+def kind_of(problem: Problem) -> str:
+    """The kind of a problem's machine."""
+    return "nodes" if isinstance(problem.machine, Nodes) else "pools" if isinstance(problem.machine, Pools) else "number"
+
+
+def features_of(problem: Problem) -> list[str]:
+    """What of `FEATURES` a problem shows that it has; not the dialect, nor what is recorded."""
+    machine, demands, prediction, order = problem.machine, problem.demands, problem.prediction, problem.policy.order
+    found = {
+        "predictor": prediction is not None,
+        "plain": prediction is not None and bool(prediction.needs_reference),
+        "history": has_history(problem.policy),
+        "threshold": isinstance(order, Wfp) and bool(order.threshold),
+        "feedback": problem.after is not None,
+        "events": problem.coincident in ("arrivals-first", "one-by-one"),
+        "second": demands is not None and bool(demands.second.any()),
+        "outages": not isinstance(machine, int) and bool(machine.outages),
+        "limits": not isinstance(machine, int) and bool(machine.limits),
+        "tiers": not isinstance(machine, int) and len(set(machine.tiers)) > 1,
+        "windows": isinstance(machine, Pools) and bool(machine.windows),
+    }
+    return [name for name, given in found.items() if given]
 
 
 def choose(problem: Problem, wanted: str = "auto") -> tuple[str, Problem]:
@@ -30,21 +138,3 @@ def choose(problem: Problem, wanted: str = "auto") -> tuple[str, Problem]:
     engine = check_support(problem.policy, kind_of(simple), features_of(simple), wanted)
     stays = engine == "reference" and support(problem.policy, kind_of(problem), features_of(problem)).engine
     return engine, problem if stays else simple
-
-
-def new_engine(problem: Problem, wanted: str = "auto") -> Engine:
-    """The engine that `choose` chooses, before the first event."""
-    name, problem = choose(problem, wanted)
-    kind: Any
-    if name == "reference":
-        from walltime.engine.interface.plain import ReferenceEngine as kind  # noqa: N813
-    elif isinstance(problem.settings, OarSettings):
-        from walltime.engine.interface.oar import OarEngine as kind  # noqa: N813
-    elif isinstance(problem.machine, Nodes):
-        from walltime.engine.interface.nodes import NodesEngine as kind  # noqa: N813
-    elif isinstance(problem.machine, Pools):
-        from walltime.engine.interface.pools import PoolsEngine as kind  # noqa: N813
-    else:
-        from walltime.engine.interface.number import NumberEngine as kind  # noqa: N813
-    engine: Engine = kind(problem)
-    return engine

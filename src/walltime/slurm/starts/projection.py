@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from walltime.auditor.scores import known_to
-from walltime.engine.interface.choice import new_engine
 from walltime.engine.problem import Demands, Problem, Shares
 from walltime.errors import EngineError, WorkloadError
 from walltime.machine.placing import NEVER
 from walltime.policy import PAPERS
+from walltime.policy.log_view import LogView
 from walltime.schedule import Schedule
-from walltime.simulation.run import Run, pools_of
+from walltime.simulation.run import Run, new_engine, pools_of
 from walltime.simulation.specification import Scheduler
 from walltime.slurm.starts.initial_state import InitialState
 from walltime.workload import Workload
@@ -117,7 +116,7 @@ class Projection:
             columns = [name for name in self._demands._fields if name not in held]
             demands = self._demands._replace(**{name: getattr(self._demands, name)[chosen] for name in columns}, **held)
             return Problem(machine=self._nodes, demands=demands, shares=self._shares, settings=self._settings, **more)
-        known = known_to(self.scheduler.policy, self._jobs(chosen, submit, runtime), placed.requested[chosen])
+        known = LogView.of(self.scheduler.policy.reads, self._jobs(chosen, submit, runtime), placed.requested[chosen])
         windows = [placement.windows_of[k] for k in chosen.tolist()] if placement.windows else ()
         own = Demands(placement.second[chosen], placement.partition[chosen], placement.since[chosen], windows=windows, **held)
         return Problem(machine=self._pools, demands=own, known=known, **more)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import walltime as wt
-from walltime.engine.interface.support import FEATURES, MACHINES, support
+from walltime.engine.interface.choice import FEATURES, MACHINES, support
 from walltime.machine import Limit, Machine, Outage, Overhead, Partition, Pool, Window
 from walltime.policy.plain import PlainPolicy
 from walltime.simulation.specification import Scheduler
