@@ -12,7 +12,7 @@ from pathlib import Path
 
 from walltime.errors import LogError, PolicyError
 from walltime.logs.input import path_of
-from walltime.logs.mapping import MAPPING_FILE, TableMapping
+from walltime.logs.mapping import MAPPING_FILE, TableMapping, plain_title
 
 __all__ = [
     "ACKNOWLEDGE",
@@ -149,9 +149,10 @@ def shipped() -> Mapping[str, TableMapping]:
 def known_by_titles(titles: Collection[str]) -> tuple[str, TableMapping] | None:
     """The shipped mapping of a table with these titles: the one with most marks, all of which are there; None if there is none."""
     fitting = []
+    there = {plain_title(title) for title in titles}
     for name, mapping in shipped().items():
         marks = mapping.about.marks if mapping.about is not None else ()
-        if marks and set(marks) <= set(titles):
+        if marks and {plain_title(mark) for mark in marks} <= there:
             fitting.append((len(marks), name))
     for _, name in sorted(fitting, reverse=True):
         try:

@@ -9,16 +9,18 @@ from walltime.errors import LogError
 from walltime.logs import accounting
 from walltime.logs.anonymous import anonymise as hidden
 from walltime.logs.anonymous import read_key
-from walltime.logs.catalogue import find_log, known_by_lines, known_by_titles
+from walltime.logs.catalogue import find_log, known_by_lines, known_by_titles, shipped
 from walltime.logs.clock import parse_zone
 from walltime.logs.cobalt import COBALT
-from walltime.logs.guess import Guess, guessed
+from walltime.logs.guess import Guess, fitted, guessed
 from walltime.logs.input import LogFile, unpacked_name
 from walltime.logs.joblog import JobLog, LogFormat, Partial, ReadOptions, TooWide
 from walltime.logs.lsf import LSF
-from walltime.logs.mapped import MappedLog, read_mapped, read_table, titles_of
+from walltime.logs.mapped import MappedLog, read_table
+from walltime.logs.mapping import MAPPING_FILE
 from walltime.logs.pbs import PBS
 from walltime.logs.rules import RULES, Rule
+from walltime.logs.sample import sample_of
 from walltime.logs.slurm.document import SLURM_JSON
 from walltime.logs.slurm.table import SLURM
 from walltime.logs.swf import SWF
@@ -63,7 +65,7 @@ def read_log(
     zone = None if time_zone is None else parse_zone(time_zone)
     options = ReadOptions(skip_bad_lines, zone)
     file = LogFile(find_log(path))
-    log = _read(file, options) if mapping is None else read_mapped(file, options, os.fspath(mapping))
+    log = _read(file, options) if mapping is None else _read_mapped(file, options, os.fspath(mapping))
     return log if key is None else hidden(log, key)
 
 
@@ -109,15 +111,30 @@ def description_of(file: LogFile) -> Guess | None:
     Raises LogError for a table that lacks what is needed.
     """
     known = known_by_lines(file.head)
+    if known is None and (is_own_parquet(file) if file.head.startswith(PARQUET) else _claimed(file)):
+        return None
+    sample = sample_of(file) if known is None else sample_of(file, known[1].titles, known[1].delimiter)
+    known = known_by_titles(sample.columns) if known is None and sample is not None else known
     if known is None:
-        if is_own_parquet(file) if file.head.startswith(PARQUET) else _claimed(file):
-            return None
-        known = known_by_titles(titles_of(file))
-        if known is None:
-            return guessed(file)
+        return None if sample is None else guessed(file.where, sample)
     name, mapping = known
     about = f"the layout is known: {name}, {mapping.about.title if mapping.about else ''}"
-    return Guess(mapping, (about,))
+    guess = Guess(mapping, ()) if sample is None else fitted(mapping, sample, file.where)
+    return replace(guess, reading=(about, *guess.reading))
+
+
+def _read_mapped(file: LogFile, options: ReadOptions, mapping: str) -> JobLog:
+    """The log in a table of which a mapping says what the columns mean: the name of one that is shipped, or a file."""
+    if mapping not in shipped():
+        return read_table(MappedLog, file, options, MAPPING_FILE.read(mapping), f"the mapping {mapping}")
+    chosen = shipped()[mapping]
+    sample = sample_of(file, chosen.titles, chosen.delimiter if chosen.titles else None)
+    if sample is not None:
+        try:
+            chosen = fitted(chosen, sample, file.where).mapping
+        except LogError as error:
+            raise LogError(f"{file.where}: the mapping {mapping} does not fit ({error}); give another one") from None
+    return read_table(MappedLog, file, options, chosen, f"the mapping {mapping}")
 
 
 def _claimed(file: LogFile) -> bool:

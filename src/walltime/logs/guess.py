@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING, Literal
 
@@ -13,11 +12,9 @@ import numpy as np
 
 from walltime.errors import LogError
 from walltime.lazy import LaterModule
-from walltime.logs.input import LogFile
-from walltime.logs.mapped import BLANK, frame_of, is_json_table
-from walltime.logs.mapping import SPANS, TEXTS, TIMES, UNITS, Source, Status, TableMapping
-from walltime.logs.slurm.fields import durations
-from walltime.logs.table_file import PARQUET
+from walltime.logs.cells import BLANK, NO_LIMITS, NUMBER, STAMP, spans, without_limit
+from walltime.logs.mapping import SPANS, TEXTS, TIMES, UNITS, Source, Status, TableMapping, plain_title
+from walltime.logs.sample import Sample
 from walltime.wording import printable
 
 if TYPE_CHECKING:
@@ -28,31 +25,43 @@ else:
 __all__ = ["Guess", "guessed"]
 
 SYNONYMS: Mapping[str, str] = {
-    "job_id": "jobid jid id idjob jobnumber jobidraw jobno job",
-    "submit": "submit submittime submittimestamp submissiontime submitted submittedtime timesubmit timesubmission queued queuedtimestamp"
-    " queuetimestamp arrival arrivaltime adt created creationtime jobsubmittime qtime",
-    "eligible": "eligible eligibletime timeeligible",
-    "start": "start starttime starttimestamp timestart started begin begintime sdt startdate dispatchtime",
-    "end": "end ended endtime endtimestamp timeend finished finish finishtime completed completiontime edt enddate",
-    "wait": "wait waittime waiting waitingtime queuetime queuedtime queuewait",
-    "runtime": "runtime runtimeseconds duration elapsed elapsedtime elapsedraw run walltimeused usedwalltime",
+    "job_id": "jobid jid id idjob jobnumber jobidraw jobno job clusterid localjobid",
+    "submit": "submit submittime submittimestamp submitts submissiontime submission submitted submittedtime submittedat timesubmit"
+    " timesubmission qsubtime queued queuedtimestamp queuetimestamp queuedat arrival arrivaltime adt created createdat creationtime"
+    " createtime jobsubmittime qdate qtime ctime queuetime",
+    "eligible": "eligible eligibletime timeeligible etime",
+    "start": "start starttime starttimestamp startts timestart started startedat begin begintime sdt startdate jobstartdate dispatchtime"
+    " startingtime",
+    "end": "end ended endtime endtimestamp endts timeend finished finishedat finish finishtime completed completedat completiontime"
+    " completiondate edt enddate stop stoptime",
+    "wait": "wait waittime waiting waitingtime queuetime queuedtime queuewait timeinqueue",
+    "runtime": "runtime runtimeseconds duration elapsed elapsedtime elapsedraw run executiontime exectime ruwallclock walltimeused"
+    " usedwalltime resourcesusedwalltime remotewallclocktime runningtime wallclock wallclocktime",
     "requested": "requested requestedtime reqtime requestedwalltime walltimereq reqwalltime wallclockreq wallclocklimit wallclockrequested"
-    " walltimerequested timelimit timelimitraw walltime walltimelimit elpl limit",
+    " walltimerequested resourcelistwalltime timelimit timelimitraw walltime walltimelimit elpl hrt runlimit expectedduration"
+    " estimatedruntime limit",
     "allocated_procs": "allocatedprocs ncpus alloccpus allocatedcpus cpusalloc numcoresalloc coresalloc usedcores coresused procs"
-    " processors cores numcores corecount cpus numcpus cpunum nproc nprocs",
-    "requested_procs": "requestedprocs processorsreq procsreq reqcpus requestedcpus cpusreq reqprocs numcoresreq coresreq requestedcores",
-    "nodes": "nodes nnodes numnodes nodenum nodecount numnodesalloc allocnodes allocatednodes nodesused",
-    "requested_nodes": "requestednodes nodesreq reqnodes numnodesreq nodesrequested",
-    "gpus": "gpus ngpus gpunum numgpus gpucount gpusreq reqgpus numgpusalloc numgpusreq gpusrequested",
-    "user": "user userid username uid owner usr iduser usernamegenid userhash",
+    " processors cores numcores ncores corecount cpus numcpus cpunum cpucount usedcpunum nproc nprocs numprocs slots nslots numslots"
+    " nbresources",
+    "requested_procs": "requestedprocs processorsreq procsreq reqcpus requestedcpus requestcpus cpusreq reqprocs numcoresreq coresreq"
+    " requestedcores requestednumberofresources resourcelistncpus",
+    "nodes": "nodes nnodes numnodes nodenum nodecount numnodesalloc allocnodes allocatednodes nodesused usednodenum nodect",
+    "requested_nodes": "requestednodes nodesreq reqnodes numnodesreq nodesrequested resourcelistnodect",
+    "gpus": "gpus ngpus gpunum numgpus gpucount gpusreq reqgpus numgpusalloc numgpusreq gpusrequested usedgpunum",
+    "user": "user userid username uid owner usr iduser usernamegenid userhash jobowner jobuser uname",
     "group": "account group project projectname groupid accounthash vc idgroup projectnamegenid",
-    "queue": "queue queuename qos",
+    "queue": "queue queuename qname qos",
     "partition": "partition partitionname",
     "executable": "jobname name executable application",
     "memory": "memory mem memreq memoryreq reqmem memrequested",
-    "status": "state status jobstate exitstate finalstate",
+    "status": "state status jobstate jobstatus exitstate finalstate stat exitstatus exitcode",
 }
 """What columns of a log are called in tables, without capital letters and signs, the likeliest first."""
+MAY_BE_WAITS = ("queued", "queuetime", "qtime")
+"""Titles of a time of day, or of a length of time if the numbers are small."""
+MAY_BE_RUNTIMES = ("walltime", "walltimelimit", "limit")
+"""Titles of a request, or of the runtime if it is from start to end."""
+EXITS = ("exitstatus", "exitcode")
 COUNTS = ("allocated_procs", "requested_procs", "nodes", "requested_nodes", "gpus")
 ENDINGS = {
     "milliseconds": "ms",
@@ -73,21 +82,29 @@ FORMATS: tuple[str, ...] = (
     "%d.%m.%Y %H:%M",
     "%d/%m/%Y %H:%M:%S",
     "%d/%m/%Y %H:%M",
+    "%d-%m-%Y %H:%M:%S",
+    "%d-%m-%Y %H:%M",
+    "%d-%b-%Y %H:%M:%S",
+    "%d %b %Y %H:%M:%S",
 )
-FORMATS += ("%m/%d/%Y %H:%M:%S", "%m/%d/%Y %H:%M", "%a %b %d %H:%M:%S %Y", "%Y%m%d%H%M%S")
+FORMATS += ("%m/%d/%Y %H:%M:%S", "%m/%d/%Y %H:%M", "%m/%d/%Y %I:%M:%S %p", "%m/%d/%Y %I:%M %p", "%d/%m/%Y %I:%M:%S %p", "%d/%m/%Y %I:%M %p")
+FORMATS += ("%m/%d/%y %H:%M:%S", "%m/%d/%y %H:%M", "%d/%m/%y %H:%M:%S", "%d/%m/%y %H:%M", "%m-%d-%Y %H:%M:%S", "%m-%d-%Y %H:%M")
+FORMATS += ("%b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S UTC %Y", "%Y%m%d%H%M%S", "%Y%m%d-%H%M%S", "%Y%m%dT%H%M%S")
 KINDS = {
-    "completed": r"complet|done|success|succeed|finish|ok$|exited|^pass",
-    "cancelled": r"cancel|abort|deleted|revoked|killed",
-    "pending": r"^(pend|queued|wait|held)",
+    "failed": r"incomplete|unfinished|unsuccess|not |fail|error",
+    "completed": r"complet|done|success|succeed|finish|ok$|exited|^pass|^cd$",
+    "cancelled": r"cancel|abort|deleted|revoked|killed|^ca$",
+    "pending": r"^(pend|queued|wait|held|pd$)",
     "running": r"^(running|r$)",
 }
-SAMPLE = 2000
-_STAMP = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d{1,9})?\s?(Z|UTC|[+-]\d\d:?\d\d)?")
-_NUMBER = re.compile(r"\+?\d{1,17}(\.\d*)?([eE]\+?\d{1,2})?")
-_SPAN = re.compile(r"(\d{1,9}-)?\d{1,9}(:\d{1,2}){1,2}(\.\d+)?")
+WORDS = {"ns": "nanoseconds", "us": "microseconds", "ms": "milliseconds", "s": "seconds", "min": "minutes", "h": "hours", "d": "days"}
 _MOSTLY = 0.95
 _SHOWN = 5
-_USUAL_EPOCH = (10**8, 10**11)
+_FIRST_YEAR = 1970
+_EARLIEST = 10**8
+_LONGEST = 10**9
+_EPOCHS = {"s": 1e11, "ms": 1e14, "us": 1e17, "ns": float("inf")}
+"""Times of these decades in a unit are below so much."""
 
 
 @dataclass(frozen=True)
@@ -99,59 +116,33 @@ class Guess:
     doubts: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Sample:
-    """The first rows of a table as texts, by title; and how the file separates them."""
-
-    columns: Mapping[str, list[str]]
-    delimiter: str = ","
-    comment: str | None = None
+def guessed(where: str, sample: Sample) -> Guess | None:
+    """What the columns of a table mean; None if nothing is known of it. Raises LogError where a table lacks what is needed."""
+    return _Guessing(where, sample).guess()
 
 
-def guessed(file: LogFile) -> Guess | None:
-    """What the columns of this table mean; None if the file is no table. Raises LogError where a table lacks what is needed."""
-    sample = _sample(file)
-    return None if sample is None else _Guessing(file.where, sample).guess()
+def fitted(mapping: TableMapping, sample: Sample, where: str) -> Guess:
+    """A shipped mapping for a table as it was found: other separators, and times written in another way than its source describes.
 
-
-def _sample(file: LogFile) -> Sample | None:
-    if file.head.startswith(PARQUET) or is_json_table(file.head):
-        frame = frame_of(file, SAMPLE)
-        plain = {one.name: one for one in frame if not one.dtype.is_nested() and one.dtype != pl.Binary}
-        texts = {name: _texts_of(one) for name, one in plain.items()}
-        return Sample(texts) if texts and len(frame) else None
-    whole = file.head.removeprefix(b"\xef\xbb\xbf").decode("utf-8", errors="replace").splitlines()[: SAMPLE + 50]
-    comment = next((sign for sign in ("#", ";") if whole and whole[0].lstrip().startswith(sign)), None)
-    lines = [line for line in whole if line.strip() and not (comment and line.lstrip().startswith(comment))]
-    for delimiter in (",", ";", "\t", "|", " "):
-        rows = _rows(lines[:SAMPLE], delimiter)
-        if len(rows) < 2 or len(rows[0]) < 3 or sum(len(row) == len(rows[0]) for row in rows) < _MOSTLY * len(rows):
-            continue
-        titles = [title.strip() for title in rows[0]]
-        if len(set(titles)) == len(titles) and not any(_NUMBER.fullmatch(title) or _STAMP.fullmatch(title) for title in titles):
-            good = [row for row in rows[1:] if len(row) == len(titles)]
-            columns = {title: [row[k].strip() for row in good] for k, title in enumerate(titles)}
-            return Sample(columns, delimiter, comment)
-    return None
-
-
-def _texts_of(series: pl.Series) -> list[str]:
-    if isinstance(series.dtype, pl.Datetime):
-        series = series.dt.strftime("%Y-%m-%d %H:%M:%S" + ("Z" if series.dtype.time_zone else ""))
-    return series.cast(pl.String).fill_null("").to_list()
-
-
-def _rows(lines: Sequence[str], delimiter: str) -> list[list[str]]:
-    if delimiter == " ":
-        return [line.split() for line in lines]
-    try:
-        return list(csv.reader(lines, delimiter=delimiter))
-    except csv.Error:
-        return []
-
-
-def _plain(title: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", title.lower())
+    Raises LogError if the table lacks what is needed.
+    """
+    looks = _Guessing(where, sample)
+    if not mapping.titles:
+        mapping = mapping.restricted(sample.columns)
+    columns = dict(mapping.columns)
+    for name, source in mapping.columns.items():
+        texts = looks.known.get(source.column or "", [])
+        if name in TIMES and source.format is None and source.pattern is None and texts:
+            found = looks.time(source.column or "", texts)
+            if found is not None and (found.format, found.unit) != (None, source.unit):
+                columns[name] = replace(source, format=found.format, unit=found.unit)
+                looks.reading.append(f"{name} is written {found.format or f'in {WORDS[found.unit]}'}")
+    if looks.relative and not mapping.relative_times:
+        looks.reading.append("times count from an unknown beginning")
+    mapping = replace(mapping, columns=columns, relative_times=mapping.relative_times or looks.relative)
+    if not mapping.titles:
+        mapping = replace(mapping, delimiter=sample.delimiter, comment=sample.comment)
+    return Guess(mapping, tuple(looks.reading), tuple(looks.doubts))
 
 
 class _Guessing:
@@ -204,7 +195,7 @@ class _Guessing:
         candidates = []
         for rank, word in enumerate(words):
             for title in self.sample.columns:
-                plain = _plain(title)
+                plain = plain_title(title)
                 unit = next((ENDINGS[end] for end in ENDINGS if plain == word + end), "")
                 if plain == word or unit:
                     candidates.append((rank, unit, title))
@@ -215,7 +206,8 @@ class _Guessing:
         if not texts or any(source.column == title for source in self.sources.values()):
             return False
         if name in TIMES:
-            source = self._time(title, texts)
+            waits = plain_title(title) in MAY_BE_WAITS and _share(texts, NUMBER) >= _MOSTLY and _middle(texts) < _EARLIEST
+            source = None if waits else self.time(title, texts)
         elif name in SPANS:
             source = self._span(title, texts, unit)
         elif name in COUNTS:
@@ -223,11 +215,11 @@ class _Guessing:
         elif name == "job_id":
             source = self._job_id(title, texts)
         elif name == "memory":
-            source = Source(title, text=False) if _share(texts, _NUMBER) >= _MOSTLY else Source(title, text=True)
+            source = Source(title, text=False) if _share(texts, NUMBER) >= _MOSTLY else Source(title, text=True)
         elif name == "status":
             return self._take_status(title, texts)
         else:  # a column of numbers with the title "queue" is the time in the queue
-            source = Source(title, text=name in TEXTS) if name not in ("queue",) or _share(texts, _NUMBER) < _MOSTLY else None
+            source = Source(title, text=name in TEXTS) if name not in ("queue",) or _share(texts, NUMBER) < _MOSTLY else None
         if source is None:
             return False
         self.sources[name] = source
@@ -237,19 +229,19 @@ class _Guessing:
         return True
 
     def _job_id(self, title: str, texts: list[str]) -> Source | None:
-        if _share(texts, re.compile(r"\d{1,15}")) >= _MOSTLY:
-            return Source(title, text=False)
-        return Source(title, pattern=r"(\d{1,15})", text=False) if _share(texts, re.compile(r"\d{1,15}\D.*")) >= _MOSTLY else None
+        return Source(title, text=False) if _share(texts, re.compile(r"\d{1,15}(\D.*)?")) >= _MOSTLY else None
 
-    def _time(self, title: str, texts: list[str]) -> Source | None:
-        if _share(texts, _STAMP) >= _MOSTLY:
+    def time(self, title: str, texts: list[str]) -> Source | None:
+        """How times are written; None if these are none."""
+        if _share(texts, STAMP) >= _MOSTLY:
             return Source(title, text=False)
-        if _share(texts, _NUMBER) >= _MOSTLY:
-            middle = median(float(text) for text in texts if _NUMBER.fullmatch(text))
-            self.relative |= middle < _USUAL_EPOCH[0]
-            return Source(title, unit="ms" if middle >= _USUAL_EPOCH[1] else "s", text=False)
+        if _share(texts, NUMBER) >= _MOSTLY:
+            middle = _middle(texts)
+            self.relative |= middle < _EARLIEST
+            return Source(title, unit=next(unit for unit, most in _EPOCHS.items() if middle < most), text=False)
         series = pl.Series(texts)
-        fitting = [form for form in FORMATS if series.str.to_datetime(form, strict=False).count() >= _MOSTLY * len(texts)]
+        parsed = {form: series.str.to_datetime(form, strict=False) for form in FORMATS}
+        fitting = [form for form, times in parsed.items() if (times.dt.year() >= _FIRST_YEAR).sum() >= _MOSTLY * len(texts)]
         if not fitting:
             return None
         if len(fitting) > 1:
@@ -258,11 +250,20 @@ class _Guessing:
         return Source(title, format=fitting[0], text=False)
 
     def _span(self, title: str, texts: list[str], unit: str) -> Source | None:
-        if _share(texts, _NUMBER) >= _MOSTLY:
-            return Source(title, unit=unit or "s", text=False)
-        return Source(title, text=False) if _share(texts, re.compile(f"{_SPAN.pattern}|{_NUMBER.pattern}")) >= _MOSTLY else None
+        series = pl.Series(texts, dtype=pl.String)
+        limited = series.filter(~pl.Series(without_limit(series)))
+        if not len(limited):
+            return None
+        if _share(limited.to_list(), NUMBER) >= _MOSTLY:  # times since 1970 are no lengths of time
+            return Source(title, unit=unit or "s", text=False) if _middle(limited.to_list()) < _LONGEST else None
+        odd = spans(limited)[1] & ~limited.str.contains(f"^{NUMBER.pattern}$").to_numpy()
+        return Source(title, text=False) if odd.mean() <= 1 - _MOSTLY else None
 
     def _take_status(self, title: str, texts: list[str]) -> bool:
+        if plain_title(title) in EXITS and _share(texts, re.compile(r"-?\d+(\.0)?")) == 1:
+            self.status = Status(title, completed=("0", "0.0"), other="failed")
+            self.reading.append(f"status is {printable(title)!r} (completed: 0; all others failed)")
+            return True
         words: dict[str, list[str]] = {}
         for text in dict.fromkeys(texts):
             kind = next((kind for kind, pattern in KINDS.items() if re.search(pattern, text.lower())), "failed")
@@ -285,6 +286,12 @@ class _Guessing:
                 self._settle("runtime", runtime, spent, "exact")
             runtime = spent if np.isfinite(spent).any() else runtime
         requested = self._seconds("requested")
+        if runtime is not None and requested is not None and plain_title(self.sources["requested"].column or "") in MAY_BE_RUNTIMES:
+            there = np.isfinite(runtime) & np.isfinite(requested) & (runtime > 0)
+            if there.any() and (np.abs(runtime - requested)[there] <= 1).mean() >= _MOSTLY:
+                source, requested = self.sources.pop("requested"), None
+                self.reading = [line for line in self.reading if not line.startswith("requested is ")]
+                self.reading.append(f"{printable(source.column or '')!r} is the runtime once more, and no request")
         if runtime is not None and requested is not None and self._unsaid("requested"):
             self._settle("requested", requested, runtime, "limit")
 
@@ -297,7 +304,9 @@ class _Guessing:
         for unit in ("s", "min", "h"):
             scaled = values[there] * UNITS[unit]
             if how == "exact":
-                fits[unit] = float((np.abs(scaled - others[there]) <= max(UNITS[unit], 0.01 * float(np.median(others[there])))).mean())
+                coarse = 60.0 if (others[there] % 60 == 0).all() else 0.0  # of times without seconds
+                near = max(UNITS[unit], coarse, 0.01 * float(np.median(others[there])))
+                fits[unit] = float((np.abs(scaled - others[there]) <= near).mean())
             else:
                 fits[unit] = float((others[there] <= 1.05 * scaled + 60).mean())
         title = self.sources[name].column or ""
@@ -331,21 +340,26 @@ class _Guessing:
 
     def _unsaid(self, name: str) -> bool:
         source = self.sources[name]
-        return source.unit == "s" and _share(self.known[source.column or ""], _NUMBER) >= _MOSTLY
+        return source.unit == "s" and _share(self.known[source.column or ""], NUMBER) >= _MOSTLY
 
     def _seconds(self, name: str) -> np.ndarray | None:
         if name not in self.sources:
             return None
         texts = self.sample.columns[self.sources[name].column or ""]
-        values, _ = durations(pl.Series(texts, dtype=pl.String))
-        numbers = np.array([float(text) if _NUMBER.fullmatch(text) else np.nan for text in texts])
+        series = pl.Series(texts, dtype=pl.String)
+        values, _ = spans(series)
+        values[without_limit(series)] = -1
+        numbers = np.array([float(text) if NUMBER.fullmatch(text) and text not in NO_LIMITS else np.nan for text in texts])
         return np.where(np.isnan(numbers), np.where(values >= 0, values, np.nan), numbers * UNITS[self.sources[name].unit])
 
     def _clock(self, name: str) -> np.ndarray | None:
-        if name not in self.sources or self.sources[name].format is not None:
+        if name not in self.sources:
             return None
         texts = self.sample.columns[self.sources[name].column or ""]
-        numbers = [float(text) * UNITS[self.sources[name].unit] if _NUMBER.fullmatch(text) else np.nan for text in texts]
+        if (form := self.sources[name].format) is not None:
+            parsed = pl.Series(texts, dtype=pl.String).str.to_datetime(form, strict=False)
+            return parsed.dt.epoch("s").cast(pl.Float64).fill_null(float("nan")).to_numpy()
+        numbers = [float(text) * UNITS[self.sources[name].unit] if NUMBER.fullmatch(text) else np.nan for text in texts]
         stamps = pl.Series(texts, dtype=pl.String).str.extract(r"^(\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?)").str.replace("T", " ")
         times = stamps.str.to_datetime("%Y-%m-%d %H:%M:%S", strict=False).dt.epoch("s").cast(pl.Float64).fill_null(float("nan")).to_numpy()
         return np.where(np.isnan(numbers), times, numbers)
@@ -356,8 +370,11 @@ class _Guessing:
 
 
 def _unit_said(name: str, source: Source) -> str:
-    words = {"ms": "milliseconds", "s": "seconds", "min": "minutes", "h": "hours", "d": "days"}
-    return f"numbers are {words[source.unit]}" if name in SPANS or source.unit != "s" else ""
+    return f"numbers are {WORDS[source.unit]}" if name in SPANS or source.unit != "s" else ""
+
+
+def _middle(texts: Sequence[str]) -> float:
+    return median(float(text) for text in texts if NUMBER.fullmatch(text))
 
 
 def _share(texts: Sequence[str], pattern: re.Pattern[str]) -> float:

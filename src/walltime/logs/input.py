@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import codecs
 import gzip
 import hashlib
 import io
@@ -166,12 +167,10 @@ def _chunks(path: str, where: str, digest: _Digest) -> Iterator[bytes]:
             start = raw.peek(6)
             packed, unpack = next((way for first, way in _OPEN.items() if start.startswith(first)), (packed, None))
             if unpack is None:
-                while chunk := raw.read(_CHUNK):
-                    yield chunk
+                yield from _as_utf8(raw)
             else:
                 with unpack(raw) as unpacked:
-                    while chunk := unpacked.read(_CHUNK):
-                        yield chunk
+                    yield from _as_utf8(unpacked)
                 while raw.read(_CHUNK):  # what lies behind the packed data belongs to the checksum
                     pass
     except EOFError as error:
@@ -190,6 +189,22 @@ def _chunks(path: str, where: str, digest: _Digest) -> Iterator[bytes]:
         raise LogError(f"{where}: cannot be read ({(error.strerror or str(error)).lower()}); check the file") from error
     except ValueError as error:  # such as a NUL in the name
         raise LogError(f"{where}: cannot be read ({error}); check its name") from error
+
+
+def _as_utf8(file: Any) -> Iterator[bytes]:
+    """The bytes of a file in pieces; those of texts in UTF-16, as spreadsheets write them, as UTF-8."""
+    chunk = file.read(_CHUNK)
+    if not chunk.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        while chunk:
+            yield chunk
+            chunk = file.read(_CHUNK)
+        return
+    decoder = codecs.getincrementaldecoder("utf-16")("replace")
+    while chunk:
+        if text := decoder.decode(chunk):
+            yield text.encode("utf-8", "replace")
+        chunk = file.read(_CHUNK)
+    yield from [rest.encode() for rest in [decoder.decode(b"", final=True)] if rest]
 
 
 def _zstandard(raw: Any) -> Any:

@@ -14,6 +14,7 @@ from walltime.errors import LogError
 from walltime.lazy import LaterModule
 from walltime.logs.accounting import (
     NEWLINE_IN_TEXT,
+    NO_LIMIT,
     STILL_PENDING,
     STILL_RUNNING,
     Counts,
@@ -24,12 +25,11 @@ from walltime.logs.accounting import (
     text_lines,
     unknown,
 )
-from walltime.logs.catalogue import shipped
+from walltime.logs.cells import BLANK, NUMBER, STAMP, blank, plain_numbers, plain_texts, spans, without_limit, zone_offsets
 from walltime.logs.clock import AMBIGUOUS, SKIPPED, ZONE_UNKNOWN, Local, settle, to_unix
 from walltime.logs.input import LogFile, reading_parquet, without_panics
 from walltime.logs.joblog import BadLines, JobLog, ReadOptions
-from walltime.logs.mapping import MAPPING_FILE, SPANS, STATUS, TIMES, UNITS, Source, Status, TableMapping
-from walltime.logs.slurm.fields import durations
+from walltime.logs.mapping import SPANS, STATUS, TIMES, UNITS, Source, Status, TableMapping
 from walltime.logs.table_file import PARQUET
 from walltime.workload import MISSING, SWF_BY_NAME
 
@@ -38,17 +38,20 @@ if TYPE_CHECKING:
 else:
     pl = LaterModule("polars")
 
-__all__ = ["BLANK", "MappedLog", "Table", "frame_of", "heading_of", "is_json_table", "read_mapped", "read_table", "titles_of"]
+__all__ = ["MappedLog", "Table", "fields_of", "frame_of", "heading_of", "is_json_table", "read_table"]
 
 Array = np.ndarray
-BLANK = ("", "NULL", "null", "NA", "N/A", "NaN", "nan", "None", "none", "Unknown", "\\N")
 ROWS_AT_ONCE = 50_000
 _MOST_LINES = 1000
 """A record with more lines is none: a quote was lost."""
+_BESIDE = 3
+"""With so many words beside a list of objects, an object is a job and no file of jobs."""
 _DEEPEST = 6
 """How deep objects and lists in JSON are looked into."""
-_STAMP = r"^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d)?(?:\.\d{1,9})?\s?(Z|UTC|[+-]\d\d:?\d\d)?$"
-_NUMBER = r"^\+?\d{1,17}(?:\.\d*)?(?:[eE]\+?\d{1,2})?$"
+_STAMP = f"^{STAMP.pattern}$"
+_NUMBER = f"^{NUMBER.pattern}$"
+_NEVER = 2 * 86_400
+"""Times of day up to so many s since 1970 are those of what did not happen."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -132,9 +135,11 @@ class _Reader:
         if source.column is None:
             return pl.repeat(str(source.constant), self.rows, dtype=pl.String, eager=True)
         column = self.table.columns[source.column]
-        texts = column if column.dtype == pl.String else column.cast(pl.String).fill_null("")
+        texts = plain_texts(column)
         if source.pattern is not None:
             texts = texts.str.extract(source.pattern).fill_null("")
+        elif not source.text:
+            texts = plain_numbers(texts, self.mapping.delimiter)
         return texts.set(texts.is_in(BLANK), "")
 
     def _numbers(self, name: str, source: Source) -> Array:
@@ -142,19 +147,26 @@ class _Reader:
         texts = self._texts(source)
         fits = texts.str.contains(_NUMBER)
         values = texts.set(~fits, None).cast(pl.Float64, strict=False).fill_null(float(MISSING)).to_numpy().copy()
-        blank = texts.is_in((*BLANK, str(MISSING))).to_numpy()
-        bad = ~fits.to_numpy() & ~blank
+        bad = ~fits.to_numpy() & ~blank(texts)
+        if name == "job_id" and bad.any():  # 17[3], 17_3 and 17.server are 17; of other names nothing is known
+            texts = texts.str.extract(r"^(\d{1,15})(?:\D|$)").fill_null("")
+            values = texts.cast(pl.Float64, strict=False).fill_null(float(MISSING)).to_numpy().copy()
+            bad[:] = False
         scale = source.factor * (UNITS[source.unit] if name in SPANS else 1.0)
         values[values >= 0] *= scale
         if name in SPANS:
-            spans, odd = durations(texts)
-            values = np.where(bad & ~odd, spans, values)
-            bad &= odd
+            said, odd = spans(texts) if bad.any() else (values, bad)
+            values = np.where(bad & ~odd, said, values)
+            free = without_limit(texts) if name == "requested" else np.zeros(self.rows, bool)
+            values[free] = NO_LIMIT
+            bad &= odd & ~free
         known = SWF_BY_NAME.get(name)
         whole = known is not None and known.dtype == "int64" and known.unit != "s"
         if whole:
             values = np.where(np.abs(values - np.round(values)) < 1e-6, np.round(values), values)
-        self._bad(source, texts, bad | (values >= 2.0**53), f"it must be {'a length of time' if name in SPANS else 'a number'}")
+        huge = values >= 2.0**53
+        values[huge] = MISSING
+        self._bad(source, texts, bad | huge, f"it must be {'a length of time' if name in SPANS else 'a number'}")
         if whole:
             self._bad(source, texts, (values != np.floor(values)) & ~bad, "it must be a whole number")
         return values
@@ -165,9 +177,9 @@ class _Reader:
             return self._from_datetimes(column)
         texts = self._texts(source)
         if source.format is not None:
-            blank = texts.is_in((*BLANK, str(MISSING))).to_numpy()
-            parsed = texts.set(pl.Series(blank), None).str.to_datetime(source.format, strict=False)
-            self._bad(source, texts, parsed.is_null().to_numpy() & ~blank, f"it must be a time such as {source.format}")
+            none = blank(texts)
+            parsed = texts.set(pl.Series(none), None).str.to_datetime(source.format, strict=False)
+            self._bad(source, texts, parsed.is_null().to_numpy() & ~none, f"it must be a time such as {source.format}")
             return self._from_datetimes(parsed)
         parts = texts.str.extract_groups(_STAMP).struct.unnest()
         joined = parts.to_series(0) + "T" + parts.to_series(1) + parts.to_series(2).fill_null(":00")
@@ -177,15 +189,15 @@ class _Reader:
         local = to_unix(clock, self.zone)
         seconds = clock.dt.epoch("s").fill_null(MISSING).to_numpy()
         read = clock.is_not_null().to_numpy()
-        exact = seconds - _offset_of(said)
+        exact = seconds - zone_offsets(said)
         numbers = texts.set(~texts.str.contains(_NUMBER), None).cast(pl.Float64, strict=False)
         numeric = numbers.is_not_null().to_numpy()
-        unix = np.floor(numbers.fill_null(float(MISSING)).to_numpy() * UNITS[source.unit])
+        unix = np.floor(numbers.fill_null(float(MISSING)).to_numpy() * UNITS[source.unit] + 1e-6)
         huge = numeric & (unix >= 2.0**53)
         self._bad(
             source,
             texts,
-            ~(read | numeric | texts.is_in((*BLANK, str(MISSING))).to_numpy()) | huge,
+            ~(read | numeric | blank(texts)) | huge,
             "it must be a time such as 2026-11-20 21:33:45 or seconds since 1970; or give its format",
         )
         unix = np.where(numeric & ~huge, unix, MISSING).astype(np.int64)
@@ -201,11 +213,17 @@ class _Reader:
         return to_unix(column, self.zone)
 
     def _read_status(self, status: Status) -> None:
-        column = self.table.columns[status.column]
-        texts = column if column.dtype == pl.String else column.cast(pl.String).fill_null("")
+        texts = plain_texts(self.table.columns[status.column])
         words_in_table = texts.unique(maintain_order=True).to_list()
         words, other = status.kinds, -99 if status.other is None else STATUS[status.other]
-        kinds = [words.get(text, MISSING if text in BLANK else other) for text in words_in_table]
+        loose = {word.lower(): number for word, number in words.items()}
+
+        def kind_of(text: str) -> int:
+            """By the word itself, else without regard to capital letters, else by the first of several, as in CANCELLED by 1000."""
+            first = text.lower().split(" ", 1)[0]
+            return words.get(text, loose.get(text.lower(), loose.get(first, MISSING if text in BLANK else other)))
+
+        kinds = [kind_of(text) for text in words_in_table]
         self.status = texts.replace_strict(words_in_table, kinds, return_dtype=pl.Int64).to_numpy().copy()
         unnamed = "which the mapping does not name; name it, or the kind of all others with status.other"
         self._bad(Source(status.column), texts, self.status == -99, unnamed)
@@ -216,6 +234,8 @@ class _Reader:
         local = {name: self.times.get(name, nothing) for name in TIMES}
         spent = np.floor(self.values.get("runtime", unknown(self.rows))).astype(np.int64)
         times, is_open = settle(local["submit"], local["eligible"], local["start"], local["end"], spent)
+        if not self.mapping.relative_times and times["submit"].max() > _NEVER:
+            times = {name: np.where(values <= _NEVER, MISSING, values) for name, values in times.items()}
         submit, eligible, start, end = times.values()
         wait = np.floor(self.values.pop("wait", unknown(self.rows))).astype(np.int64)
         start = np.where((start < 0) & (submit >= 0) & (wait >= 0), submit + wait, start)
@@ -234,19 +254,11 @@ class _Reader:
         if bad.options.time_zone is None:
             counts.add(ZONE_UNKNOWN, self.local & kept)
         requested = self.values.pop("requested", unknown(self.rows))
-        requested = np.where(requested > 0, requested, MISSING)
+        requested = np.where((requested > 0) | (requested == NO_LIMIT), requested, MISSING)
         columns = {**self.values, "submit": submit, "eligible": eligible, "start": start, "runtime": runtime, "requested": requested}
         columns["status"] = np.where(self.status >= 0, self.status, MISSING)
         columns = {name: values[kept] for name, values in columns.items()}
         return make_log(kind, bad, counts, columns, self.names, self.mapping.header, not self.mapping.relative_times)
-
-
-def _offset_of(texts: pl.Series) -> Array:
-    """The offset from UTC, s, in `Z` or `+01:00`; 0 if there is none."""
-    parts = texts.str.extract_groups(r"^([+-])(\d\d):?(\d\d)$").struct.unnest()
-    size = parts.to_series(1).cast(pl.Int64) * 3600 + parts.to_series(2).cast(pl.Int64) * 60
-    sign = parts.to_series(0).replace_strict(["+", "-"], [1, -1], default=0, return_dtype=pl.Int64)
-    return (size.fill_null(0) * sign.fill_null(0)).to_numpy()
 
 
 def heading_of(file: LogFile, delimiter: str = ",") -> list[str]:
@@ -256,13 +268,6 @@ def heading_of(file: LogFile, delimiter: str = ",") -> list[str]:
         return [title.strip() for title in next(csv.reader(io.StringIO(head), delimiter=delimiter), [])]
     except csv.Error:
         return []
-
-
-def titles_of(file: LogFile, delimiter: str = ",") -> list[str]:
-    """The titles of a table in any format."""
-    if file.head.startswith(PARQUET) or is_json_table(file.head):
-        return frame_of(file, 0).columns
-    return heading_of(file, delimiter)
 
 
 def _places(file: LogFile, titles: Sequence[str], wanted: Sequence[str], name: str) -> list[int]:
@@ -314,10 +319,10 @@ def _records(lines: Iterator[tuple[int, str]], delimiter: str, counts: Counts) -
     fields = 0
     waiting: list[tuple[int, str]] = []
     for place, text in lines:
-        row = _fields(text, delimiter)
+        row = fields_of(text, delimiter)
         if waiting and not (row is not None and len(row) == fields):
             joined = "\n".join([*(part for _, part in waiting), text])
-            whole = _fields(joined, delimiter)
+            whole = fields_of(joined, delimiter)
             if whole is not None and len(whole) == fields:
                 counts.add(NEWLINE_IN_TEXT, 1)
                 yield waiting[0][0], joined, whole
@@ -338,14 +343,14 @@ def _records(lines: Iterator[tuple[int, str]], delimiter: str, counts: Counts) -
     yield from ((at, part, None) for at, part in waiting)
 
 
-def _fields(text: str, delimiter: str) -> list[str] | None:
+def fields_of(text: str, delimiter: str) -> list[str] | None:
     """The fields of a record; None if it ends within quotes, or has quotes where none may be."""
     if delimiter == " ":
         return text.split()
     if '"' not in text:
         return text.split(delimiter)
     try:
-        return next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True), None)
+        return next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True, skipinitialspace=True), None)
     except csv.Error:
         return None
 
@@ -399,7 +404,23 @@ def _flat(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _json_lines(content: bytes) -> pl.DataFrame:
-    return pl.read_ndjson(io.BytesIO(content), infer_schema_length=None)
+    table = pl.read_ndjson(io.BytesIO(content), infer_schema_length=None)
+    return _within(table) if len(table) == 1 else table
+
+
+def _within(table: pl.DataFrame) -> pl.DataFrame:
+    """The table that a single object holds: as a list of objects beside a few words, or as a list or an object of each column."""
+    kinds = table.schema
+    lists = [name for name, kind in kinds.items() if isinstance(kind, pl.List) and isinstance(kind.inner, pl.Struct)]
+    if len(lists) == 1 and sum(not kind.is_nested() for kind in kinds.values()) < _BESIDE:
+        return table.select(pl.col(lists[0]).explode()).unnest(lists[0])
+    if all(isinstance(kind, pl.List) for kind in kinds.values()) and len({len(one[0]) for one in table}) == 1:
+        return table.explode(table.columns)
+    if all(isinstance(kind, pl.Struct) for kind in kinds.values()):
+        rows = {name: list(one[0].values()) for name, one in zip(table.columns, table, strict=True)}
+        if len({tuple(one[0]) for one in table}) == 1:
+            return pl.DataFrame(rows, infer_schema_length=None)
+    return table
 
 
 def _parquet(file: LogFile, wanted: Sequence[str], name: str) -> Table:
@@ -423,18 +444,5 @@ def _table_of(file: LogFile, table: pl.DataFrame) -> Table:
         is_time = isinstance(series.dtype, pl.Datetime)
         if not is_time and (series.dtype.is_nested() or series.dtype == pl.Binary):
             raise LogError(f"{file.where}: {series.name} holds {series.dtype}; it must hold numbers, texts or times")
-        columns[series.name] = series if is_time else series.cast(pl.String).fill_null("")
+        columns[series.name] = series if is_time else plain_texts(series)
     return Table(columns, list(range(1, len(table) + 1)))
-
-
-def read_mapped(file: LogFile, options: ReadOptions, mapping: str) -> JobLog:
-    """The log in a table of which a mapping says what the columns mean: the name of one that is shipped, or a file."""
-    if mapping not in shipped():
-        return read_table(MappedLog, file, options, MAPPING_FILE.read(mapping), f"the mapping {mapping}")
-    chosen = shipped()[mapping]
-    if not chosen.titles:
-        try:
-            chosen = chosen.restricted(titles_of(file, chosen.delimiter))
-        except LogError as error:
-            raise LogError(f"{file.where}: the mapping {mapping} does not fit ({error}); give another one") from None
-    return read_table(MappedLog, file, options, chosen, f"the mapping {mapping}")

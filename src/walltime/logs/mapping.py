@@ -15,7 +15,7 @@ from walltime.logs.joblog import is_further_name
 from walltime.toml_file import TomlFile, to_toml
 from walltime.workload import SWF_BY_NAME
 
-__all__ = ["MAPPING_FILE", "SPANS", "STATUS", "TIMES", "UNITS", "About", "Source", "Status", "TableMapping", "as_text"]
+__all__ = ["MAPPING_FILE", "SPANS", "STATUS", "TIMES", "UNITS", "About", "Source", "Status", "TableMapping", "as_text", "plain_title"]
 
 TIMES = ("submit", "eligible", "start", "end")
 """Columns that are times of day."""
@@ -23,7 +23,7 @@ SPANS = ("wait", "runtime", "requested", "cpu_time", "think_time")
 """Columns that are lengths of time."""
 TEXTS = ("user", "group", "executable", "queue", "partition")
 """Columns that are names."""
-UNITS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
+UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 STATUS = {"completed": 1, "failed": 0, "cancelled": 5, "pending": -10, "running": -11}
 """Kinds of status: the numbers of the Standard Workload Format, and those of jobs that have not ended."""
 Words = tuple[str | int, ...]
@@ -187,16 +187,37 @@ class TableMapping:
             raise LogError("columns: there is neither allocated_procs nor requested_procs")
 
     def restricted(self, titles: Collection[str]) -> TableMapping:
-        """The mapping without the columns that a table with these titles does not have; raises LogError if it does not suffice."""
-        kept = {name: source for name, source in self.columns.items() if source.column is None or source.column in titles}
-        status = self.status if self.status is not None and self.status.column in titles else None
-        return replace(self, columns=kept, status=status)
+        """The mapping without the columns that a table with these titles does not have; raises LogError if it does not suffice.
+
+        A title may have other capital letters and signs than the mapping's.
+        """
+        by_plain = {plain_title(title): title for title in reversed(list(titles))} | {title: title for title in titles}
+
+        def title_of(column: str) -> str | None:
+            return by_plain.get(column, by_plain.get(plain_title(column)))
+
+        kept = {
+            name: replace(one, column=one.column and title_of(one.column))
+            for name, one in self.columns.items()
+            if one.column is None or title_of(one.column) is not None
+        }
+        status = None if self.status is None else title_of(self.status.column)
+        return replace(self, columns=kept, status=None if status is None or self.status is None else replace(self.status, column=status))
 
     @property
     def header(self) -> dict[str, str]:
         """What it says of the machine, under the keys of a header."""
         said = {"MaxProcs": self.procs, "Computer": self.computer and " ".join(self.computer.split())}
         return {key: str(value) for key, value in said.items() if value}
+
+
+def plain_title(title: str) -> str:
+    """A title without capital letters and signs.
+
+    >>> plain_title("Job ID")
+    'jobid'
+    """
+    return re.sub(r"[^a-z0-9]", "", title.lower())
 
 
 def as_text(mapping: TableMapping) -> str:

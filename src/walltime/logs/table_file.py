@@ -14,10 +14,11 @@ import numpy as np
 from walltime.errors import LogError
 from walltime.files import whole_file, write_as_parquet
 from walltime.lazy import LaterModule
-from walltime.logs.accounting import Names
+from walltime.logs.accounting import Names, quoted
 from walltime.logs.header import Header
 from walltime.logs.input import LogFile, reading_parquet
 from walltime.logs.joblog import JobLog, LogFormat, ReadOptions, is_further_name
+from walltime.logs.mapping import TEXTS
 from walltime.workload import MISSING, SWF_BY_NAME
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ _HEAD = re.compile(
     re.MULTILINE,
 )
 """Parquet, or a heading with the columns of a log, without times of day and names that have other meanings."""
+_NUMERIC = ("submit", "runtime", "requested", "allocated_procs", "requested_procs")
+_IS_NUMBER = re.compile(r"-?\d*(\.\d+)?")
 _CELL = re.compile(r'(?:"(?:[^"]|"")*"|[^,]*)(?:,|$)')
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
 """A text that begins so is taken for a formula by spreadsheets (the last one, so that the mark can be taken off again)."""
@@ -119,6 +122,8 @@ def _read(file: LogFile, options: ReadOptions) -> WalltimeLog:
         name = series.name
         if not (name in SWF_BY_NAME or is_further_name(name)):
             raise LogError(f"{file.where}: {name!r} is no column of a log; say what the columns mean with mapping=FILE")
+        if series.dtype == pl.String and name in SWF_BY_NAME and name not in TEXTS:
+            raise LogError(f"{file.where}: {name} holds texts such as {quoted(series.drop_nulls()[0])}; it must hold numbers")
         if series.dtype == pl.String:
             numbers = Names()
             columns[name] = numbers.numbers(series)
@@ -181,5 +186,15 @@ def _csv(file: LogFile, content: bytes) -> pl.DataFrame:
     return table.with_columns(pl.col(pl.Int128).cast(pl.Float64))  # numbers beyond int64, which no column can have
 
 
-TABLE = LogFormat("walltime", "a table written by walltime convert", (".parquet", ".csv"), _HEAD, _read, needs_head=True)
+def _is_own(head: bytes) -> bool:
+    """Whether there are numbers where this program writes numbers, in one of the first rows at least."""
+    if head.startswith(PARQUET):
+        return True
+    titles, *rows = head.decode(errors="replace").splitlines()[:50]
+    numeric = [k for k, title in enumerate(titles.strip().split(",")) if title.strip('"') in _NUMERIC]
+    fields = [row.split(",") for row in rows]
+    return not rows or any(all(k < len(row) and _IS_NUMBER.fullmatch(row[k]) for k in numeric) for row in fields)
+
+
+TABLE = LogFormat("walltime", "a table written by walltime convert", (".parquet", ".csv"), _HEAD, _read, is_one=_is_own, needs_head=True)
 """What `walltime convert` writes."""

@@ -168,7 +168,7 @@ def test_mapping__formats_patterns_and_times_without_a_beginning(written):
     [
         ("procs = 128", "procs = 0", "procs must be a whole number of 1 or more, not 0"),
         ("procs = 128", "cores = 1", "unknown key 'cores', did you mean 'comment'?; known are columns, status"),
-        ('unit = "h"', 'unit = "y"', "columns.requested.unit: unknown value 'y'; known are ms, s, min, h, d"),
+        ('unit = "h"', 'unit = "y"', "columns.requested.unit: unknown value 'y'; known are ns, us, ms, s, min, h, d"),
         ("times = 64", "times = -1", "columns.allocated_procs.times must be a number above 0, not -1"),
         ("times = 64", 'pattern = "x"', "columns.allocated_procs.pattern must have one group, in parentheses"),
         ('submit = "submitted"', "", "columns: there is no submit (nor start and wait)"),

@@ -1,5 +1,7 @@
 """Tables that explain themselves, and the mappings that are shipped: each on a small file of the layout that its source describes."""
 
+import csv
+import io
 import json
 import random
 from datetime import UTC, datetime
@@ -272,3 +274,127 @@ def test_guess__names_what_is_missing(tmp_path):
 @pytest.mark.parametrize("kind", ["unknown-table", "json-lines", "mapping", "table"])
 def test_hostile__mutated_tables_and_mappings_give_one_line_errors_only(kind):
     assert trials(kind, scaled(125), seed=5) == []
+
+
+TIMES_OF = {"submit_time", "start_time", "end_time", "job_submit_time", "begin_time", "adt", "qdt", "sdt", "edt", "eligible_time"}
+
+
+def written_otherwise(name, how):
+    """The rows of a layout as other groups would publish them: the text of a file, `how` names what is different."""
+    rows = [row_of(name, *job) for job in jobs()]
+    if how in ("epoch", "epoch ms", "us", "zone"):
+        for row in rows:
+            for title in TIMES_OF & row.keys():
+                begin = pl.Series([str(row[title]).removesuffix(".0")[:19]]).str.to_datetime("%Y-%m-%d %H:%M:%S").dt.epoch("s")[0]
+                zone = 8 * 3600 if str(row[title]).endswith("+08:00") else 0
+                texts = {
+                    "epoch": begin - zone,
+                    "epoch ms": 1000 * (begin - zone),
+                    "us": f"{datetime.fromtimestamp(begin, UTC):%m/%d/%Y %H:%M:%S}",
+                }
+                row[title] = texts.get(how, f"{datetime.fromtimestamp(begin - zone, UTC):%Y-%m-%dT%H:%M:%S}.25+00")
+    if how == "capitals":
+        rows = [{title.upper().replace("_", " "): value for title, value in row.items()} for row in rows]
+    if how == "more columns":
+        rows = [{"": place, **row, "comment": 'two\nlines, "quoted"'} for place, row in enumerate(rows)]
+    titles = sorted(rows[0]) if how == "order" else list(rows[0])
+    out = io.StringIO(newline="")
+    separator = {"semicolon": ";", "tab": "\t", "pipe": "|"}.get(how, ",")
+    quoting = csv.QUOTE_ALL if how == "quoted" else csv.QUOTE_MINIMAL
+    table = csv.writer(out, delimiter=separator, quoting=quoting, lineterminator="\r\n" if how == "crlf" else "\n")
+    table.writerow(titles)
+    table.writerows([[row[title] for title in titles] for row in rows])
+    begin = "# of a site\n\n" if how == "comments" else ""
+    return (begin + out.getvalue()).encode({"utf-16": "utf-16", "mark": "utf-8-sig"}.get(how, "utf-8"))
+
+
+HOW = ("order", "capitals", "more columns", "semicolon", "tab", "pipe", "mark", "utf-16", "crlf", "quoted", "comments")
+HOW += ("epoch", "epoch ms", "us", "zone")
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_shipped__is_recognised_however_it_is_written(how, tmp_path):
+    names = sorted(set(shipped()) - {"cerit-soft-walltimes", "philly", "alibaba-gpu-2020"})
+    for name in names if how in ("order", "semicolon") else names[HOW.index(how) % 3 :: 3]:
+        path = tmp_path / f"{name}.csv"
+        path.write_bytes(written_otherwise(name, how))
+        log = read_log(path)
+        assert f"known: {name}," in log.reading[0]
+        found = log.to_workload(procs=10_000)
+        assert found.runtime.tolist() == [job[4] for job in jobs()], name
+        assert found.procs.tolist() == [job[6] for job in jobs()], name
+        assert found.submit.tolist() == [job[2] - next(jobs())[2] for job in jobs()], name
+        if how == "semicolon":
+            assert columns_of(read_log(path, mapping=name)) == columns_of(log)
+
+
+OTHERS = {
+    "PBS": "Job_Id,Job_Owner,queue,qtime,start,end,Resource_List.ncpus,Resource_List.walltime,resources_used.walltime,Exit_status\n"
+    "7.pbs,ann,q,{submit},{start},{end},8,02:00:00,00:50:00,0\n8.pbs,bob,q,{submit},{start},{end},4,01:00:00,00:50:00,1\n",
+    "SGE": "job_number,owner,qname,qsub_time,start_time,end_time,slots,ru_wallclock\n"
+    "7,ann,q,09/13/2020 12:26:40,09/13/2020 12:28:20,09/13/2020 13:18:20,8,3000\n"
+    "8,bob,q,09/13/2020 12:26:40,09/13/2020 12:28:20,09/13/2020 13:18:20,4,3000\n",
+    "HTCondor": "ClusterId,Owner,QDate,JobStartDate,CompletionDate,RequestCpus\n"
+    "7,ann,{submit},{start},{end},8\n8,bob,{submit},{start},{end},4\n",
+    "Batsim": "job_id,submission_time,requested_number_of_resources,requested_time,starting_time,execution_time,waiting_time\n"
+    "7,0.0,8,7200.0,100.0,3000.0,100.0\n8,0.0,4,3600.0,100.0,3000.0,100.0\n",
+    "AccaSim": "job_id,queue_time,start_time,end_time,duration,requested_cores,user_id\n"
+    "7,{submit},{start},{end},3000,8,ann\n8,{submit},{start},{end},3000,4,bob\n",
+    "LSF": "JOBID,USER,STAT,SUBMIT_TIME,START_TIME,FINISH_TIME,SLOTS,RUNLIMIT\n"
+    "7,ann,DONE,Sep 13 12:26:40 2020,Sep 13 12:28:20 2020,Sep 13 13:18:20 2020,8,120\n"
+    "8,bob,EXIT,Sep 13 12:26:40 2020,Sep 13 12:28:20 2020,Sep 13 13:18:20 2020,4,60\n",
+    "sacct by pandas": "JobID,User,Submit,Start,End,Elapsed,Timelimit,NCPUS,State\n"
+    "7_1,ann,2020-09-13 12:26:40,2020-09-13 12:28:20,2020-09-13 13:18:20,0 days 00:50:00,0 days 02:00:00,8,COMPLETED\n"
+    "8,bob,2020-09-13 12:26:40,2020-09-13 12:28:20,2020-09-13 13:18:20,0 days 00:50:00,UNLIMITED,4,CANCELLED by 12\n",
+    "own titles": "job_id,user,submit,wait,runtime,requested,allocated_procs\n"
+    "7,ann,2020-09-13 12:26:40,100,00:50:00,02:00:00,8\n8,bob,2020-09-13 12:26:40,100,00:50:00,01:00:00,4\n",
+    "US": 'Job ID,User,Submitted,Started,Finished,"Run Time, s",CPUs\n"1,007",ann,09/13/2020 12:26:40 PM,09/13/2020 12:28:20 PM,'
+    '09/13/2020 01:18:20 PM,"3,000",8\n"1,008",bob,09/13/2020 12:26:40 PM,09/13/2020 12:28:20 PM,09/13/2020 01:18:20 PM,"3,000",4\n',
+    "German": "Job;Submit;Start;Runtime;Limit;Cores\n7;13.09.2020 12:26:40;13.09.2020 12:28:20;3000,0;7200,0;8\n"
+    "8;13.09.2020 12:26:40;13.09.2020 12:28:20;3000,0;3600,0;4\n",
+    "JSON of columns": '{{"job": [7, 8], "submitted_at": [{submit}, {submit}], "started_at": [{start}, {start}],'
+    ' "finished_at": [{end}, {end}], "cores": [8, 4]}}',
+    "JSON in an object": '{{"version": 1, "jobs": ['
+    '{{"jobId": 7, "submitTime": {submit}, "startTime": {start}, "endTime": {end}, "numCores": 8}},'
+    ' {{"jobId": 8, "submitTime": {submit}, "startTime": {start}, "endTime": {end}, "numCores": 4}}]}}',
+}
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_guess__of_tables_of_other_systems(kind, tmp_path):
+    path = tmp_path / "log.txt"
+    path.write_text(OTHERS[kind].format(submit=BEGIN, start=BEGIN + 100, end=BEGIN + 3100))
+    log = read_log(path)
+    found = log.to_workload(procs=64)
+    assert (found.runtime.tolist(), found.columns["wait"].tolist(), found.procs.tolist()) == ([3000, 3000], [100, 100], [8, 4]), log.reading
+    if log.column("requested")[0] > 0:
+        assert log.column("requested").tolist() == [7200, 31_536_000 if kind == "sacct by pandas" else 3600]
+    assert log.column("job_id").tolist() in ([7, 8], [1007, 1008])
+
+
+def test_guess__a_job_that_never_started_has_no_runtime(tmp_path):
+    """Slurm's database has 0 for the start of a job that was cancelled in the queue: it did not run since 1970."""
+    path = tmp_path / "t.csv"
+    rows = [f"{k},{BEGIN + k},{BEGIN + k + 9 if k else 0},{BEGIN + k + 99},4,{'COMPLETED' if k else 'CANCELLED'}" for k in range(5)]
+    path.write_text("id_job,time_submit,time_start,time_end,cpus_req,state\n" + "\n".join(rows) + "\n")
+    workload = read_log(path).to_workload(procs=4)
+    assert (len(workload), workload.origin.dropped) == (4, {"cancelled_before_start": 1})
+
+
+def test_guess__walltime_that_is_the_runtime_is_no_request(tmp_path):
+    path = tmp_path / "t.csv"
+    rows = [f"{k},{BEGIN + k},{BEGIN + k},{BEGIN + 2 * k + 99},{k + 99},4" for k in range(5)]
+    path.write_text("job,submit_time,start_time,end_time,walltime,cores\n" + "\n".join(rows) + "\n")
+    log = read_log(path)
+    assert "requested" not in log.columns
+    assert "'walltime' is the runtime once more" in log.reading[-1]
+
+
+def test_shipped__cerit_with_times_that_count_from_an_unknown_beginning(tmp_path):
+    path = tmp_path / "soft.txt"
+    lines = [f"{900 + k}[16921]   {60 * k}   5  100  2 4194304 u{k % 2} q_2h  7200   -1" for k in range(20)]
+    path.write_text("; a header\n" + "\n".join(lines) + "\n")
+    log = read_log(path)
+    assert "known: cerit-soft-walltimes," in log.reading[0]
+    assert log.column("submit")[:3].tolist() == [0, 60, 120]
+    assert log.to_workload(procs=8).origin.unix_start_time is None

@@ -15,7 +15,7 @@ from walltime.logs.joblog import BadLines
 from walltime.logs.rules import Rule
 from walltime.logs.slurm.fields import BLANK, NO_LIMITS, state_word
 
-__all__ = ["NEEDED", "RULES", "Heading", "Rows", "heading_of", "rows_of"]
+__all__ = ["NEEDED", "RULES", "Heading", "Rows", "heading_of", "is_printed", "rows_of"]
 
 FREE_TEXT = frozenset(
     {"jobname", "comment", "admincomment", "systemcomment", "submitline", "workdir", "extra", "constraints", "container", "stdin", "stdout"}
@@ -77,6 +77,15 @@ def heading_of(line: str) -> Heading | None:
     if {"jobid", "jobidraw"} & set(fields) and len(known & set(fields)) >= 2:
         return Heading(fields, tuple(titles), delimiter, ends)
     return None
+
+
+def is_printed(heading: Heading, lines: Sequence[bytes]) -> bool:
+    """Whether sacct has printed any of these rows: other tables have its titles, but write times in another way."""
+    looks = {"jobid": _RECORD, "submit": _TIME, "start": _TIME, "end": _TIME, "elapsed": _SPENT}
+    checked = [(k, looks[name]) for k, name in enumerate(heading.fields) if name in looks]
+    split = [line.decode(errors="replace").rstrip("\r").split(heading.delimiter) for line in lines if line.strip()]
+    rows = [row for row in split if len(row) == len(heading.fields) + heading.ends]
+    return not rows or any(all(row[k] in BLANK or look.fullmatch(row[k]) for k, look in checked) for row in rows)
 
 
 def rows_of(file: LogFile, used: Mapping[str, str], bad: BadLines, counts: Counts) -> Iterator[tuple[Heading, Rows]]:

@@ -16,7 +16,7 @@ from walltime.logs.input import LogFile
 from walltime.logs.joblog import BadLines, LogFormat, ReadOptions
 from walltime.logs.slurm import fields
 from walltime.logs.slurm.jobs import RULES, STEP, TEXT_COLUMNS, SlurmJobs, SlurmLog, Steps, slurm_log
-from walltime.logs.slurm.rows import NEEDED, Heading, Rows, heading_of, rows_of
+from walltime.logs.slurm.rows import NEEDED, Heading, Rows, heading_of, is_printed, rows_of
 from walltime.logs.slurm.rows import RULES as LINE_RULES
 from walltime.workload import MISSING
 
@@ -26,6 +26,8 @@ else:
     pl = LaterModule("polars")
 
 Array = np.ndarray
+_LOOKED_AT = 50
+"""So many rows are looked at whether sacct has printed them."""
 
 __all__ = ["SLURM", "Reader", "Table"]
 
@@ -248,7 +250,10 @@ def _is_table(head: bytes) -> bool:
     line, *rest = head.lstrip().split(b"\n", 2)
     if line.startswith(b"JobID") and rest and rest[0].strip() and not rest[0].strip(b"- \r"):
         return True  # columns of a fixed width, of which the reader says what to do
-    return len(line) < 10_000 and heading_of(line.decode(errors="replace")) is not None
+    heading = heading_of(line.decode(errors="replace")) if len(line) < 10_000 else None
+    if heading is not None and not _suffices(heading):
+        return heading.delimiter == "|"
+    return heading is not None and is_printed(heading, head.lstrip().split(b"\n", _LOOKED_AT + 1)[1 : _LOOKED_AT + 1])
 
 
 def _read(file: LogFile, options: ReadOptions) -> SlurmLog:
@@ -265,10 +270,14 @@ def _read(file: LogFile, options: ReadOptions) -> SlurmLog:
     return reader.log(bad)
 
 
-def _check_fields(file: LogFile, heading: Heading) -> None:
+def _suffices(heading: Heading) -> bool:
     has = set(heading.fields)
     runs = {"elapsed", "elapsedraw"} & has or {"start", "end"} <= has
-    if not (runs and "submit" in has and {"alloccpus", "ncpus", "reqcpus"} & has):
+    return bool(runs and "submit" in has and {"alloccpus", "ncpus", "reqcpus"} & has)
+
+
+def _check_fields(file: LogFile, heading: Heading) -> None:
+    if not _suffices(heading):
         raise LogError(f"{file.where}:1: the columns do not suffice for a job log, which needs {NEEDED}; see walltime slurm sacct-command")
 
 

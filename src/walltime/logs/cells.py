@@ -1,0 +1,118 @@
+"""The cells of tables that other programs wrote: what is blank, times, lengths of time, numbers."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from walltime.lazy import LaterModule
+from walltime.logs.slurm.fields import durations
+from walltime.workload import MISSING
+
+if TYPE_CHECKING:
+    import polars as pl
+else:
+    pl = LaterModule("polars")
+
+__all__ = ["BLANK", "NO_LIMITS", "NUMBER", "STAMP", "blank", "plain_numbers", "plain_texts", "spans", "without_limit", "zone_offsets"]
+
+Array = np.ndarray
+BLANK: tuple[str, ...] = (
+    "",
+    "NULL",
+    "null",
+    "NA",
+    "N/A",
+    "n/a",
+    "NaN",
+    "nan",
+    "NaT",
+    "<NA>",
+    "None",
+    "none",
+    "NONE",
+    "Unknown",
+    "unknown",
+    "\\N",
+    "-",
+    "--",
+)
+BLANK += ("(null)", "INVALID", "Partition_Limit", "0000-00-00 00:00:00", "0000-00-00T00:00:00")
+"""What stands for nothing."""
+NO_LIMITS = ("unlimited", "infinite", "infinity", "inf", "no limit", "nolimit", "4294967295", "4294967294")
+"""What stands for a request without a limit, in small letters; the last two are Slurm's INFINITE and NO_VAL."""
+STAMP = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d)?(?:[.,]\d{1,9})?\s?(Z|z|UTC|GMT|[+-]\d\d(?::?\d\d)?)?")
+"""A time as ISO 8601 has it: the day, hour and minute, the second, the zone."""
+NUMBER = re.compile(r"\+?\d{1,19}(?:\.\d*)?(?:[eE]\+?\d{1,2})?")
+_DAYS = r"^(\d{1,6}) days?,? \+?(\d{1,2}:\d\d:\d\d)(?:\.\d+)?$"
+_UNITS = (
+    r"(?i)^(?:(\d{1,9}(?:\.\d+)?)\s*d(?:ays?)?)?\s*(?:(\d{1,9}(?:\.\d+)?)\s*h(?:ours?|rs?)?)?"
+    r"\s*(?:(\d{1,9}(?:\.\d+)?)\s*m(?:in(?:ute)?s?)?)?\s*(?:(\d{1,12}(?:\.\d+)?)\s*s(?:ec(?:ond)?s?)?)?$"
+)
+
+
+def blank(texts: pl.Series) -> Array:
+    """Which cells say that nothing is known."""
+    return texts.is_in((*BLANK, str(MISSING), f"{MISSING}.0")).to_numpy()
+
+
+def spans(texts: pl.Series) -> tuple[Array, Array]:
+    """Lengths of time with their own units, s, float64, -1 where blank; and which of the cells are none.
+
+    They are read as 1-02:03:04, 02:03, `1 day, 2:03:04`, `0 days 00:10:27`, `PT1H2M`, `1h 30m`, `90 min`.
+    """
+    parts = texts.str.extract_groups(_DAYS).struct.unnest()
+    said = texts.str.contains(_DAYS)
+    usual = (parts.to_series(0).fill_null("0") + "-" + parts.to_series(1).fill_null("0:00:00")).zip_with(said, texts)
+    values, odd = durations(usual)
+    values = values.astype(np.float64)
+    if odd.any():
+        worded = texts.str.replace(r"^P(?:T|(\d+D)T?)", "$1")
+        fits = (worded.str.contains(_UNITS) & worded.str.contains(r"\d")).to_numpy()
+        pieces = worded.str.extract_groups(_UNITS).struct.unnest()
+        total = np.zeros(len(texts))
+        for place, unit in enumerate((86_400.0, 3600.0, 60.0, 1.0)):
+            total += pieces.to_series(place).cast(pl.Float64, strict=False).fill_null(0.0).to_numpy() * unit
+        values = np.where(odd & fits, total, values)
+        odd &= ~fits
+    return values, odd & ~blank(texts)
+
+
+def without_limit(texts: pl.Series) -> Array:
+    """Which requests say that there is no limit."""
+    free: Array = texts.str.to_lowercase().str.strip_suffix(".0").is_in(NO_LIMITS).to_numpy() & ~blank(texts)
+    return free
+
+
+def zone_offsets(zones: pl.Series) -> Array:
+    """The offsets from UTC, s, of zones such as `Z`, `+01` and `+01:00`; 0 where there is none."""
+    parts = zones.str.extract_groups(r"^([+-])(\d\d)(?::?(\d\d))?$").struct.unnest()
+    size = parts.to_series(1).cast(pl.Int64) * 3600 + parts.to_series(2).cast(pl.Int64).fill_null(0) * 60
+    sign = parts.to_series(0).replace_strict(["+", "-"], [1, -1], default=0, return_dtype=pl.Int64)
+    return (size.fill_null(0) * sign.fill_null(0)).to_numpy()
+
+
+def plain_numbers(texts: pl.Series, delimiter: str) -> pl.Series:
+    """Numbers as programs write them: commas between thousands are left out; where columns are separated by others, commas are points."""
+    if delimiter == ",":
+        grouped = texts.str.contains(r"^\d{1,3}(?:,\d{3})+(?:\.\d+)?$")
+        return texts.str.replace_all(",", "", literal=True).zip_with(grouped, texts) if grouped.any() else texts
+    fraction = texts.str.contains(r"^\d+,\d+$")
+    return texts.str.replace(",", ".", literal=True).zip_with(fraction, texts) if fraction.any() else texts
+
+
+def plain_texts(series: pl.Series) -> pl.Series:
+    """A column as texts, empty where there is nothing; times as ISO 8601, lengths of time in s."""
+    kind = series.dtype
+    if kind == pl.Date:
+        series = series.cast(pl.Datetime("us"))
+    if isinstance(series.dtype, pl.Datetime):
+        series = series.dt.convert_time_zone("UTC") if series.dtype.time_zone else series
+        series = series.dt.strftime("%Y-%m-%d %H:%M:%S" + ("Z" if kind != pl.Date and series.dtype.time_zone else ""))  # type: ignore[attr-defined]
+    elif isinstance(kind, pl.Duration):
+        series = series.dt.total_microseconds() / 1e6
+    elif kind == pl.Time:
+        series = series.dt.strftime("%H:%M:%S")
+    return series.cast(pl.String).fill_null("")
