@@ -11,7 +11,9 @@ from walltime.cli import options as o
 from walltime.cli.groups import Deciding, Reading, read_cluster
 from walltime.cli.output import Output, progress_bar
 
-__all__ = ["audit"]
+__all__ = ["PANEL", "audit"]
+
+PANEL = "Simulations"
 
 
 def audit(

@@ -8,26 +8,21 @@ from typing import Annotated, Any
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.groups import Reading, flat
+from walltime.cli.groups import CommandGroup, Reading
 from walltime.cli.output import Output, caveats, command_line, progress_bar
 from walltime.errors import PolicyError
 from walltime.tables import Cell, Table
 from walltime.wording import human_number
 
-__all__ = ["app"]
+__all__ = ["PANEL", "app"]
 
-app = typer.Typer(
-    name="benchmark",
-    help="Frozen suites of simulations: run one under a scheduler, check the results of others, compare them.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-)
+PANEL = "Many simulations"
+app = CommandGroup("benchmark", "Frozen suites of simulations: run one under a scheduler, check the results of others, compare them.")
 SuiteArgument = Annotated[str, typer.Argument(metavar="SUITE", help="classic, archive, overload or estimates.")]
 PathsArgument = Annotated[list[Path], typer.Argument(metavar="PATH...", help="Results: files, or folders of them.")]
 
 
 @app.command("list")
-@flat
 def show(*, output: Output) -> None:
     """List the suites: their jobs, metrics and baselines."""
     from walltime.benchmark import SUITES, read_suite
@@ -43,7 +38,6 @@ def show(*, output: Output) -> None:
 
 
 @app.command()
-@flat
 def run(
     suite: SuiteArgument,
     *,
@@ -81,7 +75,6 @@ def run(
 
 
 @app.command()
-@flat
 def predictions(
     traces: Annotated[list[Path], typer.Argument(metavar="TRACE...", help="Logs on which predictors are judged, one or several.")],
     *,
@@ -134,7 +127,6 @@ def predictions(
 
 
 @app.command()
-@flat
 def verify(
     paths: PathsArgument,
     *,
@@ -169,7 +161,6 @@ def verify(
 
 
 @app.command()
-@flat
 def leaderboard(
     paths: PathsArgument,
     *,

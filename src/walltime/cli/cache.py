@@ -14,7 +14,9 @@ from walltime.cli.output import Output
 if TYPE_CHECKING:
     from walltime.tables import Table
 
-__all__ = ["cache"]
+__all__ = ["PANEL", "cache"]
+
+PANEL = "This program"
 
 
 def cache(

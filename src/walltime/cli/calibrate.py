@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from walltime.whatif import Calibration
     from walltime.workload import Workload
 
-__all__ = ["calibrate"]
+__all__ = ["PANEL", "calibrate"]
 
+PANEL = "A site and its machine"
 SAMPLES = 40
 
 

@@ -11,28 +11,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.groups import flat
+from walltime.cli.groups import CommandGroup
 from walltime.cli.output import Output, caveats, command_line, note, progress_row, write_rows
 from walltime.errors import PolicyError
 
 if TYPE_CHECKING:
     from walltime.campaign import Plan, Progress, Store
 
-__all__ = ["app"]
+__all__ = ["PANEL", "app"]
 
-app = typer.Typer(
-    name="campaign",
-    help="Many runs: a plan in TOML, run on all cores or a Dask cluster, into a folder of Parquet files.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-)
+PANEL = "Many simulations"
+app = CommandGroup("campaign", "Many runs: a plan in TOML, run on all cores or a Dask cluster, into a folder of Parquet files.")
 
 PlanArgument = Annotated[Path, typer.Argument(metavar="PLAN.toml", help="The plan.")]
 StoreOption = Annotated[Path | None, o.option("--store", "Default: that of the plan, PLAN.results.", None, metavar="DIR")]
 
 
 @app.command()
-@flat
 def run(
     plan: PlanArgument,
     *,
@@ -80,7 +75,6 @@ def run(
 
 
 @app.command()
-@flat
 def status(plan: PlanArgument, *, store: StoreOption = None, output: Output) -> None:
     """Show how much of the plan has been run."""
     from walltime.campaign import status as find_status
@@ -114,7 +108,6 @@ def _bar(name: str) -> Iterator[Callable[[Progress], None]]:
 
 
 @app.command()
-@flat
 def report(
     plan: PlanArgument,
     *,

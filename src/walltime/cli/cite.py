@@ -10,8 +10,9 @@ import typer
 
 from walltime.errors import PolicyError
 
-__all__ = ["cite", "entries"]
+__all__ = ["PANEL", "cite", "entries"]
 
+PANEL = "First steps"
 _ENTRY = re.compile(r"^@\w+\{(\w+),.*?^\}$", re.MULTILINE | re.DOTALL)
 
 

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from walltime.logs.cleaning import CleaningReport, Flurry
     from walltime.tables import Table
 
-__all__ = ["clean"]
+__all__ = ["PANEL", "clean"]
 
+PANEL = "Logs"
 NEEDED = {"times": ("--flurry-times", "flurries"), "share": ("--flurry-share", "flurries"), "scale_by": ("--scale-by", "load")}
 """Options that need another option: parameter, its option, and the parameter that it needs."""
 

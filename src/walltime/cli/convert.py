@@ -11,7 +11,9 @@ from walltime.cli import options as o
 from walltime.cli.output import Output
 from walltime.errors import PolicyError
 
-__all__ = ["convert"]
+__all__ = ["PANEL", "convert"]
+
+PANEL = "Logs"
 
 
 def convert(

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from walltime.simulation.dialects import DialectRow, DialectTable
     from walltime.tables import Table
 
-__all__ = ["dialects"]
+__all__ = ["PANEL", "dialects"]
+
+PANEL = "Simulations"
 
 
 def dialects(

@@ -11,8 +11,9 @@ from walltime.cli import options as o
 from walltime.cli.groups import Reading
 from walltime.cli.output import Output, command_line, progress_bar
 
-__all__ = ["diff"]
+__all__ = ["PANEL", "diff"]
 
+PANEL = "Simulations"
 SCHEDULE = ".csv or .parquet with at least job_id, start, end, or .swf with wait times."
 
 

@@ -12,7 +12,9 @@ from walltime.cli.groups import Part, Reading, Scheduling, one_workload, read_cl
 from walltime.cli.output import Output, progress_bar
 from walltime.errors import PolicyError
 
-__all__ = ["explain", "paragraphs"]
+__all__ = ["PANEL", "explain", "paragraphs"]
+
+PANEL = "Simulations"
 
 
 def explain(

@@ -12,7 +12,9 @@ from walltime.cli.output import Output
 if TYPE_CHECKING:
     from walltime.logs.mapping import About
 
-__all__ = ["fetch"]
+__all__ = ["PANEL", "fetch"]
+
+PANEL = "Logs"
 
 
 def fetch(

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from walltime.tables import Facts
     from walltime.workload import Workload
 
-__all__ = ["generate"]
+__all__ = ["PANEL", "generate"]
+
+PANEL = "Logs"
 
 
 def generate(

@@ -11,6 +11,8 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
+import typer
+
 from walltime.cli import options as o
 from walltime.cli.output import hidden_key, note, progress_bar
 from walltime.errors import PolicyError, WorkloadError
@@ -23,7 +25,20 @@ if TYPE_CHECKING:
     from walltime.workload import Workload
     from walltime.workload.models.model import WorkloadModel
 
-__all__ = ["Deciding", "Part", "Reading", "Scheduling", "Stretch", "T", "flat", "make_up", "note_feedback", "one_workload", "read_cluster"]
+__all__ = [
+    "CommandGroup",
+    "Deciding",
+    "Part",
+    "Reading",
+    "Scheduling",
+    "Stretch",
+    "T",
+    "flat",
+    "make_up",
+    "note_feedback",
+    "one_workload",
+    "read_cluster",
+]
 
 
 T = TypeVar("T")
@@ -296,3 +311,15 @@ def flat(command: Callable[..., None]) -> Callable[..., None]:
     flattened.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
     del flattened.__wrapped__  # or its signature would be the one that is seen
     return flattened
+
+
+class CommandGroup(typer.Typer):
+    """Commands below one name, such as those of `walltime slurm`; each may take groups of options as one parameter."""
+
+    def __init__(self, name: str, about: str, **more: Any):
+        super().__init__(name=name, help=about, no_args_is_help=True, pretty_exceptions_enable=False, **more)
+
+    def command(self, name: str | None = None, **more: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:  # type: ignore[override]
+        """Make the function below a command; `more`: as in Typer."""
+        register = super().command(name, **more)
+        return lambda command: register(flat(command))

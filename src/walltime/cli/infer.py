@@ -12,7 +12,9 @@ from walltime.cli.explain import paragraphs
 from walltime.cli.groups import Reading, read_cluster
 from walltime.cli.output import Output, command_line, progress_bar
 
-__all__ = ["infer"]
+__all__ = ["PANEL", "infer"]
+
+PANEL = "A site and its machine"
 
 
 def infer(

@@ -9,21 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.groups import Reading, flat, make_up
+from walltime.cli.groups import CommandGroup, Reading, make_up
 from walltime.cli.output import Output, caveats, command_line, progress_bar, write_rows
 from walltime.errors import PolicyError
 
 if TYPE_CHECKING:
     from walltime.workload import Workload
 
-__all__ = ["app"]
+__all__ = ["PANEL", "app"]
 
-app = typer.Typer(
-    name="learn",
-    help="Train an agent to schedule on the early part of a log, and compare it with formulas on the later part.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-)
+PANEL = "Many simulations"
+app = CommandGroup("learn", "Train an agent to schedule on the early part of a log, and compare it with formulas on the later part.")
 TASK, GENERATED = "What is learned", "A generated log"
 LogArgument = Annotated[str, typer.Argument(metavar="LOG", help="A job log, or a workload model such as lublin99.")]
 JobsOption = Annotated[int | None, o.option("--jobs", "Default: 50,000.", GENERATED, min=1)]
@@ -53,7 +49,6 @@ def _load(log: str, reading: Reading, jobs: int | None, load: float | None, log_
 
 
 @app.command()
-@flat
 def train(
     log: LogArgument,
     *,
@@ -118,7 +113,6 @@ def train(
 
 
 @app.command()
-@flat
 def evaluate(
     folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Agents that were trained alike, such as with several seeds.")],
     *,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import os
+import pkgutil
 import signal
 import sys
 import traceback
@@ -14,35 +16,11 @@ from typing import Annotated, Any
 
 import typer
 
-from walltime.cli import benchmark, campaign, learn, output, paper, slurm
-from walltime.cli.audit import audit
-from walltime.cli.cache import cache
-from walltime.cli.calibrate import calibrate
-from walltime.cli.cite import cite
-from walltime.cli.clean import clean
-from walltime.cli.compare import compare
+from walltime import cli
+from walltime.cli import output
 from walltime.cli.completion import answer_bash
-from walltime.cli.convert import convert
-from walltime.cli.demo import demo
-from walltime.cli.dialects import dialects
-from walltime.cli.diff import diff
-from walltime.cli.estimates import estimates
-from walltime.cli.explain import explain
-from walltime.cli.fetch import fetch
-from walltime.cli.generate import generate
-from walltime.cli.groups import flat
-from walltime.cli.infer import infer
-from walltime.cli.info import info
-from walltime.cli.mapping import mapping
+from walltime.cli.groups import CommandGroup
 from walltime.cli.output import CompilationRow
-from walltime.cli.predict import predict
-from walltime.cli.report import report
-from walltime.cli.schema import schema
-from walltime.cli.search import search
-from walltime.cli.simulate import simulate
-from walltime.cli.suggest import suggest
-from walltime.cli.tune import tune
-from walltime.cli.what_if import what_if
 from walltime.engine.compiler.compilation import listen
 from walltime.errors import OutputError, PolicyError, WalltimeError
 
@@ -61,28 +39,40 @@ OPTIONS = {
 """Remedies named in errors of the library, and the corresponding options of the command line; campaigns use the keys of their plan."""
 __all__ = ["main", "run"]
 
-app = typer.Typer(
-    name="walltime",
-    help="Replay job logs under batch-scheduling policies, and see what every job would have waited.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
+PANELS = (
+    "First steps",
+    "Logs",
+    "Simulations",
+    "Estimates and predictions",
+    "A site and its machine",
+    "Many simulations",
+    "This program",
+)
+"""The headings under which help lists the commands; the module of a command names its own in `PANEL`."""
+app = CommandGroup(
+    "walltime",
+    "Replay job logs under batch-scheduling policies, and see what every job would have waited.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-COMMANDS: dict[str, tuple[Callable[..., None] | typer.Typer, ...]] = {
-    "First steps": (cite, demo),
-    "Logs": (clean, convert, fetch, generate, info, mapping),
-    "Simulations": (audit, compare, dialects, diff, explain, simulate),
-    "Estimates and predictions": (estimates, predict, suggest),
-    "A site and its machine": (calibrate, infer, report, what_if, slurm.app),
-    "Many simulations": (search, tune, benchmark.app, campaign.app, learn.app, paper.app),
-    "This program": (cache, schema),
-}
+
+
+def _commands() -> dict[str, list[Callable[..., None] | CommandGroup]]:
+    """The commands by panel: of each module of this package with a `PANEL` its `app`, or the function that is called as the module."""
+    commands: dict[str, list[Callable[..., None] | CommandGroup]] = {panel: [] for panel in PANELS}
+    for name in sorted(module.name for module in pkgutil.iter_modules(cli.__path__) if module.name != "main"):
+        module = importlib.import_module(f"{cli.__name__}.{name}")
+        if hasattr(module, "PANEL"):
+            commands[module.PANEL].append(getattr(module, "app", None) or getattr(module, name))
+    return commands
+
+
+COMMANDS = _commands()
 for panel, commands in COMMANDS.items():
     for command in commands:
         if isinstance(command, typer.Typer):
             app.add_typer(command, name=command.info.name, rich_help_panel=panel)
         else:
-            app.command(rich_help_panel=panel)(flat(command))
+            app.command(rich_help_panel=panel)(command)
 
 
 def _show_version(value: bool) -> None:

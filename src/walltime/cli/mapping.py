@@ -10,7 +10,9 @@ import typer
 from walltime.cli import options as o
 from walltime.cli.output import Output
 
-__all__ = ["mapping"]
+__all__ = ["PANEL", "mapping"]
+
+PANEL = "Logs"
 
 
 def mapping(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.groups import flat
+from walltime.cli.groups import CommandGroup
 from walltime.cli.output import Output, note, progress_row
 from walltime.errors import OutputError, PolicyError
 from walltime.tables import Table
@@ -20,18 +20,13 @@ if TYPE_CHECKING:
     from walltime.papers.results import Result
     from walltime.papers.subjects import Subject
 
-__all__ = ["app"]
+__all__ = ["PANEL", "app"]
 
-app = typer.Typer(
-    name="paper",
-    help="Reproduce the published studies: every table and figure, with the printed numbers beside ours.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-)
+PANEL = "Many simulations"
+app = CommandGroup("paper", "Reproduce the published studies: every table and figure, with the printed numbers beside ours.")
 
 
 @app.command("list")
-@flat
 def list_items(
     paper: Annotated[str | None, typer.Argument(metavar="[PAPER]", help="Such as mualem01; default: all.")] = None,
     *,
@@ -61,7 +56,6 @@ def list_items(
 
 
 @app.command()
-@flat
 def run(
     paper: Annotated[str, typer.Argument(metavar="PAPER", help="Such as mualem01; see walltime paper list.")],
     *,

@@ -11,8 +11,9 @@ import typer
 if TYPE_CHECKING:
     from walltime.toml_file import TomlFile
 
-__all__ = ["FILES", "schema", "toml_file"]
+__all__ = ["FILES", "PANEL", "schema", "toml_file"]
 
+PANEL = "This program"
 FILES = {
     "machine": ("walltime.machine.files", "MACHINE_FILE"),
     "plan": ("walltime.campaign.plan", "PLAN_FILE"),

@@ -15,8 +15,9 @@ from walltime.errors import PolicyError
 if TYPE_CHECKING:
     from walltime.workload import Workload
 
-__all__ = ["search"]
+__all__ = ["PANEL", "search"]
 
+PANEL = "Many simulations"
 SEARCH, FINAL = "The search", "The final logs"
 
 

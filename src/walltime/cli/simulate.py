@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from walltime.simulation import Fairness, Spread
     from walltime.tables import Facts, Table
 
-__all__ = ["draw_figures", "run_record", "simulate", "write_comparison"]
+__all__ = ["PANEL", "draw_figures", "run_record", "simulate", "write_comparison"]
+
+PANEL = "Simulations"
 
 
 def simulate(

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from walltime.tables import Table
     from walltime.workload import Workload
 
-__all__ = ["suggest"]
+__all__ = ["PANEL", "suggest"]
 
+PANEL = "Estimates and predictions"
 KIND = "The next job"
 
 

@@ -15,8 +15,9 @@ from walltime.errors import PolicyError
 if TYPE_CHECKING:
     from walltime.tuning import Tuning, Weekly
 
-__all__ = ["tune"]
+__all__ = ["PANEL", "tune"]
 
+PANEL = "Many simulations"
 FIT, BANDIT = "The fitting", "The choice every week"
 
 

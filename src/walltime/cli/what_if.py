@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from walltime.tables import Facts
     from walltime.whatif import WhatIf
 
-__all__ = ["CopiesOption", "Submissions", "what_if"]
+__all__ = ["PANEL", "CopiesOption", "Submissions", "what_if"]
+
+PANEL = "A site and its machine"
 
 
 class Submissions(StrEnum):
