@@ -209,16 +209,16 @@ class Family(Mapping[str, T], Generic[T]):
         """The form that a text names, and what follows the name."""
         if not isinstance(text, str):
             raise PolicyError(f"{self.title} must be one such as {next(iter(self.forms))!r}, not {shown(text)}")
+        name, _, rest = text.strip().partition(":")
+        form = self.forms.get(name.strip().lower())
+        if form is not None:
+            return form, rest
         own = self.own(text.strip())
         if own is not None:
             return own
-        name, _, rest = text.strip().partition(":")
-        form = self.forms.get(name.strip().lower())
-        if form is None:
-            also = f", or {self.own_said}" if self.own_said else ""
-            close = nearest(name.strip().lower(), self.forms)
-            raise PolicyError(f"unknown {self.title} {shown(text)}{close}; known are {', '.join(self.forms)}{also}")
-        return form, rest
+        also = f", or {self.own_said}" if self.own_said else ""
+        close = nearest(name.strip().lower(), self.forms)
+        raise PolicyError(f"unknown {self.title} {shown(text)}{close}; known are {', '.join(self.forms)}{also}")
 
 
 def read_options(form: Form, text: str, where: str, more: Mapping[str, DeclaredKey] | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
