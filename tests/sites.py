@@ -42,7 +42,7 @@ def recorded_as(workload: Workload, machine: Machine, policy: str, late: int = 0
 
 def write_site(folder, workload: Workload, machine: Machine) -> tuple[str, str]:
     """The log and the machine as files; returns their paths."""
-    log, cluster = folder / "log.swf", folder / "cluster.toml"
+    log, cluster = folder / "log.swf", folder / "machine.toml"
     lines = [f"; MaxProcs: {machine.procs}", f"; UnixStartTime: {workload.origin.unix_start_time}"]
     value = workload.columns
     lines += [

@@ -281,7 +281,7 @@ def _json_lines() -> bytes:
 
 
 def _machine() -> Input:
-    commands = (("simulate", "{folder}/log.swf", "--cluster", "{folder}/c.toml", "--policy", "easy", "--json"),)
+    commands = (("simulate", "{folder}/log.swf", "--machine", "{folder}/c.toml", "--policy", "easy", "--json"),)
     return Input("machine", {"log.swf": SWF.encode(), "c.toml": CLUSTER.encode()}, ("c.toml",), commands)
 
 

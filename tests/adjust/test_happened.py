@@ -141,8 +141,8 @@ def test_broken_promises_delay_others_in_the_simulation(tmp_path):
 
 @pytest.mark.parametrize("with_machine", [True, False])
 def test_the_page_and_the_tables(capsys, tmp_path, busy_day, with_machine):
-    (tmp_path / "cluster.toml").write_text(MACHINE)
-    more = ["--cluster", tmp_path / "cluster.toml"] if with_machine else []
+    (tmp_path / "machine.toml").write_text(MACHINE)
+    more = ["--machine", tmp_path / "machine.toml"] if with_machine else []
     page = tmp_path / "page.html"
     words = ["slurm", "what-happened", "--ledger", tmp_path, tmp_path / "log.txt", "--report", page, *more]
     status, out, _ = call(capsys, *words, "--since", "2027-01-01")
@@ -169,8 +169,8 @@ def test_a_limit_that_somebody_lowered_while_the_job_ran_is_told(tmp_path):
 @pytest.mark.parametrize("of_ledger", [True, False])
 def test_the_report_of_the_gain(capsys, tmp_path, busy_day, of_ledger):
     page = tmp_path / "gain.html"
-    (tmp_path / "cluster.toml").write_text(MACHINE)
-    words = ["slurm", "adjust", "--report", page, "--history", tmp_path / "log.txt", "--cluster", tmp_path / "cluster.toml"]
+    (tmp_path / "machine.toml").write_text(MACHINE)
+    words = ["slurm", "adjust", "--report", page, "--history", tmp_path / "log.txt", "--machine", tmp_path / "machine.toml"]
     words += [
         "--predictor",
         "tang13:key=user,statistic=p90,window=3",
@@ -193,7 +193,7 @@ def test_the_report_of_the_gain(capsys, tmp_path, busy_day, of_ledger):
         (["--report", "x.txt"], ".html"),
         (["--report", "x.html", "--act", "--ledger", "x"], "writes a page and ends"),
         (["--report", "x.html", "--ledger", "missing"], "is no ledger"),
-        (["--cluster", "x.toml"], "--report"),
+        (["--machine", "x.toml"], "--report"),
     ],
 )
 def test_wrong_calls(capsys, tmp_path, busy_day, words, told):

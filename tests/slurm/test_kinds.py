@@ -172,8 +172,8 @@ def test_the_description_of_the_cluster_is_a_machine(folder, tmp_path):
     assert {one.name: one.priority for one in machine.qos} == {"normal": 0, "few": 10}
     assert (machine.name, machine.policy, machine.second) == ("lab", "slurm", "gpus")
     assert machine.slurm["SchedulerParameters"].startswith("bf_interval=2,")
-    (tmp_path / "cluster.toml").write_text(found.text())
-    assert read_machine(tmp_path / "cluster.toml") == machine
+    (tmp_path / "machine.toml").write_text(found.text())
+    assert read_machine(tmp_path / "machine.toml") == machine
 
 
 def test_every_form_of_the_description_says_the_same(folder):

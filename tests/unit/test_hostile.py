@@ -62,7 +62,7 @@ def test_trial__finds_a_hang(monkeypatch):
 def test_machine__that_cannot_be_is_one_line(capsys, tmp_path, old, new, said):
     (tmp_path / "log.swf").write_text(SWF)
     (tmp_path / "c.toml").write_text(CLUSTER.replace(old, new, 1))
-    assert said in one_line(*call(capsys, "simulate", tmp_path / "log.swf", "--cluster", tmp_path / "c.toml"))
+    assert said in one_line(*call(capsys, "simulate", tmp_path / "log.swf", "--machine", tmp_path / "c.toml"))
 
 
 def test_work_beyond_int64__is_refused_in_one_line(capsys, tmp_path):

@@ -12,12 +12,12 @@ from typing import Any
 
 from walltime.campaign.dimensions import DIMENSIONS, WORKLOAD
 from walltime.estimates import parse_estimates
-from walltime.policy import files_in
+from walltime.policy import Dialect, files_in
 from walltime.provenance import version
 from walltime.simulation.specification import PREDICTION_WORDS, Scheduler, backfill_order_of_none, parse_scheduler
 from walltime.syntax import syntax_hash
 
-__all__ = ["NO_RESULTS", "RESULTS", "SPELLED", "Cell", "engine_version", "files_of_results", "scheduler_of"]
+__all__ = ["NO_RESULTS", "RESULTS", "SPELLED", "Cell", "dialect_of", "engine_version", "files_of_results", "scheduler_of"]
 
 SPELLED = ("policy", "order", "backfill_order", "predictor")
 """The parameters whose values may name a user's own file."""
@@ -75,11 +75,11 @@ class Cell:
     def key(self, sha256: str | None, schema: int, machine: str | None = None) -> str:
         """Hash of what the cell computes: the log's checksum, the settings, the seed, and the version of results and engine.
 
-        `machine`: the text of the file that its `cluster` names.
+        `machine`: the text of the file that its `machine` names.
         """
         settings = self.settings
         settings["trace"] = sha256
-        settings["cluster"] = hashlib.sha256(machine.encode()).hexdigest() if machine is not None else None
+        settings["machine"] = hashlib.sha256(machine.encode()).hexdigest() if machine is not None else None
         settings["jobs"] = settings["jobs"] if settings["model"] is not None else None
         for name in SPELLED:
             text = settings[name] or ""
@@ -109,6 +109,11 @@ def scheduler_of(settings: Mapping[str, Any]) -> Scheduler:
     if settings.get("predictor"):
         words |= {word: settings.get(word) for word in PREDICTION_WORDS}
     return parse_scheduler(text, words)
+
+
+def dialect_of(settings: Mapping[str, Any]) -> Dialect:
+    """How the rules are read in a cell with these settings."""
+    return Dialect.of(settings["dialect"], None if settings["coincident"] == "batch" else settings["coincident"])
 
 
 @functools.cache

@@ -103,7 +103,7 @@ DIMENSIONS: dict[str, Dimension] = {
         Dimension("believe", str, "regular", "where predictions are used", parse_belief),
         Dimension("correction", str, "tsafrir07", "new expected runtime of a job that outlives its prediction", parse_correction),
         Dimension("history", str, "simulation", "source of the predictor's history", _one_of(*HISTORIES)),
-        Dimension("cluster", str, None, "a machine of several pools: a file like cluster.toml, relative to the plan's folder"),
+        Dimension("machine", str, None, "a machine of several pools: a file like machine.toml, relative to the plan's folder"),
         Dimension("overrun", str, "kill", "rule for jobs that run longer than requested", _one_of(*OVERRUN)),
         Dimension("coincident", str, "batch", "order and passes of simultaneous events", _one_of("batch", "sequential")),
         Dimension("dialect", str, "papers", "how the rules are read: the name of a dialect", Dialect.of),

@@ -233,11 +233,6 @@ def _check(plan: Plan) -> None:
             raise PolicyError("jobs says how many a model makes up; a trace has its own, and head takes the first of them")
         if settings.get("scale_by") is not None and settings.get("load") is None and "load" not in named:
             raise PolicyError("scale_by says how to reach a load; give both")
-        if settings.get("cluster") is not None and (
-            plan.dynamics or settings.get("coincident", "batch") != "batch" or settings.get("dialect", "papers") != "papers"
-        ):
-            what = "dynamics are" if plan.dynamics else "dialects, and coincident events one by one, are"
-            raise PolicyError(f"{what} not known on a machine of several pools; leave them out, or the cluster")
         try:
             scheduler_of(settings)
         except NotRunError:

@@ -5,17 +5,20 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from walltime.campaign.cell import Cell
+from walltime.campaign.cell import Cell, dialect_of, scheduler_of
 from walltime.campaign.executors import Executor, Threads
 from walltime.campaign.plan import Plan
 from walltime.campaign.store import SCHEMA, Store
 from walltime.campaign.work import Report, Task
-from walltime.errors import LogError
+from walltime.errors import LogError, PolicyError
 from walltime.logs.catalogue import find_log
 from walltime.machine import read_machine, write_machine
+from walltime.policy import NotRunError
+from walltime.simulation.run import check_asked_for
+from walltime.simulation.specification import PREDICTION_WORDS
 from walltime.wording import printable
 
 __all__ = ["Progress", "Status", "find_logs", "find_machines", "plan_keys", "run_campaign", "status"]
@@ -29,6 +32,8 @@ TASKS = 64
 SLOW = 10
 """Approximate run time of conservative and hybrid backfilling relative to EASY."""
 MOST_JOBS = 2**40
+OF_SCHEDULING = ("policy", "order", "backfill_order", *PREDICTION_WORDS, "machine", "coincident", "dialect")
+"""The parameters by which it is decided whether a cell runs on its machine."""
 BYTES_PER_JOB = 15
 """The number of jobs in a log is estimated from the size of its gzipped file."""
 
@@ -145,14 +150,32 @@ def find_logs(plan: Plan) -> dict[str, tuple[str, str]]:
 
 
 def find_machines(plan: Plan) -> dict[str, str]:
-    """The text of each file of a machine that the plan names; raises LogError for one that is missing or cannot be used."""
-    names = dict.fromkeys(cell.settings["cluster"] for cell in plan.cells)
-    return {name: write_machine(read_machine(plan.folder / name)) for name in names if name is not None}
+    """The text of each file of a machine that the plan names.
+
+    Raises LogError for one that is missing or cannot be used, PolicyError for what the cells on it ask for and it does not know.
+    """
+    names = dict.fromkeys(cell.settings["machine"] for cell in plan.cells)
+    machines = {name: read_machine(plan.folder / name) for name in names if name is not None}
+    checked = set()
+    for settings in (cell.settings for cell in plan.cells):
+        if settings["machine"] is None or (asked := tuple(settings[name] for name in OF_SCHEDULING)) in checked:
+            continue
+        checked.add(asked)
+        dialect = dialect_of(settings)
+        try:
+            scheduler = scheduler_of(settings)
+            scheduler = replace(scheduler, policy=dialect.apply(scheduler.policy))
+            check_asked_for(scheduler, dialect, machines[settings["machine"]], plan.dynamics)
+        except NotRunError:
+            continue
+        except PolicyError as error:
+            raise PolicyError(f"{error}; the plan {printable(plan.path)} asks for it on {settings['machine']}") from error
+    return {name: write_machine(machine) for name, machine in machines.items()}
 
 
 def _key(cell: Cell, logs: dict[str, tuple[str, str]], machines: dict[str, str]) -> str:
-    trace, cluster = cell.settings["trace"], cell.settings["cluster"]
-    return cell.key(logs[trace][1] if trace is not None else None, SCHEMA, machines[cluster] if cluster is not None else None)
+    trace, machine = cell.settings["trace"], cell.settings["machine"]
+    return cell.key(logs[trace][1] if trace is not None else None, SCHEMA, machines[machine] if machine is not None else None)
 
 
 def _tasks(cells: Sequence[Cell], store: Store, logs: dict[str, tuple[str, str]], machines: dict[str, str]) -> Iterable[Task]:
@@ -163,7 +186,7 @@ def _tasks(cells: Sequence[Cell], store: Store, logs: dict[str, tuple[str, str]]
 
     def work(cell: Cell) -> int:
         s = cell.settings
-        slow = SLOW if s["policy"].startswith(("conservative", "hybrid")) or s["cluster"] is not None else 1
+        slow = SLOW if s["policy"].startswith(("conservative", "hybrid")) or s["machine"] is not None else 1
         return slow * int(min(guesses.get(s["trace"], s["jobs"]), s["head"] or MOST_JOBS))
 
     def task() -> Task:

@@ -12,13 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from walltime.campaign.cell import Cell, engine_version, scheduler_of
+from walltime.campaign.cell import Cell, dialect_of, engine_version, scheduler_of
 from walltime.campaign.store import MEASURES, SCHEMA, Store
 from walltime.errors import LogError, WalltimeError
 from walltime.estimates import parse_estimates
 from walltime.logs import read
 from walltime.machine.files import parse_machine
-from walltime.policy import Dialect
 from walltime.provenance import version
 from walltime.schedule.groups import breakdown, group_jobs
 from walltime.simulation.batch import Case, Lane
@@ -98,7 +97,7 @@ def case_of(cell: Cell) -> Case:
 def _run_cell(cell: Cell, task: Task, check: Callable[[int], None]) -> tuple[dict[str, Any], list[dict[str, Any]], float]:
     s = cell.settings
     file, sha256 = task.logs[s["trace"]] if s["trace"] is not None else (None, None)
-    machine = None if s["cluster"] is None else task.machines[s["cluster"]]
+    machine = None if s["machine"] is None else task.machines[s["machine"]]
     lane = _lane(cell, file, sha256, machine)
     case = case_of(cell)
     before = lane.kernel_seconds
@@ -128,13 +127,13 @@ def group_rows(workload: Workload, by: str, start: Array, submit: Array, runtime
 def _lane(cell: Cell, file: str | None, sha256: str | None, machine: str | None) -> Lane:
     """The lane of this thread for the cell's workload; a new one if the workload or the kind of simulation changes."""
     s = cell.settings
-    rules = Dialect.of(s["dialect"], None if s["coincident"] == "batch" else s["coincident"])
+    rules = dialect_of(s)
     what = (cell.workload, sha256, cell.trim, rules, s["overrun"], cell.dynamics, machine)
     if getattr(_of_thread, "what", None) != what:
         _of_thread.what = None
         _of_thread.lane = None  # released before the next one is made, so that there are never two
         workload = _workload(cell, file, sha256)
-        on = None if machine is None else parse_machine(machine, s["cluster"])
+        on = None if machine is None else parse_machine(machine, s["machine"])
         _of_thread.lane = Lane(workload, cell.trim, rules, s["overrun"], cell.dynamics, on)
         _of_thread.what = what
     lane: Lane = _of_thread.lane

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.groups import Deciding, Reading, read_cluster
+from walltime.cli.groups import Deciding, Reading, machine_in
 from walltime.cli.output import Output, progress_bar
 
 __all__ = ["PANEL", "audit"]
@@ -32,7 +32,7 @@ def audit(
             help="Take what the scheduler believed from the schedule's own column believed, and check it against what the options say.",
         ),
     ] = False,
-    cluster: o.ClusterOption = None,
+    machine_file: o.MachineOption = None,
     reading: Reading,
     output: Output,
 ) -> None:
@@ -43,7 +43,7 @@ def audit(
 
     scheduler = deciding.schedulers([policy])[0] if policy else None
     chosen = scheduler.policy if scheduler else None
-    machine = read_cluster(cluster)
+    machine = machine_in(machine_file)
     workload, _ = reading.load(trace, machine)
     workload = workload.with_feedback(deciding.feedback).with_estimates(deciding.model(), deciding.seed)
     workload, placement = (workload, None) if machine is None else placed_under(workload, machine, chosen)

@@ -11,7 +11,7 @@ import typer
 
 from walltime.cli import options as o
 from walltime.cli.explain import paragraphs
-from walltime.cli.groups import Reading, Stretch, read_cluster
+from walltime.cli.groups import Reading, Stretch, machine_in
 from walltime.cli.output import Output, caveats, command_line, progress_bar
 from walltime.errors import PolicyError
 
@@ -30,7 +30,7 @@ SAMPLES = 40
 def calibrate(
     trace: o.TraceArgument,
     *,
-    cluster: o.ClusterOption = None,
+    machine_file: o.MachineOption = None,
     policy: o.PolicyOption = None,
     overrun: o.OverrunOption = o.Overrun.kill,
     reading: Reading,
@@ -60,7 +60,7 @@ def calibrate(
 
         if out is not None:
             raise PolicyError("--out writes the calibration for walltime what-if, which --starts does not make; use --json")
-        machine = read_cluster(cluster)
+        machine = machine_in(machine_file)
         workload, _ = reading.load(trace, machine)
         workload = Variation(remove=part.remove or (), window=part.window, head=part.head, tail=part.tail).apply(workload, 0)
         _starts(workload, machine, policy, (moments, samples, seed), report, output)
@@ -71,7 +71,7 @@ def calibrate(
 
     if policy is not None:
         parse_scheduler(policy)  # so that what is misspelled is told before the log is read
-    machine = read_cluster(cluster, NEEDED if policy is None else {})
+    machine = machine_in(machine_file, NEEDED if policy is None else {})
     workload, _ = reading.load(trace, machine)
     machine = machine_of(workload, machine)
     workload = part.of(workload, machine)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.groups import Part, Reading, Scheduling, one_workload, read_cluster
+from walltime.cli.groups import Part, Reading, Scheduling, machine_in, one_workload
 from walltime.cli.output import Output, caveats, drawn_in, progress_bar, write_rows
 from walltime.cli.simulate import draw_figures, run_record, write_comparison
 from walltime.errors import PolicyError
@@ -43,11 +43,11 @@ def compare(
         o.option(
             "--policy",
             "Repeat it for each; 'all' for a first look at every policy, sorted by bounded slowdown. Default: fcfs, easy, conservative; "
-            "with a cluster's file that has a policy, that one, fcfs, easy.",
+            "with a machine's file that has a policy, that one, fcfs, easy.",
         ),
     ] = None,
     run: Scheduling,
-    cluster: o.ClusterOption = None,
+    machine_file: o.MachineOption = None,
     reading: Reading,
     part: Part,
     monthly: o.MonthlyOption = False,
@@ -75,12 +75,12 @@ def compare(
     from walltime.schedule.groups import parse_grouping
     from walltime.schedule.schedule import labels
 
-    machine = read_cluster(cluster)
+    machine = machine_in(machine_file)
     site = [] if machine is None or machine.policy is None else [machine.policy, *OTHERS]
     every, many = policy is not None and ALL in policy, not run.is_single or len(part.loads) > 1
     if every:
         page = {"--report": report, "--figure": figure, "--by": by, "--monthly": monthly, "--gains": gains}
-        _refuse_beside_all(page | {"--cluster": machine, "several runs": many})
+        _refuse_beside_all(page | {"--machine": machine, "several runs": many})
         policy = [*every_policy(), *(own for own in policy or () if own != ALL)]
     chosen = run.schedulers(policy or site or list(DEFAULT))
     groupings = {text: parse_grouping(text) for text in by or ()}

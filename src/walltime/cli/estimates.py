@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.groups import Reading, Stretch, read_cluster
+from walltime.cli.groups import Reading, Stretch, machine_in
 from walltime.cli.output import Output, caveats, command_line, note, progress_bar
 from walltime.errors import PolicyError
 
@@ -57,7 +57,7 @@ def estimates(
             "--adjusted", help="Also simulate adjusted walltimes, and advise the largest users; --report does.", rich_help_panel=o.RUN
         ),
     ] = False,
-    cluster: o.ClusterOption = None,
+    machine_file: o.MachineOption = None,
     replications: Annotated[
         int | None,
         o.option("--replications", "On shaken copies of the log; default: as many as take little time, 5 at most.", min=1),
@@ -92,17 +92,17 @@ def estimates(
         others = [name for name, value in (("--report", report), ("--figure", figure), ("--by", groupings)) if value]
         if others or adjusted or not is_users(model):
             raise PolicyError(f"--letters writes letters only; leave out {' and '.join(others) or '--adjusted and --estimates'}")
-        _write_letters(trace, reading, part, cluster, letters, most, risk, template, replications, output)
+        _write_letters(trace, reading, part, machine_file, letters, most, risk, template, replications, output)
         return
     if template is not None:
         raise PolicyError("--template is for letters; add --letters FOLDER")
     simulated = report is not None or adjusted
     if simulated and not is_users(model):
         raise PolicyError("--report and --adjusted are about the users' estimates; leave out --estimates")
-    given = [name for name, value in (("--cluster", cluster), ("--replications", replications)) if value is not None]
+    given = [name for name, value in (("--machine", machine_file), ("--replications", replications)) if value is not None]
     if given and not simulated:
         raise PolicyError(f"{' and '.join(given)} {'is' if len(given) == 1 else 'are'} for simulations; add --adjusted or --report")
-    machine = read_cluster(cluster)
+    machine = machine_in(machine_file)
     workload, seconds = reading.load(trace, machine)
     workload = part.alone(workload)
     accuracy = estimate_accuracy(workload, machine=machine, replications=replications, progress=progress_bar) if simulated else None
@@ -133,7 +133,7 @@ def _write_letters(
     trace: Path,
     reading: Reading,
     part: Stretch,
-    cluster: Path | None,
+    machine_file: Path | None,
     folder: Path,
     most: int,
     risk: float,
@@ -148,7 +148,7 @@ def _write_letters(
     from walltime.simulation.advice_gains import COPIES, simulate_advice
 
     text = read_template(template)
-    machine = read_cluster(cluster)
+    machine = machine_in(machine_file)
     workload, _ = reading.load(trace, machine)
     workload = part.alone(workload)
     limited = check_requests(workload)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.groups import Part, Reading, Scheduling, one_workload, read_cluster
+from walltime.cli.groups import Part, Reading, Scheduling, machine_in, one_workload
 from walltime.cli.output import Output, progress_bar
 from walltime.errors import PolicyError
 
@@ -25,7 +25,7 @@ def explain(
         int | None, typer.Option("--longest", min=1, metavar="N", help="List the N longest waits, a line each.", rich_help_panel=o.OUTPUT)
     ] = None,
     policy: o.PolicyOption = None,
-    cluster: o.ClusterOption = None,
+    machine_file: o.MachineOption = None,
     run: Scheduling,
     reading: Reading,
     part: Part,
@@ -48,7 +48,7 @@ def explain(
         raise PolicyError("--figure and --no-sooner are for one job; name it with --job")
     if run.replications > 1:
         raise PolicyError("walltime explain tells of one run; leave out --replications")
-    machine = read_cluster(cluster)
+    machine = machine_in(machine_file)
     [chosen] = run.schedulers([policy or (None if machine is None else machine.policy) or "easy"])
     run.model()
     workload, _ = reading.load(trace, machine)

@@ -34,10 +34,10 @@ __all__ = [
     "Stretch",
     "T",
     "flat",
+    "machine_in",
     "make_up",
     "note_feedback",
     "one_workload",
-    "read_cluster",
 ]
 
 
@@ -273,8 +273,8 @@ def make_up(model: WorkloadModel, jobs: int, procs: int, load: float | None, see
         raise PolicyError(str(error)) from error
 
 
-def read_cluster(path: Path | None, needed: Mapping[str, str] | None = None) -> Machine | None:
-    """The machine of a file like cluster.toml; None without one. `needed`: keys that it must have, and what each says."""
+def machine_in(path: Path | None, needed: Mapping[str, str] | None = None) -> Machine | None:
+    """The machine of a file like machine.toml; None without one. `needed`: keys that it must have, and what each says."""
     from walltime.machine import read_machine
 
     return None if path is None else read_machine(path, needed or {})

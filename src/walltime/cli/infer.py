@@ -9,7 +9,7 @@ import typer
 
 from walltime.cli import options as o
 from walltime.cli.explain import paragraphs
-from walltime.cli.groups import Reading, read_cluster
+from walltime.cli.groups import Reading, machine_in
 from walltime.cli.output import Output, command_line, progress_bar
 
 __all__ = ["PANEL", "infer"]
@@ -20,7 +20,7 @@ PANEL = "A site and its machine"
 def infer(
     trace: o.TraceArgument,
     *,
-    cluster: o.ClusterOption = None,
+    machine_file: o.MachineOption = None,
     reading: Reading,
     window: o.WindowOption = None,
     out: Annotated[Path | None, o.out("the machine with its rules", ".toml")] = None,
@@ -34,7 +34,7 @@ def infer(
     from walltime.whatif import infer as run
     from walltime.whatif import write_site
 
-    machine = read_cluster(cluster)
+    machine = machine_in(machine_file)
     workload, _ = reading.load(trace, machine)
     workload = Variation(window=window).apply(workload, 0)
     with progress_bar(None, "rules", "tried") as progress:

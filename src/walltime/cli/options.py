@@ -27,7 +27,6 @@ __all__ = [
     "BreakdownOption",
     "By",
     "ByOption",
-    "ClusterOption",
     "Coincident",
     "CoincidentOption",
     "CorrectionOption",
@@ -42,6 +41,7 @@ __all__ = [
     "LearnFrom",
     "LearnFromOption",
     "LoadsOption",
+    "MachineOption",
     "MappingOption",
     "MetricsOption",
     "MonthlyOption",
@@ -171,7 +171,6 @@ MEANINGS = {
     "--by": "Tables by groups of jobs: month, class, user (heavy, medium and light ones), users (one by one), size, length, queue, ...",
     "--change": "What to change: SchedulerParameters+=bf_max_job_test=1000, partition.long.MaxTime=24h, pool.gpu.nodes+=4, nodes+=10%, "
     "limit.1.jobs=8, policy=easy++, load*=1.1, ...",
-    "--cluster": "The machine and how it schedules: a file like cluster.toml, in place of --procs.",
     "--copies": "Copies of the log with shaken submissions.",
     "--correction": "New expected runtime of a job that outlives its prediction: tsafrir07, tsafrir07:elapsed, estimate, double, "
     "double:uncapped, half, none.",
@@ -187,13 +186,14 @@ MEANINGS = {
     "--ledger": "The side-car's ledger, a folder on a local disk.",
     "--load": "Offered load, over 0 and up to 1.5.",
     "--log": "The log.",
+    "--machine": "The machine and how it schedules: a file like machine.toml, in place of --procs.",
     "--metric": "A measure: mean_wait, p90_wait, mean_bounded_slowdown, ...",
     "--most": "So many at most.",
     "--order": "Order of the queue: fcfs, sjf, wfp (wfp:exponent=2,threshold=0.75), lcfs, ljf, sqf, lqf, saf, laf, lxf, unicef, f1 to f4, "
     "a score such as power:wait=1,believed=-1, an expression such as expr:log(wait+60)-log(area), or FILE.py:NAME for a custom one; "
     "sjf:starvation=86400 puts jobs first that have waited a day, sjf:limit=0.5 those that have waited half as long as anybody so far.",
     "--policy": "A scheduler: fcfs, easy, conservative, conservative-scratch, hybrid:depth=N, relaxed, selective, los, multiqueue, slack, "
-    "slurm (with --cluster), or FILE.py:NAME for a custom one; with options, as in easy:backfill-order=sjf,predictor=tsafrir07.",
+    "slurm (with --machine), or FILE.py:NAME for a custom one; with options, as in easy:backfill-order=sjf,predictor=tsafrir07.",
     "--predictor": "Predict runtimes from jobs that have ended: tang13, tsafrir07, last, mualem01-history, gaussier15, ..., with options: "
     "tang13:key=user,statistic=p90,window=all; or made elsewhere: column:NAME, file:predictions.csv, FILE.py:CLASS.",
     "--predictions": "A ledger of predicted start times.",
@@ -328,8 +328,8 @@ FeedbackOption = Annotated[
 
 # ---------------------------------------------------------------------- the scheduler
 
-PolicyOption = Annotated[str | None, option("--policy", "Default: that of the cluster's file, else easy.")]
-SitePolicyOption = Annotated[str | None, option("--policy", "How the site schedules, instead of the policy of the cluster's file.")]
+PolicyOption = Annotated[str | None, option("--policy", "Default: that of the machine's file, else easy.")]
+SitePolicyOption = Annotated[str | None, option("--policy", "How the site schedules, instead of the policy of the machine's file.")]
 OrderOption = Annotated[str, option("--order")]
 BackfillOrderOption = Annotated[str | None, option("--backfill-order")]
 EstimatesListOption = Annotated[list[str] | None, option("--estimates", "Default: user; repeat it to compare them.")]
@@ -338,7 +338,7 @@ PredictorOption = Annotated[str | None, option("--predictor", metavar="NAME")]
 BelieveOption = Annotated[str, option("--believe")]
 CorrectionOption = Annotated[str, option("--correction")]
 LearnFromOption = Annotated[LearnFrom, option("--learn-from")]
-ClusterOption = Annotated[Path | None, option("--cluster", metavar="FILE")]
+MachineOption = Annotated[Path | None, option("--machine", metavar="FILE")]
 OverrunOption = Annotated[
     Overrun,
     typer.Option(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.groups import Reading, read_cluster
+from walltime.cli.groups import Reading, machine_in
 from walltime.cli.output import Output, caveats, command_line, program
 from walltime.errors import PolicyError
 
@@ -81,7 +81,7 @@ def report(
     week: WeekOption = False,
     store: StoreOption = None,
     timer: TimerOption = False,
-    cluster: o.ClusterOption = None,
+    machine_file: o.MachineOption = None,
     reading: Reading,
     page: o.ReportOption = None,
     output: Output,
@@ -90,12 +90,12 @@ def report(
     if timer:
         print_timer("report LOG")
         return
-    workload, numbers = read_period(trace, reading, cluster, window, week, store)
+    workload, numbers = read_period(trace, reading, machine_file, window, week, store)
     show_period(workload, numbers, page, output, [], [])
 
 
 def read_period(
-    trace: Path | None, reading: Reading, cluster: Path | None, window: str | None, week: bool, store: Path | None
+    trace: Path | None, reading: Reading, machine_file: Path | None, window: str | None, week: bool, store: Path | None
 ) -> tuple[Workload, Period]:
     """The log, and the period that the options name, with those before it; keeps them in the store. Raises PolicyError."""
     from walltime.logs.filters import span_of
@@ -106,7 +106,7 @@ def read_period(
         raise PolicyError("there is no log to report on; name one, such as jobs.txt.gz that walltime slurm sacct-command gets")
     if week and window is not None:
         raise PolicyError("--week is the last whole week, and --window another span; take one of them")
-    workload, _ = reading.load(trace, read_cluster(cluster))
+    workload, _ = reading.load(trace, machine_in(machine_file))
     span = None if window is None else span_of(workload, window)
     numbers = period(workload, *(last_week(workload) if span is None else span))
     if store is not None:

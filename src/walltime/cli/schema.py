@@ -34,7 +34,7 @@ def toml_file(name: str) -> TomlFile[Any]:
 def schema(
     kind: Annotated[
         Literal["machine", "plan", "mapping", "suite", "order"],
-        typer.Argument(help="The machine of --cluster, a campaign's plan, a table's mapping, a benchmark suite, a search's order."),
+        typer.Argument(help="A machine's file, a campaign's plan, a table's mapping, a benchmark suite, a search's order."),
     ],
 ) -> None:
     """Print the JSON Schema of a kind of TOML file, by which editors complete and check it."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.groups import Part, Reading, Scheduling, one_workload, read_cluster
+from walltime.cli.groups import Part, Reading, Scheduling, machine_in, one_workload
 from walltime.cli.output import Output, caveats, command_line, drawn_in, progress_bar
 from walltime.errors import PolicyError
 
@@ -32,7 +32,7 @@ def simulate(
     *,
     policy: o.PolicyOption = None,
     run: Scheduling,
-    cluster: o.ClusterOption = None,
+    machine_file: o.MachineOption = None,
     reading: Reading,
     part: Part,
     batch_means: Annotated[
@@ -93,7 +93,7 @@ def simulate(
     from walltime.report.caveats import caveats_of
     from walltime.schedule.groups import parse_grouping
 
-    machine = read_cluster(cluster)
+    machine = machine_in(machine_file)
     [chosen] = run.schedulers([policy or (machine.policy if machine is not None else None) or "easy"])
     groupings = {text: parse_grouping(text) for text in by or ()}
     length = None if every is None else parse_seconds(every)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.groups import Reading, Stretch, read_cluster
+from walltime.cli.groups import Reading, Stretch, machine_in
 from walltime.cli.output import Output, caveats, command_line, progress_bar, write_rows
 from walltime.errors import PolicyError
 
@@ -44,7 +44,7 @@ CopiesOption = Annotated[
 def what_if(
     trace: o.TraceArgument,
     *,
-    cluster: o.ClusterOption = None,
+    machine_file: o.MachineOption = None,
     change: Annotated[
         list[str] | None,
         o.option("--change", "Repeat it for more.", metavar="CHANGE"),
@@ -83,7 +83,7 @@ def what_if(
     if not change:
         raise PolicyError("there is nothing to change; say what with --change, such as --change 'nodes+=10%'")
     changes = [parse_change(text) for text in change]
-    machine = read_cluster(cluster, NEEDED if policy is None else {})
+    machine = machine_in(machine_file, NEEDED if policy is None else {})
     if machine is not None:
         settings_of(machine, changes, policy)  # so that what is misspelled is told before the log is read
     agreement = None if calibration is None else read_calibration(calibration)

@@ -1,4 +1,4 @@
-"""Machines as files: cluster.toml."""
+"""Machines as files: machine.toml."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def _words(content: Mapping[str, Any]) -> dict[str, str]:
     return {"second": second if isinstance(second, str) else "gpus"}
 
 
-MACHINE_FILE = TomlFile(Machine, "a file like cluster.toml", "the guide on machines", LogError, _words)
+MACHINE_FILE = TomlFile(Machine, "a file like machine.toml", "the guide on machines", LogError, _words)
 
 
 def read_machine(path: str | os.PathLike[str], needed: Mapping[str, str] = NOTHING) -> Machine:
-    """The machine that a file like cluster.toml describes; raises LogError, in one line, for a file that cannot be read or used.
+    """The machine that a file like machine.toml describes; raises LogError, in one line, for a file that cannot be read or used.
 
     `needed`: keys that it must have besides those that every machine has, and what they are for.
     """

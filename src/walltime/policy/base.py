@@ -96,7 +96,7 @@ class Support(NamedTuple):
 
 KERNEL = Support()
 NO_NODES = Support("", "it takes the nodes of a pool as a number of processors, and only slurm and oar plan single nodes")
-NEEDS_NODES = "it needs a machine of nodes: a file like cluster.toml (--cluster; in Python machine=...), see the guide on machines"
+NEEDS_NODES = "it needs a machine of nodes: a file like machine.toml (--machine; in Python machine=...), see the guide on machines"
 ON_NODES: Mapping[str, Support] = {"number": Support("", NEEDS_NODES), "pools": Support("", NEEDS_NODES), "nodes": KERNEL}
 PLAIN_ON_POOLS = Support("reference", "its passes on several pools are not compiled")
 OWN_ORDER = "it orders the waiting jobs itself"

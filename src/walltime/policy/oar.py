@@ -50,7 +50,7 @@ MEASURED = Latencies(150, 170, 370, 1020, 50, 650, 350, 60_000, (60, 1050), (0, 
 class Oar(Policy):
     """OAR's conservative scheduler (kamelot): each pass plans all waiting jobs anew, by number, as early as the same nodes are free.
 
-    It gives whole nodes, the first in order that are free, and needs a machine of nodes (`--cluster`).
+    It gives whole nodes, the first in order that are free, and needs a machine of nodes (`--machine`).
     """
 
     called: ClassVar[str] = "OAR"

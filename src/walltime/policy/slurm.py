@@ -119,7 +119,7 @@ class Settings:
 class Slurm(Policy):
     """Slurm's main and backfill schedulers on a machine of nodes, by the parameters of its own configuration.
 
-    An option that is None is what the machine's table `[slurm]` says, else Slurm's default. It needs a machine of pools (`--cluster`).
+    An option that is None is what the machine's table `[slurm]` says, else Slurm's default. It needs a machine of pools (`--machine`).
 
     >>> Slurm(bf_interval=60).settings({"SchedulerParameters": "bf_interval=15,bf_window=60"})["bf_window"]
     60

@@ -242,7 +242,7 @@ def _adjusted(accuracy: WalltimeAccuracy) -> list[Section]:
     ]
     why = (
         f"Of {len(a.replays):,} schemes (which jobs are alike, percentile, months of history, threshold) a few were chosen by replaying "
-        "the log without scheduling. In the selective schemes, adjusted walltimes are believed while a job waits, the user's own once it runs "
+        "the log without scheduling. In selective schemes, adjusted walltimes are believed while a job waits, the user's own once it runs "
         "(tang13, section 6). Nobody is killed at an adjusted walltime: the user's request stays the limit."
     )
     blocks: list[Block] = [note(why), adjusted_table(a), Heading("What was simulated")]

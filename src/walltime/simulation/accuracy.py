@@ -288,7 +288,7 @@ def _of_simulations(workload: Workload, adjusted: AdjustedWalltimes, machine: Ma
     if machine is None and _known(workload, "partition") and len(np.unique(workload.columns["partition"])) > 1:
         sentences.append(
             "The log has several partitions, and the simulations take the machine as one pool of processors: describe it in a file and "
-            "give that file (--cluster; in Python machine)."
+            "give that file (--machine; in Python machine)."
         )
     lost = len(workload) - len(adjusted.schedules[0].workload)
     if lost:

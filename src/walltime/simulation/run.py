@@ -40,6 +40,7 @@ __all__ = [
     "JobPredictions",
     "Run",
     "Times",
+    "check_asked_for",
     "new_engine",
     "number_problem",
     "placed_under",
@@ -213,7 +214,7 @@ def run_of(
     """
     scheduler = replace(scheduler, policy=dialect.apply(scheduler.policy))
     placement, more, seen = None, dict[str, Any](), None
-    check_features(scheduler.policy, _kind(scheduler.policy, machine), _asked_for(scheduler, dialect, machine, dynamics))
+    check_asked_for(scheduler, dialect, machine, dynamics)
     if machine is not None:
         if scheduler.policy.plans_nodes:
             from walltime.simulation.nodes import placed_on_nodes
@@ -244,9 +245,10 @@ def _submitted(workload: Workload, placement: Placement, end: Array) -> Array:
     return submit
 
 
-def _kind(policy: Policy, machine: Machine | None) -> str:
-    """The kind of the machine on which a policy is simulated."""
-    return "number" if machine is None else "nodes" if policy.plans_nodes else "pools"
+def check_asked_for(scheduler: Scheduler, dialect: Dialect, machine: Machine | None, dynamics: bool) -> None:
+    """Raise PolicyError for what a scheduler does not run with on such a machine, whatever the jobs are."""
+    kind = "number" if machine is None else "nodes" if scheduler.policy.plans_nodes else "pools"
+    check_features(scheduler.policy, kind, _asked_for(scheduler, dialect, machine, dynamics))
 
 
 def _asked_for(scheduler: Scheduler, dialect: Dialect, machine: Machine | None, dynamics: bool) -> list[str]:

@@ -48,7 +48,7 @@ class Cluster:
     notes: tuple[str, ...]
 
     def text(self) -> str:
-        """The text of a file like cluster.toml, with the notes as comments at the top."""
+        """The text of a file like machine.toml, with the notes as comments at the top."""
         head = [f"# {note}" for note in ("Made by walltime slurm cluster from what Slurm says of the cluster.", *self.notes)]
         return "\n".join(head) + "\n\n" + write_machine(self.machine)
 

@@ -18,7 +18,7 @@ jobs = 300
 procs = 64
 load = 0.8
 [grid]
-cluster = ["default", "small.toml", "nodes.toml"]
+machine = ["default", "small.toml", "nodes.toml"]
 policy = ["easy", "conservative", "easy:predictor=user"]
 """
 MACHINE = """
@@ -47,14 +47,14 @@ def test_cells__equal_the_simulation(plan):
     assert len(table) == 9
     workload = parse_model("lublin99").generate(300, 64, 0.8, 0)
     for row in table.iter_rows(named=True):
-        machine = None if row["cluster"] is None else read_machine(plan.parent / row["cluster"])
+        machine = None if row["machine"] is None else read_machine(plan.parent / row["machine"])
         schedule = wt.simulate(workload, row["policy"], machine=machine)
         summary = schedule.summary()
         assert row["procs"] == schedule.workload.machine_procs
         for name in ("jobs", "mean_wait", "utilization", "mean_bounded_slowdown", "offered_load"):
-            assert row[name] == pytest.approx(getattr(summary, name)), (row["cluster"], row["policy"], name)
-    whole = {row["policy"]: row["mean_wait"] for row in table.iter_rows(named=True) if row["cluster"] is None}
-    nodes = {row["policy"]: row["mean_wait"] for row in table.iter_rows(named=True) if row["cluster"] == "nodes.toml"}
+            assert row[name] == pytest.approx(getattr(summary, name)), (row["machine"], row["policy"], name)
+    whole = {row["policy"]: row["mean_wait"] for row in table.iter_rows(named=True) if row["machine"] is None}
+    nodes = {row["policy"]: row["mean_wait"] for row in table.iter_rows(named=True) if row["machine"] == "nodes.toml"}
     assert whole == nodes, "one pool is a number of processors"
 
 
@@ -66,7 +66,7 @@ def test_keys__follow_the_machine(plan):
     assert plan_keys(read_plan(plan)) == before
     (plan.parent / "small.toml").write_text(MACHINE.format(nodes=5))
     assert len(set(plan_keys(read_plan(plan))) - set(before)) == 3
-    plan.write_text(PLAN.replace('cluster = ["default", "small.toml", "nodes.toml"]\n', ""))
+    plan.write_text(PLAN.replace('machine = ["default", "small.toml", "nodes.toml"]\n', ""))
     assert set(plan_keys(read_plan(plan))) < set(before), "without a machine the keys are what they were"
 
 
@@ -88,8 +88,12 @@ def test_simulate_many__on_a_machine(plan):
     ("old", "new", "words"),
     [
         ('"small.toml"', '"none.toml"', "none.toml: cannot be read"),
-        ('groups = ["class"]', "dynamics = true", "dynamics are not known on a machine of several pools"),
-        ("procs = 64", 'procs = 64\ncoincident = "sequential"', "dialects, and coincident events one by one, are not known on a machine"),
+        ('groups = ["class"]', "dynamics = true", "effects of backfilling recorded on a machine of several pools"),
+        (
+            "procs = 64",
+            'procs = 64\ncoincident = "sequential"',
+            "with other readings than those of the papers on a machine of several pools",
+        ),
     ],
 )
 def test_bad_plans__one_line(capsys, plan, old, new, words):

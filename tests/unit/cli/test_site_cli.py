@@ -19,7 +19,7 @@ def site(tmp_path_factory):
 def test_calibrate__prints_the_verdict_and_writes_what_what_if_reads(capsys, site):
     log, cluster, folder = site
     status, out, err = call(
-        capsys, "calibrate", log, "--cluster", cluster, "--out", folder / "c.json", "--report", folder / "c.html", "--trim", "none"
+        capsys, "calibrate", log, "--machine", cluster, "--out", folder / "c.json", "--report", folder / "c.html", "--trim", "none"
     )
     assert (status, err) == (0, "")
     assert "Trust differences above 1 min 00 s in mean wait over all jobs." in out
@@ -27,18 +27,18 @@ def test_calibrate__prints_the_verdict_and_writes_what_what_if_reads(capsys, sit
     page = (folder / "c.html").read_text()
     assert "<h1>Does a simulation of two kinds resemble it?</h1>" in page
     status, out, _ = call(
-        capsys, "what-if", log, "--cluster", cluster, "--change", "nodes+=50%", "--calibration", folder / "c.json", "--replications", 0
+        capsys, "what-if", log, "--machine", cluster, "--change", "nodes+=50%", "--calibration", folder / "c.json", "--replications", 0
     )
     assert status == 0
     assert out.startswith("50 % more nodes: ")
     assert len(out.splitlines()) < 40
-    status, out, _ = call(capsys, "what-if", log, "--cluster", cluster, "--change", "nodes+=50%", "--replications", 0, "--verbose")
+    status, out, _ = call(capsys, "what-if", log, "--machine", cluster, "--change", "nodes+=50%", "--replications", 0, "--verbose")
     assert "pool thin: nodes 12 → 18" in out
     assert "caveats:" in out
 
 
 def test_calibrate__json_has_everything(capsys, site):
-    status, out, _ = call(capsys, "calibrate", site[0], "--cluster", site[1], "--json", "--policy", "easy:order=sjf")
+    status, out, _ = call(capsys, "calibrate", site[0], "--machine", site[1], "--json", "--policy", "easy:order=sjf")
     found = json.loads(out)
     assert status == 0
     assert found["policy"] == "easy:order=sjf"
@@ -47,7 +47,7 @@ def test_calibrate__json_has_everything(capsys, site):
 
 
 def test_calibrate__of_a_window_begins_with_the_jobs_of_that_time(capsys, site):
-    status, out, _ = call(capsys, "calibrate", site[0], "--cluster", site[1], "--window", "2d:30d", "--json", "--trim", "none")
+    status, out, _ = call(capsys, "calibrate", site[0], "--machine", site[1], "--window", "2d:30d", "--json", "--trim", "none")
     assert status == 0
     assert json.loads(out)["rows"][0]["jobs"] < 2500
 
@@ -59,7 +59,7 @@ def test_what_if_and_calibrate__without_a_file_take_one_pool_of_the_logs_process
     for command in (["calibrate"], ["what-if", "--change", "nodes+=10%", "--replications", 0]):
         said = [
             json.loads(call(capsys, command[0], log, *command[1:], *options, "--json")[1])
-            for options in ((), ("--procs", MACHINE.procs), ("--cluster", alike), ("--procs", 2 * MACHINE.procs))
+            for options in ((), ("--procs", MACHINE.procs), ("--machine", alike), ("--procs", 2 * MACHINE.procs))
         ]
         assert said[0] == said[1] == said[2] != said[3]
 
@@ -69,7 +69,7 @@ def test_what_if__writes_a_page_a_table_and_json(capsys, site):
     log, cluster, folder = site
     files = ("--report", folder / "w.html", "--out", folder / "w.csv")
     changes = ("--change", "nodes+=50%", "--change", "partition.1.MaxTime=2h")
-    status, out, err = call(capsys, "what-if", log, "--cluster", cluster, *changes, "--replications", 2, "--verbose", *files)
+    status, out, err = call(capsys, "what-if", log, "--machine", cluster, *changes, "--replications", 2, "--verbose", *files)
     assert (status, err) == (0, "")
     for said in (
         "how sure the difference in mean wait is",
@@ -84,7 +84,7 @@ def test_what_if__writes_a_page_a_table_and_json(capsys, site):
     for said in ("What each change does", "How sure that is", "Who gains, who loses", "What it costs", "To repeat it"):
         assert said in page
     assert (folder / "w.csv").read_text().startswith("change,jobs,mean_wait")
-    status, out, _ = call(capsys, "what-if", log, "--cluster", cluster, *changes, "--replications", 0, "--json")
+    status, out, _ = call(capsys, "what-if", log, "--machine", cluster, *changes, "--replications", 0, "--json")
     found = json.loads(out)
     assert [effect["change"] for effect in found["effects"]] == ["nodes+=50%", "partition.1.MaxTime=2h", "all together"]
     assert found["calibration"]["verdict"]
@@ -110,19 +110,19 @@ def test_what_if__writes_a_page_a_table_and_json(capsys, site):
 )
 def test_wrong_calls__get_one_line(capsys, site, arguments, said):
     command, *rest = arguments
-    assert said in one_line(*call(capsys, command, site[0], "--cluster", site[1], *rest))
+    assert said in one_line(*call(capsys, command, site[0], "--machine", site[1], *rest))
 
 
 def test_wrong_files__get_one_line(capsys, site, tmp_path):
     log, cluster, _ = site
     bare = tmp_path / "bare.toml"
     bare.write_text("".join(line for line in Path(cluster).read_text().splitlines(True) if not line.startswith("policy")))
-    assert "missing: policy (how the site schedules" in one_line(*call(capsys, "calibrate", log, "--cluster", bare))
-    assert "cannot be read" in one_line(*call(capsys, "calibrate", log, "--cluster", tmp_path / "none.toml"))
+    assert "missing: policy (how the site schedules" in one_line(*call(capsys, "calibrate", log, "--machine", bare))
+    assert "cannot be read" in one_line(*call(capsys, "calibrate", log, "--machine", tmp_path / "none.toml"))
     other = tmp_path / "other.json"
     other.write_text("{}")
     change = ("--change", "nodes+=50%", "--calibration", other)
-    assert "no calibration" in one_line(*call(capsys, "what-if", log, "--cluster", cluster, *change))
+    assert "no calibration" in one_line(*call(capsys, "what-if", log, "--machine", cluster, *change))
     unknown = tmp_path / "unknown.swf"
     unknown.write_text("; MaxProcs: 128\n1 0 -1 10 1 -1 -1 1 10 -1 1 1 -1 -1 -1 1 -1 -1\n")
-    assert "records no waits" in one_line(*call(capsys, "calibrate", unknown, "--cluster", cluster))
+    assert "records no waits" in one_line(*call(capsys, "calibrate", unknown, "--machine", cluster))

@@ -86,15 +86,15 @@ def test_spans__add_up_to_the_wait(policy):
 
 
 def test_command__says_it_and_draws(capsys, tmp_path):
-    log, cluster = tmp_path / "log.swf", tmp_path / "cluster.toml"
+    log, cluster = tmp_path / "log.swf", tmp_path / "machine.toml"
     rows = [f"{k} {k} -1 10 {1 + k % 4} -1 -1 -1 20 -1 1 {k % 3} -1 -1 -1 {1 + k % 2} -1 -1" for k in range(1, 20)]
     log.write_text("\n".join(["; MaxProcs: 6", *rows]) + "\n")
     cluster.write_text(write_machine(Machine(POOLS, PARTITIONS, policy="conservative")))
-    status, out, err = call(capsys, "explain", log, "--cluster", cluster, "--job", 9, "--figure", tmp_path / "s.png")
+    status, out, err = call(capsys, "explain", log, "--machine", cluster, "--job", 9, "--figure", tmp_path / "s.png")
     assert (status, err) == (0, "")
     assert "Under conservative" in out
     assert (tmp_path / "s.png").stat().st_size > 10_000
-    status, out, _ = call(capsys, "explain", log, "--cluster", cluster, "--job", 9, "--json")
+    status, out, _ = call(capsys, "explain", log, "--machine", cluster, "--job", 9, "--json")
     told = json.loads(out)
     assert told["partition"] in ("1", "2")
     assert sum(told["held_back"].values()) == told["wait"]

@@ -69,7 +69,7 @@ def jobs(**columns):
 
 @pytest.fixture
 def machine(tmp_path):
-    path = tmp_path / "cluster.toml"
+    path = tmp_path / "machine.toml"
     path.write_text(TEXT)
     return read_machine(path)
 
@@ -169,7 +169,7 @@ def test_limits_and_jobs_that_run_at_first():
     ],
 )
 def test_file__what_is_wrong_in_one_line(tmp_path, change, what):
-    path = tmp_path / "cluster.toml"
+    path = tmp_path / "machine.toml"
     path.write_text(TEXT.replace(*change, 1))
     with pytest.raises(LogError) as error:
         read_machine(path)
@@ -209,20 +209,20 @@ def test_fairness__says_that_it_cannot(machine):
 
 
 def test_command(capsys, tmp_path, machine):
-    log, cluster, out = tmp_path / "log.swf", tmp_path / "cluster.toml", tmp_path / "s.csv"
+    log, cluster, out = tmp_path / "log.swf", tmp_path / "machine.toml", tmp_path / "s.csv"
     rows = [f"{k} {k} -1 10 {1 + k % 4} -1 -1 -1 20 -1 1 {k % 3} -1 -1 -1 {1 + k % 2} -1 -1" for k in range(1, 40)]
     log.write_text("\n".join(["; UnixStartTime: 1000000000", *rows]) + "\n")
-    status, printed, _ = call(capsys, "simulate", log, "--cluster", cluster, "--out", out)
+    status, printed, _ = call(capsys, "simulate", log, "--machine", cluster, "--out", out)
     assert status == 0
     assert "39 jobs, 16 processors" in printed
-    status, printed, _ = call(capsys, "audit", log, out, "--cluster", cluster)
+    status, printed, _ = call(capsys, "audit", log, out, "--machine", cluster)
     assert status == 0
     assert "none broken" in printed
-    status, printed, _ = call(capsys, "compare", log, "--cluster", cluster, "--policy", "easy", "--policy", "fcfs", "--no-spread")
+    status, printed, _ = call(capsys, "compare", log, "--machine", cluster, "--policy", "easy", "--policy", "fcfs", "--no-spread")
     assert status == 0
     assert "FCFS" in printed
-    assert "none.toml: cannot be read" in one_line(*call(capsys, "simulate", log, "--cluster", tmp_path / "none.toml"))
-    status, printed, _ = call(capsys, "simulate", log, "--cluster", cluster, "--shake", 5, "--replications", 2, "--json")
+    assert "none.toml: cannot be read" in one_line(*call(capsys, "simulate", log, "--machine", tmp_path / "none.toml"))
+    status, printed, _ = call(capsys, "simulate", log, "--machine", cluster, "--shake", 5, "--replications", 2, "--json")
     assert status == 0
     seeds = [wt.simulate(wt.workloads.shake(wt.read(log, procs=16), 5, seed), "easy", machine=machine) for seed in range(2)]
     means = [schedule.summary().mean_wait for schedule in seeds]

@@ -133,8 +133,8 @@ def test_what_cannot_be_expressed_is_said(tmp_path):
 
 def test_the_file_holds_the_machine_and_the_notes(tmp_path):
     found = read(tmp_path, ALL)
-    (tmp_path / "cluster.toml").write_text(found.text())
-    assert read_machine(tmp_path / "cluster.toml") == found.machine
+    (tmp_path / "machine.toml").write_text(found.text())
+    assert read_machine(tmp_path / "machine.toml") == found.machine
     comments = [line for line in found.text().splitlines() if line.startswith("# ")]
     assert comments[1:] == [f"# {note}" for note in found.notes]
 
@@ -287,8 +287,8 @@ def test_hostile_names_are_harmless(tmp_path):
     found = read(tmp_path, text, node("n1", partitions=name), "MaxArraySize = 1\x1b\n")
     assert all(note.isprintable() for note in found.notes)
     assert len(found.notes) == 3
-    (tmp_path / "cluster.toml").write_text(found.text())
-    assert read_machine(tmp_path / "cluster.toml") == found.machine
+    (tmp_path / "machine.toml").write_text(found.text())
+    assert read_machine(tmp_path / "machine.toml") == found.machine
 
 
 @pytest.mark.parametrize(
@@ -332,13 +332,13 @@ def test_lists_of_nodes():
 
 def test_the_command_makes_a_file(tmp_path, capsys):
     (tmp_path / "cluster.txt").write_text(ALL)
-    status, out, err = call(capsys, "slurm", "cluster", tmp_path / "cluster.txt", "--out", tmp_path / "cluster.toml")
+    status, out, err = call(capsys, "slurm", "cluster", tmp_path / "cluster.txt", "--out", tmp_path / "machine.toml")
     assert (status, err) == (0, "")
     first = "nodes 5, procs 24, gpus 3, pools 2, partitions 2, outages 2, limits 3, shares 3, qos 2; policy slurm"
     assert out.splitlines()[0] == first
     assert "* The reservation course is not for maintenance: not modelled." in out
-    assert out.splitlines()[-1] == f"written to {tmp_path / 'cluster.toml'}"
-    assert call(capsys, "slurm", "cluster", tmp_path / "cluster.txt")[1] == (tmp_path / "cluster.toml").read_text()
+    assert out.splitlines()[-1] == f"written to {tmp_path / 'machine.toml'}"
+    assert call(capsys, "slurm", "cluster", tmp_path / "cluster.txt")[1] == (tmp_path / "machine.toml").read_text()
     facts = json.loads(call(capsys, "slurm", "cluster", tmp_path / "cluster.txt", "--json")[1])
     assert (facts["machine"], facts["policy"], facts["nodes"], len(facts["notes"])) == ("lab", "slurm", 5, 10)
 

@@ -115,17 +115,17 @@ def test_specifications():
 
 
 def test_from_the_command_line(tmp_path, capsys):
-    cluster, log, out = tmp_path / "cluster.toml", tmp_path / "log.swf", tmp_path / "s.csv"
+    cluster, log, out = tmp_path / "machine.toml", tmp_path / "log.swf", tmp_path / "s.csv"
     cluster.write_text(write_machine(single(2)))
     rows = [(1, 0, 50, 1), (2, 1, 30, 2), (3, 2, 5, 1)]
     log.write_text("; MaxProcs: 2\n" + "".join(f"{k} {s} 0 {r} {p} -1 -1 {p} {r} -1 1 1 1 1 1 1 -1 -1\n" for k, s, r, p in rows))
-    status, _, errors = call(capsys, "simulate", log, "--cluster", cluster, "--policy", "oar", "--out", out)
+    status, _, errors = call(capsys, "simulate", log, "--machine", cluster, "--policy", "oar", "--out", out)
     assert (status, errors) == (0, "")
-    status, told, errors = call(capsys, "audit", log, out, "--cluster", cluster, "--policy", "oar")
+    status, told, errors = call(capsys, "audit", log, out, "--machine", cluster, "--policy", "oar")
     assert status == 0, (told, errors)
-    status, told, errors = call(capsys, "audit", log, out, "--cluster", cluster, "--policy", "oar:seed=3")
+    status, told, errors = call(capsys, "audit", log, out, "--machine", cluster, "--policy", "oar:seed=3")
     assert status == 1, "with another seed submissions are noticed at other moments"
-    status, told, errors = call(capsys, "explain", log, "--job", 2, "--cluster", cluster, "--policy", "oar")
+    status, told, errors = call(capsys, "explain", log, "--job", 2, "--machine", cluster, "--policy", "oar")
     assert status == 0, errors
     assert "OAR" in told
     assert "needs a machine of nodes" in one_line(*call(capsys, "simulate", log, "--policy", "oar"))

@@ -347,16 +347,16 @@ def test_on_the_command_line(tmp_path, capsys):
         f"{k + 1} {submit} -1 {runtime} {p} -1 -1 {p} {asked} -1 1 1 1 1 1 1 -1 -1" for k, (submit, runtime, asked, p) in enumerate(LONG)
     ]
     log.write_text("; MaxProcs: 4\n" + "\n".join(rows) + "\n")
-    cluster = tmp_path / "cluster.toml"
+    cluster = tmp_path / "machine.toml"
     cluster.write_text(write_machine(single(4, policy="slurm", slurm={"SchedulerParameters": "bf_interval=15,bf_hurry"})))
     out = tmp_path / "schedule.csv"
-    status, told, errors = call(capsys, "simulate", log, "--cluster", cluster, "--out", out)
+    status, told, errors = call(capsys, "simulate", log, "--machine", cluster, "--out", out)
     assert status == 0, errors
     assert "Slurm on log" in told
     assert errors.count("not modelled: bf_hurry") == 1
-    status, told, errors = call(capsys, "audit", log, out, "--cluster", cluster, "--policy", "slurm")
+    status, told, errors = call(capsys, "audit", log, out, "--machine", cluster, "--policy", "slurm")
     assert status == 0, told + errors
-    status, told, errors = call(capsys, "compare", log, "--cluster", cluster)
+    status, told, errors = call(capsys, "compare", log, "--machine", cluster)
     assert status == 0, errors
     assert all(name in told for name in ("Slurm", "FCFS", "EASY"))
     assert "needs a machine of nodes" in one_line(*call(capsys, "simulate", log, "--policy", "slurm"))

@@ -289,12 +289,12 @@ pools = ["all"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [["--procs", "4", "--too-wide", "clip"], ["--cluster", "cluster.toml"]])
+@pytest.mark.parametrize("options", [["--procs", "4", "--too-wide", "clip"], ["--machine", "machine.toml"]])
 def test_cli__commands_of_the_page_run(capsys, tmp_path, monkeypatch, options):
     monkeypatch.chdir(tmp_path)
     log = write(tmp_path / "log.swf")
     log.write_text(log.read_text().replace("; MaxProcs: 4\n", ""))
-    (tmp_path / "cluster.toml").write_text(MACHINE)
+    (tmp_path / "machine.toml").write_text(MACHINE)
     status, _, err = call(capsys, "estimates", "log.swf", *options, "--report", "page.html", "--replications=1")
     assert status == 0, err
     command = re.search(r"walltime suggest [^\n<]+", (tmp_path / "page.html").read_text())[0]
@@ -308,7 +308,7 @@ def test_cli__commands_of_the_page_run(capsys, tmp_path, monkeypatch, options):
     ("options", "words"),
     [
         (["--estimates", "f:4", "--report", "page.html"], "about the users' estimates"),
-        (["--cluster", "cluster.toml"], "--cluster is for simulations"),
+        (["--machine", "machine.toml"], "--machine is for simulations"),
         (["--replications", "3"], "--replications is for simulations"),
         (["--report", "page.txt"], "can be written as .html"),
         (["--report", "nowhere/page.html"], "there is no folder"),

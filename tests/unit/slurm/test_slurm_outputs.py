@@ -95,8 +95,8 @@ def test_damaged_descriptions_are_read_or_refused_in_one_line(version, tmp_path)
             messages.append(str(error))
             continue
         assert all(note.isprintable() for note in found.notes)
-        (tmp_path / "cluster.toml").write_text(found.text())
-        assert read_machine(tmp_path / "cluster.toml") == found.machine
+        (tmp_path / "machine.toml").write_text(found.text())
+        assert read_machine(tmp_path / "machine.toml") == found.machine
     assert 0 < len(messages) < 80
     assert all(message.isprintable() for message in messages)
 

@@ -119,8 +119,8 @@ class Gain:
             callback=o.writable(*o.PAGE),
         ),
     ] = None
-    cluster: Annotated[Path | None, o.option("--cluster", panel=GAIN, metavar="FILE")] = None
-    policy: Annotated[str | None, o.option("--policy", "Default: that of the cluster's file, else easy.", GAIN)] = None
+    machine: Annotated[Path | None, o.option("--machine", panel=GAIN, metavar="FILE")] = None
+    policy: Annotated[str | None, o.option("--policy", "Default: that of the machine's file, else easy.", GAIN)] = None
     replications: Annotated[int, o.option("--replications", "As of walltime what-if.", GAIN, min=0)] = 5
 
 
@@ -158,7 +158,7 @@ def adjust(
         _report(gain.report, places, _tang13(predictor), chosen, gain)
         return
     for wrong, why in (
-        (gain.cluster is not None or gain.policy is not None, "--cluster and --policy are for the simulations of --report"),
+        (gain.machine is not None or gain.policy is not None, "--machine and --policy are for the simulations of --report"),
         (act and places.ledger is None, "--act needs a --ledger, in which it is noted what is changed, before it is changed"),
         (not act and places.ledger is not None, "a --ledger is for --act; leave it out to see what would be done"),
         (not act and places.spool is not None, "a --spool is for --act; leave it out to see what would be done"),
@@ -196,7 +196,7 @@ def _report(path: Path, places: Places, predictor: Tang13, settings: Settings, g
 
     assert places.history is not None
     events = None if places.ledger is None else read_events(places.ledger)
-    machine = None if gain.cluster is None else read_machine(gain.cluster)
+    machine = None if gain.machine is None else read_machine(gain.machine)
     jobs, _ = Reading().load(places.history, machine)
     with output.progress_bar(runs(1, gain.replications), "simulations") as progress:
         world = gain_of(jobs, predictor, settings, machine, gain.policy, gain.replications, progress)

@@ -93,7 +93,7 @@ def cluster(
     out: Annotated[Path | None, o.out("the machine", ".toml", panel=None, metavar="FILE")] = None,
     as_json: o.JsonOption = False,
 ) -> None:
-    """Make a machine's file, for --cluster, of what Slurm says of a cluster; print it, or write it with --out.
+    """Make a machine's file, for --machine, of what Slurm says of a cluster; print it, or write it with --out.
 
     The outputs of scontrol show config, partition, node and reservation, of sinfo --json, and of sacctmgr --parsable2 show associations
     and qos are told apart by their content; see walltime slurm cluster-command.

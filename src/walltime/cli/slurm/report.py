@@ -33,7 +33,7 @@ def report(
     timer: TimerOption = False,
     predictions: Annotated[Path | None, o.option("--predictions", "How many of the week's were kept.", None, metavar="FOLDER")] = None,
     ledger: Annotated[Path | None, o.option("--ledger", "What it did in the week.", None, metavar="FOLDER")] = None,
-    cluster: o.ClusterOption = None,
+    machine_file: o.MachineOption = None,
     reading: Reading,
     page: o.ReportOption = None,
     output: Output,
@@ -42,7 +42,7 @@ def report(
     if timer:
         print_timer("slurm report jobs.txt.gz", SACCT.format(fields=FIELDS))
         return
-    workload, numbers = read_period(trace, reading, cluster, window, week, store)
+    workload, numbers = read_period(trace, reading, machine_file, window, week, store)
     said = [] if predictions is None else _predictions(predictions, workload, numbers)
     effects = [] if ledger is None else _sidecar(ledger, workload, numbers)
     show_period(workload, numbers, page, output, said, effects)

@@ -25,7 +25,7 @@ def what_happened(
         str | None, typer.Option("--since", metavar="TIME", help="From then on (UTC): 2026-01-31, 2026-01-31T12:00:00, seconds since 1970.")
     ] = None,
     until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="Until then.")] = None,
-    cluster: o.ClusterOption = None,
+    machine_file: o.MachineOption = None,
     policy: o.SitePolicyOption = None,
     reading: Reading,
     report: o.ReportOption = None,
@@ -34,7 +34,7 @@ def what_happened(
     """Say what happened with the jobs that walltime slurm adjust has adjusted, by its ledger and the job log.
 
     Which were started by backfill, ahead of whom, how long they ran against TimeMin, prediction and limit, which limits were given back how
-    late, and, first of all, whether any job was ended before its user's limit. With --cluster also which jobs were delayed by those that
+    late, and, first of all, whether any job was ended before its user's limit. With --machine also which jobs were delayed by those that
     outlived their TimeMin: that is simulated, all else is recorded.
     """
     from walltime.cli import output
@@ -46,7 +46,7 @@ def what_happened(
     from walltime.slurm.sidecar.review import what_happened as find
     from walltime.slurm.sidecar.review import with_delays
 
-    machine = None if cluster is None else read_machine(cluster)
+    machine = None if machine_file is None else read_machine(machine_file)
     first, last = (None if time is None else float(unix_time(time, UTC)) for time in (since, until))
     events = read_events(ledger)
     if machine is None and reading.procs is None:
