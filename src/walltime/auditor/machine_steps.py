@@ -61,7 +61,7 @@ def _groups(placement: Placement) -> tuple[Array | None, Array | None]:
     """The limit in which each job counts, and how many jobs of each run at once."""
     if not placement.limits:
         return None, None
-    if any(len(own) > 1 for own in placement.limits_of) or any(procs < NEVER or second < NEVER for _, procs, second in placement.limits):
+    if (placement.limits_of.counts > 1).any() or any(procs < NEVER or second < NEVER for _, procs, second in placement.limits):
         raise _not_asked("limits of processors, or several of them for one job")
     return np.array([own[0] if own else -1 for own in placement.limits_of], np.int64), np.array([jobs for jobs, *_ in placement.limits])
 

@@ -78,7 +78,7 @@ class Rows:
             if placement is not None:
                 after[placement.since < NEVER] = -1  # they have been submitted before the beginning
             submit = np.where(after >= 0, np.maximum(end[after] + think, 0), submit)
-        if placement is not None and any(placement.after):
+        if placement is not None and placement.after.items.size:
             submit = submit.copy()
             for job, others in enumerate(placement.after):
                 submit[job] = max([submit[job], *(end[other] for other in others)])

@@ -77,8 +77,7 @@ class Walk(ABC):
         self.late: set[int] = set()  # said to have been left waiting
         self.most = np.minimum(np.array(placement.limits, np.int64).reshape(-1, 3), MOST)
         self.used = np.zeros_like(self.most)
-        self.first_limit = np.concatenate([[0], np.cumsum([len(own) for own in placement.limits_of])]).astype(np.int64)
-        self.limits = np.array([one for own in placement.limits_of for one in own], np.int64)
+        self.first_limit, self.limits = placement.limits_of.first, placement.limits_of.items
 
     # ------------------------------------------------------------------ what differs by machine
 

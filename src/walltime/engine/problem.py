@@ -12,6 +12,7 @@ import numpy as np
 from walltime.policy import Policy
 from walltime.policy.log_view import LogView
 from walltime.policy.oar import Latencies
+from walltime.ragged import Ragged
 
 __all__ = [
     "NEVER",
@@ -63,9 +64,9 @@ class Demands(NamedTuple):
     second: Array
     partition: Array
     since: Array
-    after: Sequence[Sequence[int]]
-    limits: Sequence[Sequence[int]]
-    windows: Sequence[Sequence[int]] = ()
+    after: Ragged
+    limits: Ragged
+    windows: Ragged
 
 
 class Shares(NamedTuple):
@@ -155,8 +156,8 @@ class NodeDemands(NamedTuple):
     user: Array
     association: Array
     merit: Array
-    after: Sequence[Sequence[int]]
-    limits: Sequence[Sequence[int]]
+    after: Ragged
+    limits: Ragged
 
 
 class OarSettings(NamedTuple):
@@ -324,7 +325,7 @@ def as_number(problem: Problem) -> Problem | None:
         return None
     [pool] = pools
     procs, second = machine.capacity[pool].tolist()
-    if machine.outages or machine.windows or any(demands.after):  # an outage anywhere brings passes
+    if machine.outages or machine.windows or demands.after.items.size:  # an outage anywhere brings passes
         return None
     if not _starts_at_once(problem, demands.since, procs):
         return None
@@ -354,7 +355,8 @@ def _may_be_overdue(problem: Problem) -> bool:
 
 def _limited(problem: Problem, limits: Sequence[tuple[int, int, int]], demands: Demands) -> bool:
     """Whether some limit would be exceeded if all its jobs ran at once: a job over a limit is passed over, which is not to be blocked."""
-    used = np.zeros((len(limits), 3), np.int64)
-    for job, own in enumerate(demands.limits if limits else ()):
-        used[list(own)] += (1, problem.procs[job], demands.second[job])
+    if not limits:
+        return False
+    used, jobs = np.zeros((len(limits), 3), np.int64), demands.limits.places
+    np.add.at(used, demands.limits.items, np.stack([np.ones(len(jobs), np.int64), problem.procs[jobs], demands.second[jobs]], axis=1))
     return bool((used > np.array(limits, np.int64).reshape(-1, 3)).any())

@@ -10,6 +10,7 @@ import numpy as np
 from walltime.errors import WorkloadError
 from walltime.machine.machine import Limit, Machine, Outage
 from walltime.machine.windows import Hours, hours_of, seconds_of
+from walltime.ragged import Ragged
 from walltime.workload import MISSING, Workload
 
 __all__ = ["NEVER", "PLACING_RULES", "Placement", "place"]
@@ -47,17 +48,17 @@ class Placement:
     partition: Array
     second: Array
     since: Array
-    after: Sequence[Sequence[int]]
-    limits_of: Sequence[Sequence[int]]
+    after: Ragged
+    limits_of: Ragged
     limits: Sequence[tuple[int, int, int]]
     outages: Sequence[tuple[int, int, int, int, int, int]]
-    windows: Sequence[Hours] = ()
-    windows_of: Sequence[Sequence[int]] = ()
+    windows: Sequence[Hours]
+    windows_of: Ragged
 
     def shut(self, job: int, request: int, moments: Array) -> Array:
         """Whether the windows of a job, by index, forbid it to start at each of these times (int64 s); bool. `request`: s."""
         shut = np.zeros(len(moments), bool)
-        for k in self.windows_of[job] if self.windows else ():
+        for k in self.windows_of[job]:
             shut |= self.windows[k].shut(moments, request)
         return shut
 
@@ -115,7 +116,7 @@ def place(workload: Workload, machine: Machine) -> tuple[Workload, Placement]:
         partition=partition[kept],
         second=second[kept],
         since=since,
-        after=[[] if begun else others for others, begun in zip(_after(placed), (since < NEVER).tolist(), strict=True)],
+        after=_after(placed, since == NEVER),
         limits_of=limits_of,
         limits=limits,
         outages=[_outage(placed, machine, one) for one in machine.outages],
@@ -171,8 +172,10 @@ def _hopeless(workload: Workload, kept: Array) -> Array:
     return hopeless
 
 
-def _after(workload: Workload) -> list[list[int]]:
-    """For each job those that must have ended; one that is not in the log has ended."""
+def _after(workload: Workload, waits: Array) -> Ragged:
+    """For each job that `waits` (bool) those that must have ended; one that is not in the log has ended."""
+    if not any(name in workload.columns for name in ("depends_on", "depends_on_success", "singleton")):
+        return Ragged.empty(len(workload))
     place = {int(number): k for k, number in enumerate(workload.job_id)}
     after: list[list[int]] = [[] for _ in range(len(workload))]
     for name in ("depends_on", "depends_on_success"):
@@ -193,7 +196,7 @@ def _after(workload: Workload) -> list[list[int]]:
                 after[job] += [other for other in mine if other not in after[job]]
                 mine.clear()  # whoever comes later waits for this one, which waits for those
             mine.append(job)
-    return after
+    return Ragged.of([others if waiting else [] for others, waiting in zip(after, waits.tolist(), strict=True)])
 
 
 def _since(workload: Workload) -> Array:
@@ -204,10 +207,10 @@ def _since(workload: Workload) -> Array:
     return starts
 
 
-def _limits(workload: Workload, machine: Machine, partition: Array, second: Array) -> tuple[list[list[int]], list[tuple[int, int, int]]]:
+def _limits(workload: Workload, machine: Machine, partition: Array, second: Array) -> tuple[Ragged, list[tuple[int, int, int]]]:
     """The limits of each job, and their values: one for each group of jobs that is counted apart."""
     limits: list[tuple[int, int, int]] = []
-    of: list[list[int]] = [[] for _ in range(len(workload))]
+    jobs, own_limits = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for limit in machine.limits:
         keys: list[Array] = []
         for name in limit.by:
@@ -225,21 +228,23 @@ def _limits(workload: Workload, machine: Machine, partition: Array, second: Arra
             names = getattr(workload.origin, "names", {}).get(limit.by[0], ())
             wanted = [names.index(name) + 1 if name in names else int(name) if name.isdecimal() else MISSING for name in limit.only]
             chosen &= np.isin(keys[0], wanted)
-        rows = np.stack([np.zeros(len(workload), np.int64), *keys], axis=1)[chosen]
-        group = np.unique(rows, axis=0, return_inverse=True)[1].ravel()
+        group = np.zeros(np.count_nonzero(chosen), np.int64)
+        for key in keys:  # by their values, in order of the first key, then of the next
+            values = np.unique(key[chosen], return_inverse=True)[1].ravel()
+            group = np.unique(group * (int(values.max(initial=0)) + 1) + values, return_inverse=True)[1].ravel()
         _check_fit(workload, second, limit, chosen)
         most_jobs, most_procs, most_second = (NEVER if most is None else most for most in (limit.jobs, limit.procs, limit.second))
-        for job, k in zip(np.flatnonzero(chosen).tolist(), group.tolist(), strict=True):
-            of[job].append(len(limits) + k)
+        jobs.append(np.flatnonzero(chosen))
+        own_limits.append(len(limits) + group)
         limits += [(most_jobs, most_procs, most_second)] * (int(group.max()) + 1 if len(group) else 0)
     arrays, most = workload.columns.get("array_job"), workload.columns.get("array_limit")
     if arrays is not None and most is not None:
         for number in np.unique(arrays[(arrays >= 0) & (most > 0)]).tolist():
             mine = np.flatnonzero((arrays == number) & (most > 0))
-            for job in mine.tolist():
-                of[job].append(len(limits))
+            jobs.append(mine)
+            own_limits.append(np.full(len(mine), len(limits)))
             limits.append((int(most[mine[0]]), NEVER, NEVER))
-    return of, limits
+    return Ragged.of_pairs(len(workload), np.concatenate(jobs), np.concatenate(own_limits)), limits
 
 
 def _check_fit(workload: Workload, second: Array, limit: Limit, chosen: Array) -> None:

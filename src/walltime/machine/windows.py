@@ -11,6 +11,7 @@ import numpy as np
 
 from walltime.errors import WorkloadError
 from walltime.machine.machine import DAY, DAYS, Machine, Window
+from walltime.ragged import Ragged
 from walltime.workload import Workload
 
 __all__ = ["Hours", "hours_of", "seconds_of"]
@@ -40,14 +41,14 @@ class Hours(NamedTuple):
         return inside
 
 
-def hours_of(workload: Workload, machine: Machine, partition: Array) -> tuple[list[Hours], list[list[int]], int]:
+def hours_of(workload: Workload, machine: Machine, partition: Array) -> tuple[list[Hours], Ragged, int]:
     """The windows of a machine along a log, those of each job, and for how many jobs they leave no time at all.
 
     `partition`: the number of each job's partition, int64. Raises WorkloadError where the log does not say when it starts.
     """
     if not machine.windows:
-        return [], [[]] * len(workload), 0  # a list for each of a million jobs takes as long as simulating them
-    of: list[list[int]] = [[] for _ in range(len(workload))]
+        return [], Ragged.empty(len(workload)), 0
+    jobs, of = [], []
     windows: list[Hours] = []
     outside = np.zeros(len(workload), bool)
     for window in machine.windows:
@@ -57,10 +58,10 @@ def hours_of(workload: Workload, machine: Machine, partition: Array) -> tuple[li
             too_long = chosen & (workload.requested > int((hours.begin[1:] - hours.end[:-1]).max()))
             chosen &= ~too_long
             outside |= too_long
-        for job in np.flatnonzero(chosen).tolist():
-            of[job].append(len(windows))
+        jobs.append(np.flatnonzero(chosen))
+        of.append(np.full(len(jobs[-1]), len(windows)))
         windows.append(hours)
-    return windows, of, int(outside.sum())
+    return windows, Ragged.of_pairs(len(workload), np.concatenate(jobs), np.concatenate(of)), int(outside.sum())
 
 
 def _kind(workload: Workload, machine: Machine, window: Window, partition: Array) -> Array:

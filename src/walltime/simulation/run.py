@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from walltime.engine.interface.choice import check_features, choose
+from walltime.engine.compiler.compilation import notice
+from walltime.engine.interface.choice import check_features, choose, features_of, kind_of, support
 from walltime.engine.kernel import prediction_memory
 from walltime.engine.problem import NEVER, Demands, Nodes, OarSettings, Outcome, Pools, Problem
 from walltime.engine.reference.engine import Predictions as PlainPredictions
@@ -141,7 +142,7 @@ class Run:
             record = PredictionRecord(prediction, outcome.predicted, outcome.basis, outcome.corrections)
         if outcome.limit is not None and (shortened := outcome.limit < self.problem.believed).any():
             limit = np.where(shortened, np.minimum(outcome.limit, workload.requested), workload.requested)
-        waits = workload.feedback or (placement is not None and any(placement.after))
+        waits = workload.feedback or (placement is not None and len(placement.after.items) > 0)
         start, runtime, reserved, submitted = outcome.start, outcome.runtime, outcome.reserved_start, outcome.submit
         if placement is not None and (own := placement.machine.overhead) != NO_OVERHEAD:
             start, runtime = started(start, placement), effective_times(workload, self.overrun)[0]
@@ -182,8 +183,11 @@ class Run:
 
 
 def new_engine(problem: Problem, wanted: str = "auto") -> Engine:
-    """The engine that `choose` chooses, before the first event."""
+    """The engine that `choose` chooses, before the first event; where that is the slow one, the user is told why."""
     name, problem = choose(problem, wanted)
+    if name == "reference" and wanted == "auto":
+        why = support(problem.policy, kind_of(problem), features_of(problem)).why
+        notice(f"{problem.policy.label} runs in plain Python, some thousand times slower than compiled, {why}")
     kind: Any
     if name == "reference":
         from walltime.engine.interface.plain import ReferenceEngine as kind  # noqa: N813

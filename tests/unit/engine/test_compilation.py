@@ -16,7 +16,7 @@ import pytest
 from tests.cli import HEADER, record
 from walltime.cli.output import CompilationRow
 from walltime.engine.compiler import compilation
-from walltime.engine.compiler.compilation import Compilation, listen, tell, tell_who_watches
+from walltime.engine.compiler.compilation import Compilation, listen, notice, tell, tell_who_watches
 from walltime.engine.interface.load import ENTRIES
 
 LONG = Compilation("simulation", "simulations", 90, 30.0)
@@ -191,3 +191,15 @@ assert output._display is None
     assert b"compiling for simulations, once" in seen
     assert b"45/90" in seen
     assert b"3/7" in seen
+
+
+def test_notice__is_printed_once_where_somebody_listens(capsys):
+    before = listen(None)
+    try:
+        notice("nobody listens")
+        listen(lambda state: None)
+        notice("relaxed runs in plain Python")
+        notice("relaxed runs in plain Python")
+    finally:
+        listen(before)
+    assert capsys.readouterr().err == "walltime: relaxed runs in plain Python\n"

@@ -1,4 +1,4 @@
-"""Reports the compilation of parts of the engine and its progress to a listener. Independent of the compiler."""
+"""Tells a waiting user why it takes long: that parts of the engine are compiled, or that none is. Independent of the compiler."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["QUICK", "Compilation", "listen", "tell", "tell_who_watches"]
+__all__ = ["QUICK", "Compilation", "listen", "notice", "tell", "tell_who_watches"]
 
 QUICK = 3.0
 """Seconds; shorter compilations are not reported."""
@@ -53,6 +53,7 @@ def _somebody_watches() -> bool:
 
 
 _listener: Listener | None = tell_who_watches
+_noticed: set[str] = set()
 
 
 def listen(listener: Listener | None) -> Listener | None:
@@ -62,6 +63,7 @@ def listen(listener: Listener | None) -> Listener | None:
     """
     global _listener
     before, _listener = _listener, listener
+    _noticed.clear()
     return before
 
 
@@ -69,3 +71,11 @@ def tell(state: Compilation) -> None:
     """Notify the listener."""
     if _listener is not None:
         _listener(state)
+
+
+def notice(line: str) -> None:
+    """Print a line to a waiting user, each only once: where there is a listener, or in a terminal or a notebook."""
+    if line in _noticed or _listener is None or (_listener is tell_who_watches and not _somebody_watches()):
+        return
+    _noticed.add(line)
+    print(f"walltime: {line}", file=sys.stderr, flush=True)

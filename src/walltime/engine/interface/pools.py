@@ -69,10 +69,7 @@ class PoolsEngine(CompiledEngine):
         for k, outage in enumerate(hardware.outages):
             for name, value in zip(("pool", "procs", "second", "begin", "end", "known"), outage, strict=True):
                 outages[k][name] = value
-        limits_of = demands.limits
-        if hardware.windows:
-            both = zip(demands.limits, demands.windows, strict=True)
-            limits_of = [[*own, *(len(hardware.limits) + k for k in windows)] for own, windows in both]
+        limits_of = demands.limits.beside(demands.windows, len(hardware.limits)) if hardware.windows else demands.limits
         self._memory: ClusterMemory = new_cluster_memory(
             rules,
             jobs,

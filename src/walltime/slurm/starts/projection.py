@@ -13,6 +13,7 @@ from walltime.errors import EngineError, WorkloadError
 from walltime.machine.placing import NEVER
 from walltime.policy import PAPERS
 from walltime.policy.log_view import LogView
+from walltime.ragged import Ragged
 from walltime.schedule import Schedule
 from walltime.simulation.run import Run, new_engine, pools_of
 from walltime.simulation.specification import Scheduler
@@ -99,17 +100,17 @@ class Projection:
             partition=placement.partition[chosen],
             second=placement.second[chosen],
             since=placement.since[chosen],
-            after=[[] for _ in chosen],
-            limits_of=[placement.limits_of[k] for k in chosen.tolist()],
-            windows_of=[placement.windows_of[k] for k in chosen.tolist()] if placement.windows else placement.windows_of,
+            after=Ragged.empty(len(chosen)),
+            limits_of=placement.limits_of.take(chosen),
+            windows_of=placement.windows_of.take(chosen),
         )
         return Run(jobs, self.scheduler, PAPERS, "kill", placement, problem).schedule(engine.outcome())
 
     def problem(self, chosen: Array, submit: Array, runtime: Array, starts_only: bool = False) -> Problem:
         """These jobs, by their places, with these submit times and runtimes (int64 s), on the machine of the snapshot."""
         placed, placement = self.state.workload, self.state.placement
-        held: dict[str, Any] = {"after": [[]] * len(chosen)}
-        held["limits"] = [placement.limits_of[k] for k in chosen.tolist()] if self._limited else held["after"]
+        held: dict[str, Any] = {"after": Ragged.empty(len(chosen))}
+        held["limits"] = placement.limits_of.take(chosen) if self._limited else held["after"]
         more: dict[str, Any] = {"submit": submit, "runtime": runtime, "policy": self.scheduler.policy, "starts_only": starts_only}
         more |= {"believed": placed.requested[chosen], "procs": placed.procs[chosen]}
         if self._slurm:
@@ -117,8 +118,8 @@ class Projection:
             demands = self._demands._replace(**{name: getattr(self._demands, name)[chosen] for name in columns}, **held)
             return Problem(machine=self._nodes, demands=demands, shares=self._shares, settings=self._settings, **more)
         known = LogView.of(self.scheduler.policy.reads, self._jobs(chosen, submit, runtime), placed.requested[chosen])
-        windows = [placement.windows_of[k] for k in chosen.tolist()] if placement.windows else ()
-        own = Demands(placement.second[chosen], placement.partition[chosen], placement.since[chosen], windows=windows, **held)
+        held["windows"] = placement.windows_of.take(chosen)
+        own = Demands(placement.second[chosen], placement.partition[chosen], placement.since[chosen], **held)
         return Problem(machine=self._pools, demands=own, known=known, **more)
 
     def _jobs(self, chosen: Array, submit: Array, runtime: Array) -> Workload:

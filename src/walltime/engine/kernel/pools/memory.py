@@ -13,6 +13,7 @@ import numpy as np
 from walltime.engine.kernel.memory import ITEM, KEEP, RANKED, RUN, _dtype, record, records
 from walltime.engine.kernel.prediction_memory import Predicting, Prediction, new_predicting
 from walltime.engine.kernel.profile import NEVER
+from walltime.ragged import Ragged
 
 Array = np.ndarray
 Records = Any
@@ -183,24 +184,17 @@ class ClusterMemory(NamedTuple):
 
 def as_lists(groups: Sequence[Sequence[int]]) -> Lists:
     """Lists of numbers, one behind the other."""
-    first = np.zeros(len(groups) + 1, np.int64)
-    np.cumsum([len(group) for group in groups], out=first[1:])
-    return Lists(first, np.array([item for group in groups if group for item in group], np.int64))
+    lists = Ragged.of(groups)
+    return Lists(lists.first, lists.items)
 
 
-def followers_of(after: Sequence[Sequence[int]], follows: Array, pending: Array) -> Lists:
+def followers_of(after: Ragged, follows: Array, pending: Array) -> Lists:
     """For each job those that wait for its end: all of `after`, and the one of `follows` (-1 for none). They are counted in `pending`."""
-    found: dict[int, list[int]] = {}
-    for job, others in enumerate(after):
-        for other in others:
-            found.setdefault(other, []).append(job)
-        pending[job] += len(others)
-    for job in np.flatnonzero(follows >= 0).tolist():
-        own = found.setdefault(int(follows[job]), [])
-        if job not in own:
-            pending[job] += 1
-            own.append(job)
-    return as_lists([found.get(job, ()) for job in range(len(pending))] if found else [()] * len(pending))
+    pending += after.counts
+    following = np.flatnonzero(follows >= 0)
+    alone = following[[follows[job] not in after[job] for job in following]] if after.items.size else following
+    pending[alone] += 1
+    return as_lists(Ragged.of_pairs(len(pending), np.concatenate([after.items, follows[alone]]), np.concatenate([after.places, alone])))
 
 
 def new_cluster_memory(

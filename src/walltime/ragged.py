@@ -1,0 +1,97 @@
+"""Lists of numbers, one for each of many things, in two arrays: a Python list for each of a million jobs takes as long as simulating them.
+
+>>> lists = Ragged.of_pairs(3, [2, 0, 2], [7, 8, 9])
+>>> list(lists), lists[2], lists.take([2, 1]), any(lists)
+([[8], [], [7, 9]], [7, 9], Ragged([[7, 9], []]), True)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain, pairwise
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Ragged"]
+
+Array = np.ndarray
+
+
+class Ragged(Sequence[list[int]]):
+    """The list of thing k is `items[first[k] : first[k + 1]]`; both int64, `first` with one entry more than there are things."""
+
+    __slots__ = ("first", "items")
+
+    def __init__(self, first: Array, items: Array):
+        self.first, self.items = first, items
+
+    @classmethod
+    def of(cls, lists: Sequence[Sequence[int]]) -> Ragged:
+        """These lists."""
+        if isinstance(lists, Ragged):
+            return lists
+        counts = np.fromiter(map(len, lists), np.int64, len(lists))
+        return cls(_firsts(counts), np.fromiter(chain.from_iterable(lists), np.int64, int(counts.sum())))
+
+    @classmethod
+    def of_pairs(cls, count: int, places: Any, items: Any) -> Ragged:
+        """For each of `count` things the items (int64) at whose `places` its number is, in this order."""
+        places = np.asarray(places, np.int64)
+        order = np.argsort(places, kind="stable")
+        return cls(_firsts(np.bincount(places, minlength=count)), np.asarray(items, np.int64)[order])
+
+    @classmethod
+    def empty(cls, count: int) -> Ragged:
+        """For each of `count` things none."""
+        return cls(np.zeros(count + 1, np.int64), np.zeros(0, np.int64))
+
+    def __len__(self) -> int:
+        return len(self.first) - 1
+
+    def __getitem__(self, k: Any) -> Any:
+        if isinstance(k, slice):
+            return self.take(range(len(self))[k])
+        if not -len(self) <= k < len(self):
+            raise IndexError(f"there are lists of {len(self)} things, and none of number {k}")
+        k %= len(self)
+        return self.items[self.first[k] : self.first[k + 1]].tolist()
+
+    def __iter__(self) -> Iterator[list[int]]:
+        items, first = self.items.tolist(), self.first.tolist()
+        return (items[begin:end] for begin, end in pairwise(first))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Ragged({list(self)})"
+
+    def take(self, chosen: Any) -> Ragged:
+        """The lists of some things, by number."""
+        chosen = np.asarray(chosen, np.int64)
+        counts = self.counts[chosen]
+        first = _firsts(counts)
+        return Ragged(first, self.items[np.repeat(self.first[chosen] - first[:-1], counts) + np.arange(first[-1])])
+
+    @property
+    def counts(self) -> Array:
+        """How many items each list has, int64."""
+        return np.diff(self.first)
+
+    @property
+    def places(self) -> Array:
+        """The number of the thing that each item is of, int64."""
+        return np.repeat(np.arange(len(self)), self.counts)
+
+    def beside(self, other: Ragged, more: int) -> Ragged:
+        """To each list the other's, whose items become larger by `more`."""
+        return Ragged.of_pairs(len(self), np.concatenate([self.places, other.places]), np.concatenate([self.items, other.items + more]))
+
+
+def _firsts(counts: Array) -> Array:
+    first = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=first[1:])
+    return first
