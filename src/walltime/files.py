@@ -24,9 +24,9 @@ __all__ = ["whole_file", "write_as_parquet"]
 def whole_file(path: str | os.PathLike[str], private: bool = False) -> Iterator[BinaryIO]:
     """Open a binary file for writing that gets its name only if the block ends without an error.
 
-    It is written under a temporary name, as gzip if the name ends in `.gz`, and renamed; the same bytes always give the same
-    file. `private`: only the owner may read it. Devices and pipes are written to directly. Raises OutputError if the file cannot be
-    written.
+    It is written under a temporary name, as gzip if the name ends in `.gz`, as Zstandard if in `.zst` (texts only), and renamed; the
+    same bytes always give the same file. `private`: only the owner may read it. Devices and pipes are written to directly. Raises
+    OutputError if the file cannot be written.
     """
     target = Path(path)
     try:
@@ -59,11 +59,35 @@ def write_as_parquet(table: pl.DataFrame, sink: BinaryIO, **options: Any) -> Non
 
 @contextmanager
 def _packed(file: BinaryIO, target: Path) -> Iterator[BinaryIO]:
-    if not target.name.lower().endswith(".gz"):
+    name = target.name.lower()
+    if name.endswith(".zst"):
+        content = io.BytesIO()
+        yield content
+        file.write(_zstandard(content.getvalue(), target))
+        return
+    if not name.endswith(".gz"):
         yield file
         return
     with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=file, mtime=0) as packed:
         yield cast(BinaryIO, packed)
+
+
+def _zstandard(text: bytes, target: Path) -> bytes:
+    """Lines of text packed with Zstandard: by Python from 3.14 on, else by polars."""
+    try:
+        from compression import zstd  # type: ignore[import-not-found,unused-ignore]
+    except ImportError:
+        import polars as pl
+
+        packed = io.BytesIO()
+        lines = pl.DataFrame({"": text.decode().removesuffix("\n").split("\n")})
+        try:
+            lines.write_csv(packed, include_header=False, quote_style="never", compression="zstd")  # type: ignore[call-arg,unused-ignore]
+        except TypeError:
+            raise OutputError(f"{printable(target)}: this version of polars cannot pack it; name a file that ends in .gz") from None
+        return packed.getvalue()
+    whole: bytes = zstd.compress(text)
+    return whole
 
 
 def _reason(error: OSError, target: Path) -> str:

@@ -162,7 +162,7 @@ INPUT, VARY, RUN, OUTPUT = "The log", "Varying it", "The scheduler", "The result
 MOST = 2**40
 """Upper bound of processors and jobs."""
 TABLE = (".csv", ".parquet")
-LOGS = (".swf", ".swf.gz", ".parquet", ".csv", ".csv.gz")
+LOGS = (".swf", ".swf.gz", ".swf.zst", ".parquet", ".csv", ".csv.gz", ".csv.zst")
 """What every command that writes a log can write, as `walltime.logs.convert` does."""
 PAGE = (".html", ".htm", ".pdf")
 MEANINGS = {

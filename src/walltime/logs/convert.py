@@ -18,7 +18,7 @@ from walltime.workload import SWF_BY_NAME, Workload
 
 __all__ = ["ENDINGS", "as_swf", "with_procs", "write_log", "write_workload"]
 
-ENDINGS = (".swf", ".swf.gz", ".parquet", ".csv", ".csv.gz")
+ENDINGS = (".swf", ".swf.gz", ".swf.zst", ".parquet", ".csv", ".csv.gz", ".csv.zst")
 """What a log can be written as."""
 
 
@@ -34,7 +34,7 @@ def write_log(path: str | os.PathLike[str], log: JobLog) -> None:
         as_swf(log).write(path)
     elif name.endswith(".parquet"):
         write_parquet(path, log)
-    elif name.endswith((".csv", ".csv.gz")):
+    elif name.endswith((".csv", ".csv.gz", ".csv.zst")):
         write_csv(path, log)
     else:
         raise OutputError(f"{printable(path)}: a log can be written as {', '.join(ENDINGS)}; name a file with one of these extensions")
@@ -50,7 +50,7 @@ def write_workload(path: str | os.PathLike[str], workload: Workload, *, extra_he
 def _is_swf(path: str | os.PathLike[str]) -> bool:
     file = Path(path)
     is_special = file.exists() and not (file.is_file() or file.is_dir())
-    return is_special or file.name.lower().endswith((".swf", ".swf.gz"))
+    return is_special or file.name.lower().endswith((".swf", ".swf.gz", ".swf.zst"))
 
 
 def as_swf(log: JobLog) -> SwfLog:

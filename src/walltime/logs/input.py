@@ -10,7 +10,7 @@ import io
 import lzma
 import os
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -31,10 +31,14 @@ _OPEN: dict[bytes, tuple[str, Callable[[Any], Any]]] = {
 """By the first bytes of a file: what its compression is called, and what unpacks it."""
 PACKED = (".gz", ".bz2", ".xz", ".zst")
 """What compressed files end in."""
+PARTS = (".parquet", ".csv", ".tsv", ".jsonl", ".ndjson")
+"""What the parts of a log in a folder end in, besides PACKED."""
 
 
 class LogFile:
     """An input file, plain or packed with gzip, bzip2, xz or Zstandard, by content; it is read only once, so it may be a pipe.
+
+    A folder is read as the files in it, in the order of their names, if all are Parquet, all are CSV, or all are JSON lines.
 
     `head`: its first bytes (up to 512 KiB, decompressed), available at once. Raises LogError if the file is missing, a
     directory, unreadable, empty or damaged, and for anything that is not a path.
@@ -46,7 +50,9 @@ class LogFile:
         """The path as messages name it."""
         self._digest = hashlib.sha256()
         self._content: bytes | None = None
-        self._rest = _chunks(self.path, self.where, self._digest)
+        is_folder = os.path.isdir(self.path)  # noqa: PTH112 (Path.is_dir raises for names that are too long)
+        read = _parts if is_folder else _chunks
+        self._rest = read(self.path, self.where, self._digest)
         self.head = next(self._rest, b"")
         self._returns = b"\r" in self.head and not any(other in self.head for other in (b"\n", b"\0"))
         if self._returns:
@@ -189,6 +195,39 @@ def _chunks(path: str, where: str, digest: _Digest) -> Iterator[bytes]:
         raise LogError(f"{where}: cannot be read ({(error.strerror or str(error)).lower()}); check the file") from error
     except ValueError as error:  # such as a NUL in the name
         raise LogError(f"{where}: cannot be read ({error}); check its name") from error
+
+
+def _parts(path: str, where: str, digest: _Digest) -> Iterator[bytes]:
+    """The bytes of the files in a folder, one after the other; of Parquet files those of one file with all their rows."""
+    files = sorted(file for file in Path(path).rglob("*") if unpacked_name(file.name.lower()).endswith(PARTS) and file.is_file())
+    kinds = {Path(unpacked_name(file.name.lower())).suffix for file in files}
+    if len(kinds) != 1:
+        why = f" with files of several kinds ({', '.join(sorted(kinds))})" if kinds else ""
+        raise LogError(f"{where}: this is a directory{why}; name a file in it")
+    if kinds == {".parquet"}:
+        yield _joined(files, where, digest)
+        return
+    for file in files:
+        last = b""
+        for chunk in _chunks(str(file), printable(str(file)), digest):
+            yield chunk
+            last = chunk[-1:]
+        if last != b"\n":
+            yield b"\n"
+
+
+def _joined(files: Sequence[Path], where: str, digest: _Digest) -> bytes:
+    import polars as pl
+
+    tables = []
+    for file in files:
+        content = b"".join(_chunks(str(file), printable(str(file)), digest))
+        with reading_parquet(printable(str(file))):
+            tables.append(pl.read_parquet(io.BytesIO(content)))
+    with reading_parquet(where):
+        whole = io.BytesIO()
+        pl.concat(tables, how="diagonal_relaxed").write_parquet(whole, compression="uncompressed")
+    return whole.getvalue()
 
 
 def _as_utf8(file: Any) -> Iterator[bytes]:

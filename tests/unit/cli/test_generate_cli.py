@@ -101,7 +101,7 @@ def test_generate__defaults_and_load_as_drawn(capsys, tmp_path):
         (["lublin99", "--out", "x.swf", "--procs", "0"], 2, "a machine has at least 1 processor, not 0"),
         (["lublin99", "--out", "x.swf", "--seed", "-1"], 2, "a seed must be from 0 to 2**64 - 1, not -1"),
         (["lublin99", "--out", "x.swf", "--estimates", "guess"], 2, "unknown estimates 'guess'"),
-        (["lublin99", "--out", "x.txt"], 2, "x.txt: can be written as .swf, .swf.gz, .parquet"),
+        (["lublin99", "--out", "x.txt"], 2, "x.txt: can be written as .swf, .swf.gz, .swf.zst, .parquet"),
         (["lublin99", "--out", "x.swf", "--figure", "x.jpg"], 2, "x.jpg: can be written as .pdf, .svg, .png"),
         (["lublin99", "--out", "x.swf", "--compare-with", "y.swf"], 2, "--compare-with draws a figure; name its file with --figure"),
         (["lublin99", "--out", "nowhere/x.swf"], 2, "nowhere/x.swf: cannot be written (there is no folder"),

@@ -1,6 +1,7 @@
 """Tables that explain themselves, and the mappings that are shipped: each on a small file of the layout that its source describes."""
 
 import csv
+import gzip
 import io
 import json
 import random
@@ -398,3 +399,22 @@ def test_shipped__cerit_with_times_that_count_from_an_unknown_beginning(tmp_path
     assert "known: cerit-soft-walltimes," in log.reading[0]
     assert log.column("submit")[:3].tolist() == [0, 60, 120]
     assert log.to_workload(procs=8).origin.unix_start_time is None
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".csv", ".csv.gz", ".jsonl"])
+def test_folder__is_read_as_its_parts_in_order(ending, tmp_path, capsys):
+    table = pl.DataFrame([row_of("f-data", *job) for job in jobs()], infer_schema_length=None)
+    folder = tmp_path / "log"
+    (folder / "b").mkdir(parents=True)
+    for name, part in (("a_03", table[:25]), ("b/a_04", table[25:])):
+        text = part.write_ndjson() if ending == ".jsonl" else part.write_csv()
+        if ending == ".parquet":
+            part.write_parquet(folder / f"{name}{ending}")
+        else:
+            (folder / f"{name}{ending}").write_bytes(gzip.compress(text.encode()) if ending == ".csv.gz" else text.encode())
+    log = read_log(folder)
+    assert "known: f-data," in log.reading[0]
+    assert log.column("job_id").tolist() == list(range(1, JOBS + 1))
+    (folder / "more.tsv").write_text("a\tb\n")
+    status, _, error = call(capsys, "info", folder)
+    assert (status, "several kinds (" in error) == (1, True)
