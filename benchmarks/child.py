@@ -71,25 +71,34 @@ def slurm_memory(log: str, nodes: str, procs: str) -> dict[str, float]:
 
 
 def slurm_million(jobs: str, nodes: str, waiting: str) -> dict[str, float]:
-    """Seconds and memory of so many jobs under Slurm's scheduling, and how many of them wait in the mean."""
+    """Seconds and memory until so many jobs have started under Slurm's scheduling, and how many wait in the mean.
+
+    They come from a closed system: each of so many users, and of a few more for the running jobs, submits a job soon after the end of the
+    last one. So the queue is as deep at the end as at the beginning, which a log replayed under another policy than its own does not do.
+    """
     from benchmarks.common import peak_bytes
-    from benchmarks.nodes import machine_of, say
-    from benchmarks.speed import mean_depth, steady_queue
+    from benchmarks.nodes import closed_system, machine_of, say
     from walltime.engine.interface.load import load as load_kernel
-    from walltime.policy import Easy, Slurm
-    from walltime.simulation import simulate
+    from walltime.simulation.run import run_of
+    from walltime.simulation.specification import Scheduler
 
     load_kernel("slurm")
-    workload = steady_queue(Easy(), int(waiting), int(jobs), int(nodes))
-    say(f"  {len(workload):,} jobs are made; simulating")
+    count = int(jobs)
+    workload = closed_system(int(waiting), count + count // 4, int(nodes))
     before = peak_bytes()
-    schedule = simulate(workload, Slurm(), machine=machine_of(int(nodes), 1))
-    depth = mean_depth(workload.submit, schedule.start, 0, len(workload) - int(waiting))
+    run = run_of(workload, Scheduler.of("slurm"), machine=machine_of(int(nodes), 1))
+    engine, depths, mark = run.engine("kernel"), [], 0
+    while engine.started < count and not engine.advance(count // 2):
+        state = engine.state()
+        depths.append(len(state.queue))
+        if engine.started >= mark:
+            say(f"  {engine.started:,} jobs have started: {engine.seconds:.0f} s; {depths[-1]:,} wait, {len(state.running):,} run")
+            mark += count // 10
     peak = peak_bytes() - before
     return {
-        "jobs": len(workload),
-        "seconds": schedule.seconds["simulate"],
-        "waiting": depth,
+        "jobs": engine.started,
+        "seconds": engine.seconds,
+        "waiting": sum(depths) / len(depths),
         "peak_bytes": peak,
         "bytes_per_job": peak / len(workload),
         "bytes_per_node": peak / int(nodes),
@@ -192,6 +201,8 @@ MEASURED = (
     generate_and_simulate,
     memory,
     slurm_memory,
+    slurm_million,
+    compression_work,
     read_a_log,
     batch,
     campaign_share,

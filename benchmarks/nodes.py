@@ -23,7 +23,22 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.common import ROOT, Numbers, Options, Result, child, environment, find_log, log_name, read_log, show, take_turns
+from benchmarks.common import (
+    ROOT,
+    Numbers,
+    Options,
+    Result,
+    child,
+    environment,
+    find_log,
+    log_name,
+    lublin,
+    read_log,
+    show,
+    take_turns,
+)
+from benchmarks.speed import ALSO_RUNNING
+from walltime.estimates import FModel
 from walltime.machine import Limit, Machine, Outage, Partition, Pool
 from walltime.simulation import simulate
 from walltime.workload import Workload
@@ -144,6 +159,20 @@ def several_pools(workload: Workload, nodes: int, procs: int) -> tuple[Workload,
     pools = tuple(Pool(name, count, procs) for name, count in sizes.items())
     machine = Machine(pools, partitions, (outage,), (Limit(("user",), jobs=RUNNING_JOBS),))
     return replace(workload, columns=workload.columns | {"partition": partition}), machine
+
+
+def closed_system(waiting: int, jobs: int, nodes: int) -> Workload:
+    """Jobs of users who each submit one at most ten minutes after the end of the last, so that about so many wait all the time.
+
+    Sizes and runtimes are from lublin99, estimates are up to 4 times the runtime.
+    """
+    users, model = waiting + ALSO_RUNNING, lublin(jobs, 1.0, nodes).with_estimates(FModel(4), seed=1)
+    before = np.maximum(np.arange(jobs) - users, -1)
+    columns = {
+        "preceding_job": np.where(before < 0, -1, model.job_id[before]),
+        "think_time": np.random.default_rng(1).integers(1, 600, jobs),
+    }
+    return replace(model, submit=np.zeros(jobs, np.int64), columns=model.columns | columns, feedback=True)
 
 
 def million() -> Result:

@@ -12,6 +12,7 @@ import numpy as np
 
 from walltime.engine.interface.load import load_unchecked
 from walltime.engine.kernel import decisions as kernel
+from walltime.engine.kernel import formulas
 from walltime.engine.kernel.memory import records
 from walltime.errors import PolicyError
 from walltime.estimates import effective_times
@@ -24,10 +25,10 @@ __all__ = ["AT_THE_END", "DECISIONS", "REWARDS", "SELECTIONS", "Batch", "Rules",
 Array = np.ndarray
 DECISIONS = {"next": kernel.NEXT, "backfill": kernel.BACKFILL, "formula": kernel.FORMULA, "both": kernel.BOTH}
 REWARDS = {
-    "wait": kernel.WAIT,
-    "response": kernel.RESPONSE,
-    "slowdown": kernel.SLOWDOWN,
-    "bounded_slowdown": kernel.BOUNDED,
+    "wait": formulas.WAIT,
+    "response": formulas.RESPONSE,
+    "slowdown": formulas.SLOWDOWN,
+    "bounded_slowdown": formulas.BOUNDED,
 }
 """Metrics of a job that a reward can be made of: s, or without unit."""
 AT_THE_END = {
@@ -102,9 +103,9 @@ class Rules:
         theirs = self.dialect == "rlscheduler"
         rules = records(kernel.RULES, 1)
         rule = rules[0]
-        rule.kind, rule.size, rule.period = DECISIONS[self.decision], size, self.period
+        rule.kind, rule.procs, rule.period = DECISIONS[self.decision], size, self.period
         rule.committed = theirs or bool(self.committed)
-        rule.backfills, rule.cost = self.backfilling, REWARDS.get(self.reward, kernel.BOUNDED)
+        rule.backfills, rule.cost = self.backfilling, REWARDS.get(self.reward, formulas.BOUNDED)
         rule.one_by_one = rule.ends_before = rule.shadow_once = theirs
         rule.extra_nodes, rule.turns = not theirs, self.in_turns
         rule.fill_by_arrival = theirs or self.decision == "next"
@@ -239,7 +240,7 @@ class Batch:
         if fill == _LIKE_THE_AGENT:
             by_arrival = bool(self.rules.lowered(1)[0].fill_by_arrival)
             fill = None if not self.rules.backfilling else "fcfs" if by_arrival else formula
-        self.state[self.count].fill = -1 if fill is None else FORMULAS.index(fill)
+        self.state[self.count].filler = -1 if fill is None else FORMULAS.index(fill)
         self.state[self.count].play = FORMULAS.index(formula)
         self._actions[self.count] = -1 - episode
         self._decide(self.count, self.count + 1, *self._arguments)

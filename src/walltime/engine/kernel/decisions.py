@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from walltime.engine.kernel.formulas import FCFS, cost_of, score_of
 from walltime.engine.kernel.jit import entry, kernel
 from walltime.engine.kernel.memory import NEVER, RUN, records
 from walltime.engine.kernel.running import enter_running, find_shadow
@@ -36,17 +37,17 @@ planned runtime, and by processors."""
 EPISODE = _dtype("first jobs run_at_first wait_at_first begin")
 """The first of its jobs; how many there are, run at first, and wait at first; when it begins, s."""
 RULES = _dtype(
-    "kind committed backfills one_by_one extra_nodes ends_before shadow_once fill_by_arrival size period order turns cost",
+    "kind committed backfills one_by_one extra_nodes ends_before shadow_once fill_by_arrival procs period order turns cost",
 )
-"""`kind`: what is decided, one of NEXT and the others below. `extra_nodes`: whether there are any. `size`: processors of the machine.
+"""`kind`: what is decided, one of NEXT and the others below. `extra_nodes`: whether there are any. `procs`: of the machine.
 `order`: the formula that finds the head where nobody decides on it. `turns`: whether the shortest and the smallest jobs have the slots
 where there are too few. `cost`: one of WAIT and the others below."""
 STATE = _dtype(
-    "now free arrived waiting running phase head shadow extra shadow_of chosen choose_at started work over play episode masked fill "
+    "now free arrived waiting running phase head shadow extra shadow_of chosen choose_at started work over play episode masked filler "
     "sorted kept",
     "paid owed",
 )
-"""An environment. `play`: the formula that decides in place of the agent, -1 for none; `fill`: the one by which it backfills, -1 if nobody
+"""An environment. `play`: the formula that decides in place of the agent, -1 for none; `filler`: that by which it backfills, -1 if nobody
 is backfilled. `sorted`, `kept`: how many jobs had arrived when the waiting ones were sorted last, and how many of them waited. `paid`: the
 costs of the jobs that have started; `owed`: those and the costs of the waiting ones as if they started now."""
 ENDING = _dtype("end expected procs")
@@ -107,13 +108,6 @@ def new_environments(count: int, jobs: int, size: int, shown: int, sorts: bool) 
 NEXT, BACKFILL, FORMULA, BOTH = range(4)
 AT_EVENT, AT_HEAD, AT_PLACE, AT_FILL = range(4)
 
-# Formulas, in the order of `walltime.learn.FORMULAS`; the lowest score comes first, ties by arrival.
-FCFS, SJF, SAF, WFP3, UNICEP, F1, F2, F3, F4 = range(9)
-# Costs of a job.
-WAIT, RESPONSE, SLOWDOWN, BOUNDED = range(4)
-BOUND = 10
-"""Runtimes below this count as this in bounded slowdowns, s."""
-
 # Features.
 COMPACT, PUBLISHED = range(2)
 WEEK, MONTH, HALF_DAY, DAY = 604_800.0, 2_592_000.0, 43_200.0, 86_400
@@ -171,7 +165,7 @@ def _begin(env, rules, jobs, episode):
     """Begin an episode: some jobs run already, and some wait."""
     own = env.state
     own.now = own.choose_at = episode.begin
-    own.free, own.chosen = rules.size, rules.order
+    own.free, own.chosen = rules.procs, rules.order
     own.head = own.shadow_of = -1
     own.arrived = own.waiting = own.running = own.phase = own.shadow = own.extra = own.started = own.work = own.over = 0
     own.sorted = own.kept = 0
@@ -236,7 +230,7 @@ def _start(env, rules, jobs, place):
         queue[i] = queue[i + 1]
     own.work -= jobs[job].believed * jobs[job].procs
     env.start[job] = own.now
-    own.paid += _cost(rules.cost, own.now - jobs[job].submit, jobs[job].runtime)
+    own.paid += cost_of(rules.cost, own.now - jobs[job].submit, jobs[job].runtime)
     _occupy(env, jobs, job)
     if own.shadow_of >= 0 and own.now + jobs[job].believed > own.shadow:
         own.extra -= jobs[job].procs
@@ -248,34 +242,8 @@ def _owed(env, rules, jobs):
     own, owed = env.state, env.state.paid
     for i in range(own.waiting):
         job = env.queue[i]
-        owed += _cost(rules.cost, own.now - jobs[job].submit, jobs[job].runtime)
+        owed += cost_of(rules.cost, own.now - jobs[job].submit, jobs[job].runtime)
     return owed
-
-
-@kernel
-def _cost(kind, wait, runtime):
-    """What a job costs that has waited so long, s."""
-    if kind == WAIT:
-        return float(wait)
-    if kind == RESPONSE:
-        return float(wait + runtime)
-    if kind == SLOWDOWN:
-        return (wait + runtime) / max(runtime, 1)
-    return max(1.0, (wait + runtime) / max(runtime, BOUND))
-
-
-@kernel
-def _score(formula, now, jobs, terms, job):
-    """A formula of zhang20, with the waiting time as defined, or of carastan17; the lowest comes first.
-
-    `terms`: see `walltime.learn.features`.
-    """
-    if formula == WFP3:
-        ratio = (now - jobs[job].submit) / jobs[job].believed
-        return -(ratio * ratio * ratio * jobs[job].procs)
-    if formula == UNICEP:
-        return -(now - jobs[job].submit + 1e-20) / terms[job, formula]
-    return terms[job, formula]
 
 
 @kernel
@@ -301,7 +269,7 @@ def _first(env, rules, jobs, terms, formula, first, only_candidates):
     for i in range(first, own.waiting):
         if only_candidates and not _may_fill(own, rules, jobs, queue[i]):
             continue
-        score = _score(formula, own.now, jobs, terms, queue[i])
+        score = score_of(formula, own.now, jobs, terms, queue[i])
         if best < 0 or score < lowest:
             best, lowest = i, score
             if formula == FCFS:
@@ -331,7 +299,7 @@ def _anyone_may_fill(env, rules, jobs):
 def _filling(own, rules):
     """The formula by which jobs are backfilled, -1 if nobody is."""
     if own.play >= 0:
-        return own.fill
+        return own.filler
     if rules.backfills == 0:
         return -1
     return FCFS if rules.fill_by_arrival else own.chosen
@@ -475,7 +443,7 @@ def _observe(env, rules, jobs, still, seen, summary):
     """The features of the jobs in the slots, and of the queue: `walltime.learn.FEATURES`."""
     own, queue, slots = env.state, env.queue, env.slots
     shown = min(own.waiting, seen.shape[0])
-    now, free, size = own.now, own.free, float(rules.size)
+    now, free, size = own.now, own.free, float(rules.procs)
     reserved = own.phase == AT_FILL
     for i in range(shown):
         job, row = queue[slots[i]], seen[i]

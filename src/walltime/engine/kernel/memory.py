@@ -69,7 +69,11 @@ BY_ARRIVAL, BY_LENGTH, BY_WFP, BY_USER = 0, 1, 2, 3
 
 
 def _dtype(fields: str, kinds: dict[str, type] | None = None) -> np.dtype[np.void]:
-    """A record with these fields, int64 except those of another kind."""
+    """A record with these fields, int64 except those of another kind.
+
+    A field with the name of an attribute of NumPy's records, such as `size`, is read right in compiled code and wrong without the compiler;
+    tests/unit/engine/test_fields.py asks for all.
+    """
     return np.dtype([(name, (kinds or {}).get(name, np.int64)) for name in fields.split()], align=True)
 
 

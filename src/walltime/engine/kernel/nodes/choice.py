@@ -97,7 +97,7 @@ def choose(state, job, site, running, free, choice, time):
     runs, heap, planes = choice.runs, choice.heap, free[row_at(state, running, time)]
     count = _find_runs(state, job, site, planes, runs)
     whole, left_nodes, left_procs, left_second = job.whole, job.nodes, 0 if job.whole else job.procs, job.second
-    size, largest = site.partitions[job.partition].size, 0
+    size, largest = site.partitions[job.partition].node_procs, 0
     for i in range(1, count):
         if runs[i].procs > runs[largest].procs:
             largest = i

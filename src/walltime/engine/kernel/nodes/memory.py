@@ -56,9 +56,9 @@ The plan (plan.py): `ahead`, blocks of the jobs before the one that is considere
 PROSPECT; `in_line`: how many blocks the time line has; `gain`, `gain_of_whole`, `changed_until`: what has become of the machine since the
 last cycle."""
 
-PARTITION = _dtype("kind members size first_stretch last_stretch closed tried tested reserved")
+PARTITION = _dtype("kind members node_procs first_stretch last_stretch closed tried tested reserved")
 """A partition: the `kind` of its set of nodes, and that set's row, `members`; the processors of each of them
-(`size`) if all have the same, else 0, and where its stretches are; whether it is closed, and the jobs tried, in this pass of the main
+if all have the same, else 0 (`node_procs`), and where its stretches are; whether it is closed, and the jobs tried, in this pass of the main
 scheduler; jobs tried and reservations made in this cycle of backfill."""
 
 STRETCH = _dtype("place node end")
@@ -290,7 +290,7 @@ def _new_site(machine: Nodes, tested: int) -> tuple[Site, Records, list[Array]]:
         stretches += [(a, int(nodes[a]), int(nodes[a]) + b - a) for a, b in itertools.pairwise(edges) if a < b]
         part.last_stretch = len(stretches)
         sizes, members = np.unique(machine.procs[nodes]), np.sort(nodes)
-        part.size = sizes[0] if len(sizes) == 1 else 0
+        part.node_procs = sizes[0] if len(sizes) == 1 else 0
         same = [k for k, other in enumerate(kinds) if np.array_equal(other, members)]
         part.kind = same[0] if same else len(kinds)
         kinds += [] if same else [members]

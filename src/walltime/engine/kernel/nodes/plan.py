@@ -229,7 +229,7 @@ def _next_opening(state, site, use, plan, time):
 @kernel
 def least_needed(job, part):
     """So many processors at least must be free in a job's partition."""
-    return job.nodes * max(1, part.size) if job.whole else max(job.nodes, job.procs)
+    return job.nodes * max(1, part.node_procs) if job.whole else max(job.nodes, job.procs)
 
 
 @kernel
