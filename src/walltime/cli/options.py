@@ -214,10 +214,15 @@ MEANINGS = {
 """What an option means in every command; a command may add a sentence on what it does there, or on its default."""
 
 
+SECOND_SPELLINGS = {"--machine": "--cluster"}
+"""A second spelling of an option: operators say cluster for what studies call a machine."""
+
+
 def option(name: str, detail: str = "", panel: str | None = RUN, **more: Any) -> Any:
     """The declaration of an option of `MEANINGS`; `detail`: what the command adds."""
     help_text = f"{MEANINGS[name]} {detail}".strip()
-    return typer.Option(name, help=help_text, rich_help_panel=panel, autocompletion=completion_of(name), **more)
+    spellings = filter(None, (name, SECOND_SPELLINGS.get(name)))
+    return typer.Option(*spellings, help=help_text, rich_help_panel=panel, autocompletion=completion_of(name), **more)
 
 
 def out(what: str, *endings: str, panel: str | None = OUTPUT, **more: Any) -> Any:

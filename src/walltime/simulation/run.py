@@ -182,10 +182,14 @@ class Run:
         return given
 
 
+SOON = 1000
+"""Jobs; so many take the slow engine about a second, so nobody asks why."""
+
+
 def new_engine(problem: Problem, wanted: str = "auto") -> Engine:
     """The engine that `choose` chooses, before the first event; where that is the slow one, the user is told why."""
     name, problem = choose(problem, wanted)
-    if name == "reference" and wanted == "auto":
+    if name == "reference" and wanted == "auto" and len(problem) > SOON:
         why = support(problem.policy, kind_of(problem), features_of(problem)).why
         notice(f"{problem.policy.label} runs in plain Python, some thousand times slower than compiled, {why}")
     kind: Any
