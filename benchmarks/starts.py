@@ -11,7 +11,7 @@ from benchmarks.common import Options, Result, lublin, show, take_turns, wall_se
 from benchmarks.predicting import with_users
 from walltime.machine import Machine, Partition, Pool
 from walltime.simulation import simulate
-from walltime.slurm import Snapshot, start_times
+from walltime.slurm import Draws, Snapshot, start_times
 from walltime.slurm.starts.replay import as_history, snapshot_at
 from walltime.workload import Workload
 
@@ -35,7 +35,7 @@ def starts(options: Options) -> Result:
             "Slurm, multifactor": _work(_on(taken, nodes, procs, "slurm", WEIGHTS), history, samples),
         }
         for snapshot in (_on(taken, nodes, procs, policy) for policy in ("easy", "conservative", "slurm")):
-            start_times(snapshot, history, samples=1)  # compiles
+            start_times(snapshot, history, draws=Draws(1))  # compiles
         seconds = take_turns(works, options)
         ratios = {label: one["median"] / seconds["EASY"]["median"] for label, one in seconds.items()}
         result["machines"][name] = {"seconds": seconds, "ratio": ratios}
@@ -64,4 +64,4 @@ def _on(taken: Snapshot, nodes: int, procs: int, policy: str, slurm: dict[str, s
 
 
 def _work(snapshot: Snapshot, history: Workload, samples: int) -> Callable[[], float]:
-    return lambda: wall_seconds(lambda: start_times(snapshot, history, samples=samples))
+    return lambda: wall_seconds(lambda: start_times(snapshot, history, draws=Draws(samples)))

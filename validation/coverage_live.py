@@ -11,7 +11,7 @@ import numpy as np
 from validation.coverage import Sizes, Trials, experiment
 from walltime import simulate
 from walltime.estimates import Tsafrir05
-from walltime.slurm import outcomes
+from walltime.slurm import Draws, outcomes
 from walltime.slurm.starts.scores import DAY, calibrated
 from walltime.workload.models.lublin99 import Lublin99
 from walltime.workload.users import with_users
@@ -45,7 +45,7 @@ def measured(load: float, jobs: int, sizes: Sizes) -> list[Trials]:
         log = with_users(Lublin99().generate(jobs, 128, load, seed), 30, seed).with_estimates(Tsafrir05(), seed)
         truth = simulate(log, "easy")
         moments = np.random.default_rng(seed).integers(3 * int(log.submit[-1]) // 4, int(log.submit[-1]), sizes.many(12, 5))
-        known = outcomes(truth, np.sort(moments).tolist(), samples=20, seed=seed)
+        known = outcomes(truth, np.sort(moments).tolist(), draws=Draws(20, seed=seed))
         for trials, those in ((as_predicted, known), (adjusted, calibrated(known))):
             for one in those:
                 trials.add(one.early, one.late, one.real, (seed, one.made // DAY))

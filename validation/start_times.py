@@ -27,7 +27,7 @@ from benchmarks.common import ROOT, find_log
 from validation.run import rounded
 from walltime.logs import read
 from walltime.simulation import simulate
-from walltime.slurm import outcomes, scores_of
+from walltime.slurm import Draws, outcomes, scores_of
 from walltime.slurm.starts.scores import DAY, Outcome, calibrated
 
 OUT = ROOT / "docs" / "generators" / "start-times.json"
@@ -52,7 +52,7 @@ def measure(prefix: str, drawn: int, samples: int) -> dict[str, Any] | None:
     moments = np.sort(np.random.default_rng(SEED).integers(first, last, drawn)).tolist()
     chosen = [time for time in moments if ((truth.submit <= time) & (truth.start > time)).any()]
     begin = time.perf_counter()
-    found = outcomes(truth, chosen, samples=samples, seed=SEED)
+    found = outcomes(truth, chosen, draws=Draws(samples, seed=SEED))
     seconds = time.perf_counter() - begin
     return {
         "moments": drawn,

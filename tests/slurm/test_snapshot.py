@@ -8,7 +8,7 @@ import pytest
 import walltime as wt
 from tests.slurm.conftest import started
 from tests.slurm.lab import CommandError, wait_until
-from walltime.slurm import start_times, take_snapshot
+from walltime.slurm import Draws, start_times, take_snapshot
 from walltime.slurm.client import Answer, Client
 from walltime.slurm.squeue import SQUEUE_JSON
 
@@ -51,7 +51,7 @@ def test_snapshot__of_both_forms(snapshots):
 
 def test_start_times__from_a_real_queue(snapshots):
     nobody = wt.Workload.from_arrays(submit=[], runtime=[], procs=[], machine_procs=1)
-    found = start_times(snapshots[0], nobody, samples=3)
+    found = start_times(snapshots[0], nobody, draws=Draws(3))
     running = snapshots[0].running[0]
     starts = np.array([one.median for one in found.jobs])
     assert starts.min() >= running.start + running.limit

@@ -39,9 +39,9 @@ def one_step_on(workload: Workload, start: Array, policy: Policy, machine: Machi
             continue
         if at_once is not None and group is not None and np.isin(group[~mine & (group >= 0)], group[mine]).any():
             raise _not_asked("limits over jobs of several pools")
-        own = SiteRules(windows, None, eligible, group, at_once, machine.overhead)
         procs = machine.pools[pool].nodes * machine.pools[pool].procs
-        answers.append(one_step(placed, start, policy, procs=procs, chosen=mine, rules=own))
+        own = SiteRules(windows, None, eligible, group, at_once, machine.overhead, procs, mine)
+        answers.append(one_step(placed, start, policy, rules=own))
     return placed, OneStep.joined(answers)
 
 

@@ -42,6 +42,8 @@ class SiteRules:
     `windows`: hours, and for which jobs (bool) they hold; `outages`: of the whole machine. `eligible`: the earliest start of each job,
     int64 s, None without. `group`, `at_once`: in which group each job counts, -1 for none, and how many jobs of each group run at once,
     0 for no limit (int64). `overhead`: time that the scheduler takes, by which decisions are before starts, and free processors after ends.
+    `procs`: size of the machine, or of a part of it, by default the workload's machine; a wider job is never started. `chosen`: the jobs
+    of that part (bool), by default all.
     """
 
     windows: Sequence[tuple[Hours, Array]] = ()
@@ -50,6 +52,8 @@ class SiteRules:
     group: Array | None = None
     at_once: Array | None = None
     overhead: Overhead = NO_OVERHEAD
+    procs: int | None = None
+    chosen: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -136,8 +140,6 @@ def one_step(
     policy: Policy,
     *,
     end: Array | None = None,
-    procs: int | None = None,
-    chosen: Array | None = None,
     rules: SiteRules | None = None,
     dialect: Dialect | str = "papers",
     prediction: Prediction | str | None = None,
@@ -146,15 +148,15 @@ def one_step(
     """Ask a policy at every recorded instant what it would start.
 
     `start`: recorded starts, int64 s, one per job; jobs with a negative one are left out. `end`: by default `start` and the runtime.
-    `procs`: size of the machine, by default the workload's; a wider job is never started. `chosen`: bool, the jobs of a part of the
-    machine. Raises PolicyError for a policy whose passes are unknown here, and WorkloadError where no start is recorded.
+    `rules`: of the site, or of a part of its machine. Raises PolicyError for a policy whose passes are unknown here, and WorkloadError
+    where no start is recorded.
     """
     rules, reading, own = rules or SiteRules(), Dialect.of(dialect), Prediction.of(prediction)
-    counted = start >= 0 if chosen is None else (start >= 0) & chosen
+    counted = start >= 0 if rules.chosen is None else (start >= 0) & rules.chosen
     job = np.flatnonzero(counted)
     if not len(job):
         raise WorkloadError(f"{workload.origin.name} records no starts of these jobs; take a log with waits")
-    size, site = workload.machine_procs if procs is None else procs, rules.overhead
+    size, site = workload.machine_procs if rules.procs is None else rules.procs, rules.overhead
     lowering = lowered(reading.apply(policy), reading, own, size, False)
     if lowering is None:
         raise PolicyError(f"{policy.label} decides in ways of its own, so it cannot be asked; take one of the known policies")

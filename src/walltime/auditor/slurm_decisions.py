@@ -18,6 +18,7 @@ from walltime.auditor.slurm_passes import (
     SLURM_STATE,
     Ground,
     Lists,
+    Parts,
     Sight,
     Slots,
     backfill_cycle,
@@ -170,7 +171,7 @@ class _Run(Walk):
             return False
         state, lists, now = self.state, self.lists, self.now
         self._prepare(blocks)
-        scheduler(state, self.rules, self.jobs, self.ground, self.slots, self.blocks, lists, self.sight)
+        scheduler(state, self.rules, self.jobs, Parts(self.ground, self.slots, self.blocks, lists, self.sight))
         started = lists.started[: state.started].tolist()
         wrong = [job for job in started if self.start[job] != now]
         if wrong:

@@ -84,6 +84,16 @@ class Sight(NamedTuple):
     sums: Array
 
 
+class Parts(NamedTuple):
+    """What the schedulers work on."""
+
+    ground: Ground
+    slots: Slots
+    blocks: Blocks
+    lists: Lists
+    sight: Sight
+
+
 @kernel
 def is_usable(ground: Any, sight: Any, jobs: Any, job: Any, n: Any) -> Any:
     """Whether a job can use a node as it sees it."""
@@ -124,13 +134,12 @@ def within_limits(jobs: Any, ground: Any, job: Any) -> Any:
 
 
 @called_kernel
-def find_place(
-    state: Any, jobs: Any, ground: Any, slots: Any, blocks: Any, lists: Any, sight: Any, job: Any, length: Any, latest: Any
-) -> Any:
+def find_place(state: Any, jobs: Any, parts: Any, job: Any, length: Any, latest: Any) -> Any:
     """The first time up to `latest`, now or when something is given back, from which on a job finds nodes for a length, or NEVER.
 
-    Afterwards the job sees the nodes as they are then.
+    `parts`: a Parts. Afterwards the job sees the nodes as they are then.
     """
+    ground, slots, blocks, lists, sight = parts
     part, moment = jobs[job].partition, state.now
     sight.sums[0] = sight.sums[1] = sight.sums[2] = 0
     for n in range(len(sight.mark)):
@@ -290,12 +299,13 @@ def may_fit(sight: Any, jobs: Any, job: Any) -> Any:
 
 
 @entry
-def main_pass(state: Any, rules: Any, jobs: Any, ground: Any, slots: Any, blocks: Any, lists: Any, sight: Any) -> Any:
+def main_pass(state: Any, rules: Any, jobs: Any, parts: Any) -> Any:
     """The main scheduler looks at the first `state.depth` jobs; a job that finds no nodes closes its partition, and its nodes to others.
 
     The blocks are the outages, in order. `lists.started` has who starts. `lists.parts` counts what is looked at of each partition, and is
     negative for one that is closed.
     """
+    ground, slots, blocks, lists, sight = parts
     state.started = 0
     for p in range(len(lists.parts)):
         lists.parts[p] = 0
@@ -311,7 +321,7 @@ def main_pass(state: Any, rules: Any, jobs: Any, ground: Any, slots: Any, blocks
             continue
         begin = NEVER
         if may_fit(sight, jobs, job):
-            begin = find_place(state, jobs, ground, slots, blocks, lists, sight, job, jobs[job].believed, state.now)
+            begin = find_place(state, jobs, parts, job, jobs[job].believed, state.now)
         if begin == state.now:
             choose(state, jobs, ground, sight, job)
             begin_now(state, jobs, ground, slots, lists, sight, job, jobs[job].believed)
@@ -361,8 +371,9 @@ def add_block(state: Any, blocks: Any, begin: Any, end: Any, first: Any, count: 
 
 
 @entry
-def backfill_cycle(state: Any, rules: Any, jobs: Any, ground: Any, slots: Any, blocks: Any, lists: Any, sight: Any) -> Any:
+def backfill_cycle(state: Any, rules: Any, jobs: Any, parts: Any) -> Any:
     """One cycle of the backfill scheduler; jobs behind the last one for which there is room now are not planned, as they change nothing."""
+    ground, slots, blocks, lists, sight = parts
     state.started = 0
     for p in range(len(lists.parts)):
         lists.parts[p] = 0
@@ -396,7 +407,7 @@ def backfill_cycle(state: Any, rules: Any, jobs: Any, ground: Any, slots: Any, b
         length = jobs[job].time_min if jobs[job].time_min > 0 else jobs[job].believed
         reserves = has_claim(state, rules, jobs, job) and not 0 < rules.max_reserve <= lists.parts[partitions + part]
         latest = state.now + rules.window if reserves else state.now
-        begin = find_place(state, jobs, ground, slots, blocks, lists, sight, job, length, latest)
+        begin = find_place(state, jobs, parts, job, length, latest)
         if begin >= NEVER:
             continue
         choose(state, jobs, ground, sight, job)

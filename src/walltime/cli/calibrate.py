@@ -92,13 +92,14 @@ def _starts(
     """Predicted start times against the recorded ones; `drawn`: moments, samples, seed."""
     from walltime.report import recorded_starts as pages
     from walltime.slurm import calibrate_starts
+    from walltime.slurm.starts.forecast import Draws
     from walltime.slurm.starts.recorded import REPLAYED
 
     moments, samples, seed = drawn
     with progress_bar((REPLAYED + 1) * moments, "simulating", "moments") as progress:
         learning = partial(progress, description="learning")
-        drawn_so = {"moments": moments, "samples": samples, "seed": seed}
-        starts = calibrate_starts(workload, machine, policy, **drawn_so, progress=progress, learning=learning)
+        draws = Draws(samples, seed=seed)
+        starts = calibrate_starts(workload, machine, policy, moments=moments, draws=draws, progress=progress, learning=learning)
     if report is not None:
         pages.write_recorded_starts_report(report, starts, workload, settings={"command": command_line(), "moments": moments})
     blocks = [*paragraphs(pages.verdict(starts)), "", *pages.tables_of(starts), *caveats(starts.caveats)]

@@ -57,8 +57,9 @@ def suggest(
     numbers = {name: None if text is None else _number(workload, name, text) for name, text in named.items()}
     number = numbers.pop("user")
     assert number is not None, "the option is required"
-    kind = {"procs": job_procs, "requested": requested, **numbers}
-    advice = find(workload, user=number, **kind, risks=risk or RISKS, months=months, least=least)
+    given = {"procs": job_procs, "requested": requested, **numbers}
+    kind = {name: value for name, value in given.items() if value is not None}
+    advice = find(workload, user=number, kind=kind, risks=risk or RISKS, months=months, least=least)
     from dataclasses import asdict
 
     from walltime.provenance import version
@@ -83,7 +84,7 @@ def _number(workload: Workload, column: str, text: str) -> int:
     return number
 
 
-def _blocks(log: str, user: str, kind: dict[str, int | None], advice: Advice) -> Iterator[Table | str]:
+def _blocks(log: str, user: str, kind: dict[str, int], advice: Advice) -> Iterator[Table | str]:
     from walltime.tables import Cell, Table
     from walltime.wording import human_time
 
@@ -106,7 +107,7 @@ def _blocks(log: str, user: str, kind: dict[str, int | None], advice: Advice) ->
     yield Table(head, rows, f"{log}, user {user}: the next job like {advice.jobs:,} earlier ones")
     medians = f"they ran {human_time(advice.median_runtime)} and asked for {human_time(advice.median_request)} (medians)"
     yield f"alike in: {', '.join(advice.like)}; {medians}"
-    dropped = [name for name, value in kind.items() if value is not None and name not in advice.like]
+    dropped = [name for name in kind if name not in advice.like]
     if dropped:
         yield f"ignored, as too few earlier jobs agree in it: {', '.join(dropped)}"
     if advice.killed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import insort
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,8 @@ RISKS = (50.0, 25.0, 10.0, 5.0, 2.0, 1.0)
 """Default risks of being killed, percent."""
 LEAST = 10
 """Least number of earlier jobs (tang13, section 4)."""
+KIND = ("group", "procs", "executable", "requested")
+"""What jobs of a user may have in common, the most informative first."""
 ROUND = 300
 """Suggestions are rounded up to multiples of this, s."""
 SURE = 1.645
@@ -61,20 +63,17 @@ def suggest(
     workload: Workload,
     *,
     user: int,
-    procs: int | None = None,
-    requested: int | None = None,
-    group: int | None = None,
-    executable: int | None = None,
+    kind: Mapping[str, int] | None = None,
     risks: Sequence[float] = RISKS,
     months: int | None = None,
     least: int = LEAST,
 ) -> Advice:
     """Walltimes for the next job of a user, from the user's earlier jobs of this kind.
 
-    The earlier jobs agree with all given attributes (`requested` s, `months`: only this many months of 30 days before the end of
-    the log). If there are fewer than `least`, the least informative attributes are dropped: first the request, then the program,
-    the processors, the group. A job that used all of its request was killed and would have run longer, so for the risk it counts
-    as longer than any walltime up to its request.
+    `kind`: what else the earlier jobs have in common with the next one, of `group`, `procs`, `executable` and `requested` (s). Only the
+    last `months` of 30 days before the end of the log count, if given. If there are fewer jobs than `least`, the least informative
+    attributes are dropped: first the request, then the program, the processors, the group. A job that used all of its
+    request was killed and would have run longer, so for the risk it counts as longer than any walltime up to its request.
 
     For each risk the walltime is the smallest, rounded up to 5 min, exceeded by at most this share of the earlier jobs.
     `upper` is the one-sided 95 % bound of Wilson's interval for that share. `backtest` goes through the earlier jobs in order,
@@ -93,7 +92,9 @@ def suggest(
     for risk in risks:
         if not 0 <= risk < 100:
             raise PolicyError(f"a risk is a percentage from 0 to below 100, not {risk:g}")
-    wanted = {"user": user, "group": group, "procs": procs, "executable": executable, "requested": requested}
+    if unknown := [name for name in kind or {} if name not in KIND]:
+        raise PolicyError(f"jobs are alike in {', '.join(KIND)}, not in {unknown[0]}")
+    wanted = {"user": user} | {name: (kind or {})[name] for name in KIND if name in (kind or {})}
     mine, like = _alike(workload, wanted, months, least)
     ran, asked = workload.runtime[mine], workload.requested[mine]
     cut = ran >= asked
@@ -108,18 +109,15 @@ def suggest(
     )
 
 
-def _alike(workload: Workload, wanted: dict[str, int | None], months: int | None, least: int) -> tuple[Array, list[str]]:
+def _alike(workload: Workload, wanted: Mapping[str, int], months: int | None, least: int) -> tuple[Array, list[str]]:
     """The earlier jobs, and the attributes in which they agree with the next one."""
     columns = {"procs": workload.procs, "requested": workload.requested}
-    given: list[tuple[str, int]] = []
-    for name, value in wanted.items():
-        if value is None:
-            continue
+    for name in wanted:
         column = columns.get(name, workload.columns.get(name))
         if column is None:
             raise WorkloadError(f"{workload.origin.name} does not say the {name} of its jobs; leave it out")
         columns[name] = column
-        given.append((name, value))
+    given = list(wanted.items())
     recent = np.ones(len(workload), bool)
     if months is not None:
         recent = workload.submit > int(workload.submit[-1]) - months * 30 * 86_400

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from walltime.slurm.snapshot import read_snapshot as read_snapshot
     from walltime.slurm.snapshot import snapshot_of as snapshot_of
     from walltime.slurm.snapshot import take_snapshot as take_snapshot
+    from walltime.slurm.starts.forecast import Draws as Draws
     from walltime.slurm.starts.from_history import learn_from_history as learn_from_history
     from walltime.slurm.starts.ledger import PredictionLedger as PredictionLedger
     from walltime.slurm.starts.ledger import Scorecard as Scorecard
@@ -39,6 +40,7 @@ _NAMES = {
     "slurm.jobs": ("SNAPSHOT_RULES", "SnapshotJob"),
     "slurm.snapshot": ("Snapshot", "read_snapshot", "snapshot_of", "take_snapshot"),
     "slurm.starts.ledger": ("PredictionLedger", "Scorecard"),
+    "slurm.starts.forecast": ("Draws",),
     "slurm.starts.from_history": ("learn_from_history",),
     "slurm.starts.recorded": ("RecordedStarts", "calibrate_starts"),
     "slurm.starts.replay": ("outcomes", "snapshot_at"),

@@ -116,11 +116,11 @@ class RuleTrial:
             chosen = rest & part.takes(self.w)
             if not (chosen & self.log.known).any():
                 continue
-            answers.append(one_step(self.w, self.log.start, rules.policy, procs=part.procs, chosen=chosen, rules=plain))
+            answers.append(one_step(self.w, self.log.start, rules.policy, rules=replace(plain, procs=part.procs, chosen=chosen)))
             rest, size = rest & ~chosen, size - part.procs
         if (rest & self.log.known).any():
-            limited = replace(plain, group=group, at_once=at_once)
-            answers.append(one_step(self.w, self.log.start, rules.policy, procs=size, chosen=rest, rules=limited))
+            limited = replace(plain, group=group, at_once=at_once, procs=size, chosen=rest)
+            answers.append(one_step(self.w, self.log.start, rules.policy, rules=limited))
         return OneStep.joined(answers)
 
     def _groups(self, limited: Sequence[AtOnce]) -> tuple[Array | None, Array | None]:

@@ -90,7 +90,7 @@ def test_rules__say_what_stood_in_the_way():
     # The second job's head is the third one: too few processors are free, or all are reserved for it.
     assert asked(made([0, 1], [10, 10], [3, 3]), [0, 1]).in_the_way() == {"too few processors": 1}
     assert asked(made([0, 1, 2], [10, 10, 20], [3, 4, 1]), [0, 25, 5]).in_the_way() == {"the order or a reservation": 1}
-    assert asked(made([0], [5], [9], machine_procs=9), [0], procs=4).in_the_way() == {"too few processors": 1}
+    assert asked(made([0], [5], [9], machine_procs=9), [0], rules=SiteRules(procs=4)).in_the_way() == {"too few processors": 1}
 
 
 def test_overheads__move_decisions_before_starts_and_free_processors_after_ends():
@@ -110,7 +110,7 @@ def test_short__starts_for_which_the_record_leaves_too_few_processors_are_marked
 
 
 def test_one_step__a_job_wider_than_the_part_is_never_started_and_stops_nobody():
-    found = asked(made([0, 1], [10, 10], [3, 2]), [0, 10], "conservative", procs=2)
+    found = asked(made([0, 1], [10, 10], [3, 2]), [0, 10], "conservative", rules=SiteRules(procs=2))
     assert found.made.tolist() == [False, True]
 
 

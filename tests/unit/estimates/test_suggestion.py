@@ -43,11 +43,11 @@ def test_suggest__backtest_knows_the_past_only():
 
 def test_suggest__drops_what_too_few_jobs_agree_in():
     w = jobs([600] * 12 + [3600] * 3, procs=[1] * 12 + [8] * 3)
-    wide = suggest(w, user=7, procs=8)
+    wide = suggest(w, user=7, kind={"procs": 8})
     assert (wide.like, wide.jobs) == (["user"], 15)
-    narrow = suggest(w, user=7, procs=1)
+    narrow = suggest(w, user=7, kind={"procs": 1})
     assert (narrow.like, narrow.jobs) == (["user", "procs"], 12)
-    assert suggest(w, user=7, procs=8, least=3).jobs == 3
+    assert suggest(w, user=7, kind={"procs": 8}, least=3).jobs == 3
 
 
 def test_suggest__only_recent_jobs():
@@ -60,7 +60,8 @@ def test_suggest__only_recent_jobs():
     [
         ({"user": 8}, WorkloadError, "has no job of user 8"),
         ({"user": 7, "least": 100}, WorkloadError, "user 7 has 20 earlier jobs, which is too few; 100 are needed"),
-        ({"user": 7, "group": 1}, WorkloadError, "does not say the group"),
+        ({"user": 7, "kind": {"group": 1}}, WorkloadError, "does not say the group"),
+        ({"user": 7, "kind": {"colour": 1}}, PolicyError, "not in colour"),
         ({"user": 7, "risks": [100]}, PolicyError, "a risk is a percentage"),
     ],
 )

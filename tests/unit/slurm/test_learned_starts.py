@@ -11,7 +11,7 @@ from tests.cli import call
 from walltime.errors import PolicyError
 from walltime.logs.convert import write_workload
 from walltime.report.start_times import answer
-from walltime.slurm import learn_from_history, snapshot_at, start_times
+from walltime.slurm import Draws, learn_from_history, snapshot_at, start_times
 from walltime.slurm.starts.forest import LEVELS, Forest, Trees, _quantiles
 from walltime.slurm.starts.learned import Replay, _shortest, learned
 from walltime.slurm.starts.replay import Record, as_history
@@ -83,7 +83,7 @@ def test_learned__says_nothing_where_little_is_known():
 
 
 def at_moment(log, moment):
-    return start_times(snapshot_at(Record.of(log), moment), log, samples=10)
+    return start_times(snapshot_at(Record.of(log), moment), log, draws=Draws(10))
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ import walltime as wt
 from tests.cli import call, one_line
 from tests.unit.slurm.test_start_times import NOW, job, past, taken
 from walltime.errors import LogError
-from walltime.slurm import PredictionLedger, start_times
+from walltime.slurm import Draws, PredictionLedger, start_times
 from walltime.slurm.starts.ledger import NAME
 from walltime.slurm.starts.scores import DAY
 
@@ -36,7 +36,7 @@ def started(labels, at):
 
 
 def predicted(*more):
-    return start_times(taken(job(1, 4, start=NOW - 100), job(2, 4), *more), past([1800] * 20), samples=2, arrivals=False)
+    return start_times(taken(job(1, 4, start=NOW - 100), job(2, 4), *more), past([1800] * 20), draws=Draws(2, arrivals=False))
 
 
 def test_predictions__are_entered_completed_and_scored(tmp_path):
@@ -77,7 +77,7 @@ def test_factors__come_from_the_ledger_and_are_entered_without_them(tmp_path):
     assert 10 <= len(ledger.outcomes(per_day=1)) <= 11
     factors = ledger.factors()
     assert factors == {"under 1 h": pytest.approx((np.exp(-0.01), np.exp(0.19)))}  # forty times two minutes late
-    adjusted = start_times(taken(job(1, 4, start=NOW - 100), job(2, 4)), past([1800] * 20), samples=2, arrivals=False, factors=factors)
+    adjusted = start_times(taken(job(1, 4, start=NOW - 100), job(2, 4)), past([1800] * 20), draws=Draws(2, arrivals=False), factors=factors)
     assert (adjusted.jobs[0].early - NOW, adjusted.jobs[0].late - NOW) == (1641, 1773)  # a minute at least is multiplied
     ledger.add(adjusted)
     assert {(one.early, one.late) for one in ledger.outcomes()} == {(1700, 1700)}

@@ -11,7 +11,7 @@ from tests.cli import call, one_line
 from walltime.logs.convert import write_workload
 from walltime.report.html import render
 from walltime.report.recorded_starts import recorded_starts_page, tables_of, verdict
-from walltime.slurm import calibrate_starts
+from walltime.slurm import Draws, calibrate_starts
 from walltime.slurm.starts.baselines import no_model, qbets
 from walltime.slurm.starts.recorded import METHODS, draw_moments
 from walltime.slurm.starts.replay import Record, as_history
@@ -47,7 +47,7 @@ def test_recorded__nothing_of_the_future_is_used(log):
     wait = log.columns["wait"] + np.where(later, 7_777, 0)
     runtime = np.where(record.end > turn, log.runtime + 501, log.runtime)
     changed = replace(log, runtime=runtime, procs=np.where(unknown, 1, log.procs), columns={**log.columns, "wait": wait})
-    first, second = (calibrate_starts(one, moments=moments[:7], samples=4, seed=2).predictions for one in (log, changed))
+    first, second = (calibrate_starts(one, moments=moments[:7], draws=Draws(4, seed=2)).predictions for one in (log, changed))
     assert len(first) > 20
     assert np.array_equal(first.job, second.job)
     assert not np.array_equal(first.real, second.real)
@@ -56,7 +56,7 @@ def test_recorded__nothing_of_the_future_is_used(log):
 
 
 def test_recorded__where_the_simulation_is_the_truth_its_intervals_hold(log):
-    found = calibrate_starts(log, moments=24, samples=10)
+    found = calibrate_starts(log, moments=24, draws=Draws(10))
     jobs, scores = found.classes["all"]
     assert jobs == len(found.predictions) > 100
     assert scores["prediction"].inside > 0.75
@@ -97,7 +97,7 @@ def test_recorded__says_what_is_wrong(log):
 
 
 def test_recorded__page_and_tables(log):
-    found = calibrate_starts(log, moments=6, samples=3)
+    found = calibrate_starts(log, moments=6, draws=Draws(3))
     page = render(recorded_starts_page(found, log))
     assert "of 509 waiting jobs started within" in verdict(found)[0]
     few = replace(found, classes={name: (min(jobs, 100), scores) for name, (jobs, scores) in found.classes.items()})

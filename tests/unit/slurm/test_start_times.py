@@ -12,7 +12,7 @@ from walltime.errors import PolicyError
 from walltime.machine import Limit, Machine, Partition, Pool
 from walltime.report.html import render
 from walltime.report.start_times import prometheus, start_times_page
-from walltime.slurm import Outcome, Snapshot, SnapshotJob, factors_of, outcomes, scores_of, snapshot_at, start_times, try_jobs, why
+from walltime.slurm import Draws, Outcome, Snapshot, SnapshotJob, factors_of, outcomes, scores_of, snapshot_at, start_times, try_jobs, why
 from walltime.slurm.starts.replay import as_history
 from walltime.slurm.starts.sampling import DAY, LEVELS, WEEK, Arrivals, Jobs, Runtimes
 from walltime.slurm.starts.scores import calibrated
@@ -52,13 +52,13 @@ def ahead(found):
 
 
 def test_starts__of_jobs_that_all_ran_as_long():
-    found = start_times(taken(job(1, 4, start=NOW - 100), job(2, 3), job(3, 2)), past([1800] * 20), samples=5, arrivals=False)
+    found = start_times(taken(job(1, 4, start=NOW - 100), job(2, 3), job(3, 2)), past([1800] * 20), draws=Draws(5, arrivals=False))
     assert {name: (median, limits) for name, (_, median, _, limits) in ahead(found).items()} == {"2": (1700, 3500), "3": (3500, 7100)}
     assert found.of("2").alike == ("user", "requested", "procs") or found.of("2").alike == ("user", "requested")
 
 
 def test_starts__without_a_history_are_those_by_limits():
-    found = start_times(taken(job(1, 4, start=NOW - 100), job(2, 3)), past([]), samples=3)
+    found = start_times(taken(job(1, 4, start=NOW - 100), job(2, 3)), past([]), draws=Draws(3))
     assert ahead(found) == {"2": (3500, 3500, 3500, 3500)}
     assert found.of("2").alike is None
     assert any("run to their limits" in line for line in found.caveats)
@@ -66,27 +66,27 @@ def test_starts__without_a_history_are_those_by_limits():
 
 def test_starts__a_running_job_is_drawn_from_those_that_ran_longer():
     history = past([100] * 50 + [2000] * 10)
-    found = start_times(taken(job(1, 4, start=NOW - 500), job(2, 4)), history, samples=20, arrivals=False)
+    found = start_times(taken(job(1, 4, start=NOW - 500), job(2, 4)), history, draws=Draws(20, arrivals=False))
     early, median, late, by_limits = ahead(found)["2"]
     assert 0 < early <= median == 1500 <= late <= by_limits == 3100
-    later = start_times(taken(job(1, 4, start=NOW - 2500), job(2, 4)), history, samples=20, arrivals=False)
+    later = start_times(taken(job(1, 4, start=NOW - 2500), job(2, 4)), history, draws=Draws(20, arrivals=False))
     assert ahead(later)["2"] == (1100, 1100, 1100, 1100)  # nobody ran so long: to its limit
 
 
 def test_starts__a_job_beyond_its_limit_ends_at_once():
-    found = start_times(taken(job(1, 4, start=NOW - 4000), job(2, 4)), past([]), samples=2)
+    found = start_times(taken(job(1, 4, start=NOW - 4000), job(2, 4)), past([]), draws=Draws(2))
     assert ahead(found)["2"][1] == 1
 
 
 def test_starts__in_the_order_of_slurms_priorities_and_not_before_jobs_are_eligible():
     jobs = (job(1, 4, start=NOW - 100), job(2, 4, priority=1), job(3, 4, priority=9), job(4, 1, priority=5, eligible=NOW + 50_000))
-    found = ahead(start_times(taken(*jobs), past([]), samples=2, arrivals=False))
+    found = ahead(start_times(taken(*jobs), past([]), draws=Draws(2, arrivals=False)))
     assert [found[label][1] for label in ("3", "2", "4")] == [3500, 7100, 50_000]
 
 
 def test_starts__limits_of_arrays_hold():
     jobs = [job(7, array=7, task=k, array_limit=2) for k in range(4)]
-    found = ahead(start_times(taken(*jobs), past([]), samples=2, arrivals=False))
+    found = ahead(start_times(taken(*jobs), past([]), draws=Draws(2, arrivals=False)))
     assert [found[f"7_{k}"][1] for k in range(4)] == [0, 0, 3600, 3600]
 
 
@@ -94,30 +94,30 @@ def test_starts__under_slurm_with_its_priorities():
     slurm = {"PriorityType": "priority/multifactor", "PriorityWeightAge": "1000", "PriorityWeightFairshare": "100000"}
     machine = replace(ONE_POOL, policy="slurm", slurm=slurm)
     jobs = (job(1, 4, start=NOW - 100), job(2, 4, priority=500), job(3, 4, priority=90_000))
-    found = ahead(start_times(taken(*jobs, machine=machine), past([1800] * 200), samples=4))
+    found = ahead(start_times(taken(*jobs, machine=machine), past([1800] * 200), draws=Draws(4)))
     assert found["3"][1] < found["2"][1]
     assert 1700 <= found["3"][1] <= 1760  # within two backfill cycles of the first end
 
 
 def test_starts__more_runs_than_there_is_room_for():
-    found = start_times(taken(job(1, 4, start=NOW - 100), job(2, 4, start=NOW - 50), job(3, 4)), past([]), samples=2)
+    found = start_times(taken(job(1, 4, start=NOW - 100), job(2, 4, start=NOW - 50), job(3, 4)), past([]), draws=Draws(2))
     assert ahead(found)["3"][1] == 3500
     assert any("has no room" in line for line in found.caveats)
 
 
 def test_starts__a_limit_that_never_lets_it():
     machine = replace(ONE_POOL, limits=(Limit(("user",), jobs=0),))
-    found = start_times(taken(job(2), machine=machine), past([]), samples=2)
+    found = start_times(taken(job(2), machine=machine), past([]), draws=Draws(2))
     assert (found.jobs[0].early, found.jobs[0].median, found.jobs[0].by_limits) == (None, None, None)
     assert json.loads(json.dumps(found.as_dict()))["jobs"][0]["median"] is None
 
 
 def test_starts__equal_whatever_the_threads():
     machine = snapshot_at(truth(), 400_000)
-    first, second = (start_times(machine, as_history(truth()), samples=8, workers=workers) for workers in (1, 3))
+    first, second = (start_times(machine, as_history(truth()), draws=Draws(8), workers=workers) for workers in (1, 3))
     assert np.array_equal(first.starts, second.starts)
     assert first.as_dict() == second.as_dict()
-    other = start_times(machine, as_history(truth()), samples=8, seed=1)
+    other = start_times(machine, as_history(truth()), draws=Draws(8, seed=1))
     assert not np.array_equal(first.starts, other.starts)
 
 
@@ -126,7 +126,7 @@ def test_starts__equal_whatever_the_threads():
     [
         (lambda: start_times(taken(job(1, start=NOW)), past([])), "nothing to predict"),
         (lambda: start_times(taken(job(1), machine=replace(ONE_POOL, policy=None)), past([])), "give a policy"),
-        (lambda: start_times(taken(job(1)), past([]), samples=0), "samples must be 1"),
+        (lambda: start_times(taken(job(1)), past([]), draws=Draws(0)), "samples must be 1"),
         (lambda: start_times(taken(job(1)), past([]), policy="easy++"), "leave the predictor out"),
         (lambda: start_times(taken(job(1, 99)), past([])), "(none of the waiting|none of the 1 jobs)"),
         (lambda: why(taken(job(1), job(2, start=NOW)), past([]), "2"), "runs already"),
@@ -203,7 +203,7 @@ def test_arrivals__of_a_short_history():
 )
 def test_starts__say_where_the_history_is_short(days, says):
     log = past([60] * (144 * days), every=600) if days else past([])
-    found = start_times(taken(job(1, 4, start=NOW - 100), job(2, 3)), log, samples=2)
+    found = start_times(taken(job(1, 4, start=NOW - 100), job(2, 3)), log, draws=Draws(2))
     told = [line for line in found.caveats if "history" in line]
     assert [says in line for line in told] == ([True] if says else [])
 
@@ -273,7 +273,7 @@ def truth():
 @pytest.mark.nightly
 def test_intervals__hold_what_they_promise_where_the_past_is_like_the_future():
     moments = list(range(300_000, 950_000, 25_000))
-    found = outcomes(truth(), moments, samples=60)
+    found = outcomes(truth(), moments, draws=Draws(60))
     score = scores_of(found)[0]
     assert score.jobs > 100
     assert score.inside >= 0.85
@@ -290,7 +290,7 @@ def tried(found):
 def test_tries__each_is_alone_beside_the_queue():
     snapshot = taken(job(1, 3, start=NOW - 100), job(2, 2))
     texts = ["procs=1,limit=58m", "procs=1,limit=1h", "procs=4,limit=00:10:00", "procs=1,limit=30m"]
-    found = try_jobs(snapshot, past([1800] * 20), texts, samples=5, arrivals=False)
+    found = try_jobs(snapshot, past([1800] * 20), texts, draws=Draws(5, arrivals=False))
     # Job 1 runs for 1,700 s more, 3,500 by its limit, when job 2 starts, which runs for 1,800.
     assert tried(found) == {
         "procs=1,limit=58m": (0, 0, 0, 0),
@@ -298,7 +298,7 @@ def test_tries__each_is_alone_beside_the_queue():
         "procs=4,limit=00:10:00": (3500, 3500, 3500, 7100),
         "procs=1,limit=30m": (0, 0, 0, 0),
     }
-    whole = try_jobs(taken(job(1, 3, start=NOW - 100), job(2, 4)), past([1800] * 20), texts[:2], samples=5, arrivals=False)
+    whole = try_jobs(taken(job(1, 3, start=NOW - 100), job(2, 4)), past([1800] * 20), texts[:2], draws=Draws(5, arrivals=False))
     assert [one.median - NOW for one in whole.trials] == [0, 3500]  # the hour would delay job 2
     assert [one.by_limits - NOW for one in whole.trials] == [0, 7100]
 
@@ -306,11 +306,11 @@ def test_tries__each_is_alone_beside_the_queue():
 @pytest.mark.slow
 def test_tries__are_as_if_the_job_waited_last():
     snapshot, history = snapshot_at(truth(), 400_000), as_history(truth())
-    [one] = try_jobs(snapshot, history, ["procs=3,limit=2h"], samples=8, seed=3).trials
+    [one] = try_jobs(snapshot, history, ["procs=3,limit=2h"], draws=Draws(8, seed=3)).trials
     waiting = replace(snapshot, jobs=(*snapshot.jobs, one.job))
-    other = start_times(waiting, history, samples=8, seed=3).of(one.job.label)
+    other = start_times(waiting, history, draws=Draws(8, seed=3)).of(one.job.label)
     assert one.by_limits == other.by_limits
-    both = try_jobs(snapshot, history, ["procs=3,limit=2h", "procs=3,limit=2h"], samples=8, workers=2)
+    both = try_jobs(snapshot, history, ["procs=3,limit=2h", "procs=3,limit=2h"], draws=Draws(8), workers=2)
     assert both.trials[0].median == both.trials[1].median
     assert both.trials[0].late == both.trials[1].late
 
@@ -320,7 +320,7 @@ def test_tries__under_slurm_with_the_share_of_the_user():
     machine = replace(ONE_POOL, policy="slurm", slurm=slurm)
     jobs = (job(1, 4, start=NOW - 100), job(2, 4, priority=500, user="bob"), job(3, 1, priority=90_000))
     found = try_jobs(
-        taken(*jobs, machine=machine), past([1800] * 200), ["procs=4,limit=1h,user=alice", "procs=4,limit=1h,user=bob"], samples=4
+        taken(*jobs, machine=machine), past([1800] * 200), ["procs=4,limit=1h,user=alice", "procs=4,limit=1h,user=bob"], draws=Draws(4)
     )
     alice, bob = found.trials
     assert alice.by_limits < bob.by_limits
@@ -343,7 +343,7 @@ def test_tries__under_slurm_with_the_share_of_the_user():
 )
 def test_tries__what_is_wrong_is_one_line(text, says):
     with pytest.raises(PolicyError, match=says):
-        try_jobs(taken(job(2)), past([]), [text], samples=1)
+        try_jobs(taken(job(2)), past([]), [text], draws=Draws(1))
 
 
 # -------------------------------------------------------------------------------------------------------------- what is told
@@ -422,12 +422,12 @@ def test_command__what_is_wrong_is_one_line(capsys, files, tmp_path):
 
 def test_metrics__of_a_job_that_never_starts():
     machine = replace(ONE_POOL, limits=(Limit(("user",), jobs=0),))
-    found = start_times(taken(job(2), machine=machine), past([]), samples=2)
+    found = start_times(taken(job(2), machine=machine), past([]), draws=Draws(2))
     assert 'quantile="0.5"} +Inf' in prometheus(found)
     assert "never" in render(start_times_page(found, past([1])))
 
 
 def test_job__that_is_not_there():
-    found = start_times(taken(job(2)), past([]), samples=1)
+    found = start_times(taken(job(2)), past([]), draws=Draws(1))
     with pytest.raises(PolicyError, match="no job '3'"):
         found.of("3")

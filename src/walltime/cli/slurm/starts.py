@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,7 +15,7 @@ from walltime.errors import PolicyError
 from walltime.wording import printable
 
 if TYPE_CHECKING:
-    from walltime.slurm import Snapshot
+    from walltime.slurm import Draws, Snapshot
     from walltime.workload import Workload
 
 __all__ = ["clock", "score", "snapshot", "start_times"]
@@ -167,14 +167,14 @@ def start_times(
     from walltime.cli import output
     from walltime.provenance import version
     from walltime.report import start_times as pages
-    from walltime.slurm import PredictionLedger, learn_from_history, read_snapshot, why
+    from walltime.slurm import Draws, PredictionLedger, learn_from_history, read_snapshot, why
     from walltime.slurm import start_times as run
     from walltime.slurm.starts.start_times import why_not
 
     for path, endings in ((report, o.PAGE), (metrics, (".prom",))):
         if path is not None:
             o.check_output(path, endings)
-    queue = read_snapshot(snapshot)
+    queue, draws = read_snapshot(snapshot), Draws(samples, arrivals, seed)
     if tries:
         if named := [
             name
@@ -183,7 +183,7 @@ def start_times(
         ]:
             raise PolicyError(f"--try is about jobs that are not there yet; leave --{named[0]} out")
         log, _ = reading.load(history, queue.machine)
-        _try(queue, log, tries, {"policy": policy, "samples": samples, "arrivals": arrivals, "seed": seed}, as_json)
+        _try(queue, log, tries, policy, draws, as_json)
         return
     if job is not None and job not in [one.label for one in queue.waiting]:
         raise PolicyError(why_not(queue, job))
@@ -191,7 +191,7 @@ def start_times(
     log, _ = reading.load(history, queue.machine)
     factors = None if kept is None else kept.factors()
     with output.progress_bar(samples, "simulations") as progress:
-        result = run(queue, log, policy=policy, samples=samples, arrivals=arrivals, seed=seed, factors=factors, progress=progress)
+        result = run(queue, log, policy=policy, draws=draws, factors=factors, progress=progress)
     if replayed:
         with output.progress_bar(replayed, "moments of the history") as progress:
             result = learn_from_history(result, log, policy=policy, moments=replayed, progress=progress)
@@ -222,21 +222,23 @@ def start_times(
             typer.echo(f"{what} written to {path}")
 
 
-def _try(queue: Snapshot, log: Workload, texts: list[str], rules: dict[str, Any], as_json: bool) -> None:
+def _try(queue: Snapshot, log: Workload, texts: list[str], policy: str | None, draws: Draws, as_json: bool) -> None:
     """When jobs would start that are not submitted yet."""
+    from dataclasses import asdict
+
     from walltime.cli import output
     from walltime.provenance import version
     from walltime.report.start_times import trials_table
     from walltime.slurm import try_jobs
 
-    with output.progress_bar(rules["samples"], "simulations") as progress:
-        result = try_jobs(queue, log, texts, progress=progress, **rules)
+    with output.progress_bar(draws.samples, "simulations") as progress:
+        result = try_jobs(queue, log, texts, policy=policy, draws=draws, progress=progress)
     if as_json:
-        about = {"machine": queue.machine.name, "time": queue.time} | rules | {"policy": result.policy}
+        about = {"machine": queue.machine.name, "time": queue.time} | asdict(draws) | {"policy": result.policy}
         tried = {"trials": [one.as_dict() for one in result.trials], "caveats": list(result.caveats)}
         output.print_json(about | tried | {"version": version()})
         return
-    output.print_blocks([f"{queue.machine.name} at {clock(queue.time)}, {rules['samples']:,} simulations under {result.policy}"])
+    output.print_blocks([f"{queue.machine.name} at {clock(queue.time)}, {draws.samples:,} simulations under {result.policy}"])
     output.print_blocks([trials_table(result.trials, queue.time)])
     output.print_blocks(output.caveats(result.caveats))
 

@@ -18,7 +18,7 @@ from walltime.slurm.starts.sampling import DAY, LEVELS, WEEK, Arrivals, Jobs, Ru
 from walltime.wording import seed_fault
 from walltime.workload import Workload
 
-__all__ = ["Draws", "Forecast"]
+__all__ = ["USUAL", "Draws", "Forecast"]
 
 Array = np.ndarray
 
@@ -40,6 +40,9 @@ class Draws:
             raise PolicyError(f"the number of samples must be 1 or more, not {self.samples}")
         if fault := seed_fault(self.seed):
             raise PolicyError(fault)
+
+
+USUAL = Draws()
 
 
 class Forecast:

@@ -12,13 +12,14 @@ import numpy as np
 from walltime.errors import PolicyError
 from walltime.policy import Policy
 from walltime.simulation.specification import Scheduler
+from walltime.slurm.starts.forecast import Draws
 from walltime.slurm.starts.forest import LEVELS, Forest
 from walltime.slurm.starts.queue_features import QueueFeatures
 from walltime.slurm.starts.replay import Record, snapshot_at
 from walltime.slurm.starts.scores import CLASSES
 from walltime.slurm.starts.start_times import StartTimes, quantiles_of, start_times
 
-__all__ = ["FEWEST", "LITTLE", "SAMPLES", "Replay", "draw_past", "learned", "little_known", "replay", "said"]
+__all__ = ["FEWEST", "LITTLE", "SAMPLES", "Replay", "draw_between", "draw_past", "learned", "little_known", "replay", "said"]
 
 Array = np.ndarray
 
@@ -78,8 +79,12 @@ class Replay:
 
 def draw_past(record: Record, until: int, count: int, seed: int) -> list[int]:
     """So many moments at random up to this one (s from the start of the log) at which jobs wait, ascending."""
-    first = int(record.submit[0])
-    drawn = np.random.default_rng([seed, 1]).integers(first, max(until, first + 1), 50 * count)
+    return draw_between(record, int(record.submit[0]), until, count, np.random.default_rng([seed, 1]))
+
+
+def draw_between(record: Record, first: int, last: int, count: int, random: np.random.Generator) -> list[int]:
+    """So many moments at random between these (s from the start of the log) at which jobs wait, ascending."""
+    drawn = random.integers(first, max(last, first + 1), 50 * count)
     waited = np.searchsorted(np.sort(record.submit), drawn, side="right") > np.searchsorted(np.sort(record.start), drawn, side="right")
     return sorted(set(drawn[waited][:count].tolist()))
 
@@ -104,7 +109,7 @@ def replay(
     for done, (moment, count) in enumerate(sorted(samples.items())):
         snapshot = snapshot_at(record, moment)
         try:
-            result = start_times(snapshot, record.workload, policy=policy, samples=count, seed=seed + done, workers=workers)
+            result = start_times(snapshot, record.workload, policy=policy, draws=Draws(count, seed=seed + done), workers=workers)
         except PolicyError:  # none of those that wait fits the machine
             continue
         finally:

@@ -12,7 +12,8 @@ from walltime.errors import WorkloadError
 from walltime.machine import Machine
 from walltime.provenance import version
 from walltime.slurm.starts.baselines import no_model, qbets
-from walltime.slurm.starts.learned import LITTLE, SAMPLES, draw_past, learned, little_known, replay
+from walltime.slurm.starts.forecast import Draws
+from walltime.slurm.starts.learned import LITTLE, SAMPLES, draw_between, draw_past, learned, little_known, replay
 from walltime.slurm.starts.replay import Record
 from walltime.slurm.starts.scores import CLASSES, class_of
 from walltime.workload import Workload
@@ -33,6 +34,7 @@ SIZES = {"under 1 %": 0.01, "1 to 10 %": 0.1, "10 to 50 %": 0.5, "50 % and more"
 """Classes of the part of the machine that a job needs, by their upper bounds."""
 REPLAYED = 4
 """For each moment that is judged so many of the past teach."""
+FEW = Draws(40)
 FIRST = 0.25
 """The first moment is so far into the log: what comes before is history."""
 
@@ -124,9 +126,7 @@ class RecordedStarts:
 def draw_moments(record: Record, count: int, seed: int) -> list[int]:
     """So many moments at random in the last three quarters of the log at which jobs wait, ascending; s from its start."""
     first, last = (int(x) for x in (record.submit[0] + FIRST * (record.submit[-1] - record.submit[0]), record.submit[-1]))
-    drawn = np.random.default_rng(seed).integers(first, max(last, first + 1), 50 * count)
-    waited = np.searchsorted(np.sort(record.submit), drawn, side="right") > np.searchsorted(np.sort(record.start), drawn, side="right")
-    return sorted(set(drawn[waited][:count].tolist()))
+    return draw_between(record, first, last, count, np.random.default_rng(seed))
 
 
 def calibrate_starts(
@@ -135,8 +135,7 @@ def calibrate_starts(
     policy: str | None = None,
     *,
     moments: int | Sequence[int] = 150,
-    samples: int = 40,
-    seed: int = 0,
+    draws: Draws = FEW,
     workers: int | None = None,
     progress: Callable[[int], None] | None = None,
     learning: Callable[[int], None] | None = None,
@@ -144,12 +143,12 @@ def calibrate_starts(
     """Predict the starts of the jobs that waited at moments of a log, with what was known then, and compare with those that were recorded.
 
     At each moment the recorded state is simulated (`start_times`), and at four times as many of the past, from whose outcomes the
-    predictions learn (`learned`). `moments`: how many, or which (s from the start of the log).
+    predictions learn (`learned`). `moments`: how many, or which (s from the start of the log). `draws`: of each moment, with jobs to come.
     `machine`: by default the log's processors as one pool; `policy`: by default the machine's, else EASY.
     `progress` is called with the number of moments simulated, those of the past among them, and `learning` with the number of those that
     forests have predicted. Raises WorkloadError for a log without waits.
     """
-    record = Record.of(workload, machine, policy)
+    record, samples, seed = Record.of(workload, machine, policy), draws.samples, draws.seed
     chosen = draw_moments(record, moments, seed) if isinstance(moments, int) else sorted(moments)
     before = draw_past(record, max(chosen, default=0), REPLAYED * len(chosen), seed)
     counts = dict.fromkeys(before, min(SAMPLES, samples)) | dict.fromkeys(chosen, samples)

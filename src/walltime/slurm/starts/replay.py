@@ -12,6 +12,7 @@ from walltime.machine import Machine, place
 from walltime.schedule import Schedule
 from walltime.slurm.jobs import RUNNING, WAITING, SnapshotJob
 from walltime.slurm.snapshot import Snapshot
+from walltime.slurm.starts.forecast import USUAL, Draws
 from walltime.slurm.starts.scores import Outcome
 from walltime.slurm.starts.start_times import start_times
 from walltime.whatif.setting import machine_of
@@ -102,9 +103,7 @@ def outcomes(
     moments: Sequence[int],
     *,
     policy: str = "easy",
-    samples: int = 100,
-    arrivals: bool = True,
-    seed: int = 0,
+    draws: Draws = USUAL,
     workers: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> list[Outcome]:
@@ -115,7 +114,7 @@ def outcomes(
     for done, moment in enumerate(moments):
         snapshot = snapshot_at(schedule, moment, policy)
         try:
-            made = start_times(snapshot, history, samples=samples, arrivals=arrivals, seed=seed + done, workers=workers)
+            made = start_times(snapshot, history, draws=replace(draws, seed=draws.seed + done), workers=workers)
         except PolicyError:  # nobody waits
             continue
         for one in made.jobs:

@@ -16,7 +16,7 @@ from walltime.policy import Policy
 from walltime.simulation.specification import Scheduler
 from walltime.slurm.jobs import SNAPSHOT_RULES, SnapshotJob
 from walltime.slurm.snapshot import Snapshot
-from walltime.slurm.starts.forecast import Draws, Forecast
+from walltime.slurm.starts.forecast import USUAL, Draws, Forecast
 from walltime.slurm.starts.projection import FIRST_NUMBER
 from walltime.slurm.starts.sampling import LEVELS
 from walltime.slurm.starts.scores import Factors, adjusted
@@ -115,9 +115,7 @@ def start_times(
     history: Workload,
     *,
     policy: str | Policy | Scheduler | None = None,
-    samples: int = 200,
-    arrivals: bool = True,
-    seed: int = 0,
+    draws: Draws = USUAL,
     factors: Factors | None = None,
     workers: int | None = None,
     progress: Callable[[int], None] | None = None,
@@ -125,10 +123,10 @@ def start_times(
     """Simulate what follows a snapshot many times, under the site's own policy, until all its waiting jobs have started.
 
     Runtimes are drawn from those of jobs alike (`sampling.py`), of running jobs from those that ran longer than they have by
-    now; jobs to come from the recent past (`sampling.py`), unless `arrivals` is False. `history`: a log; of it counts what had
-    ended at the time of the snapshot. `policy`: instead of that of the snapshot's machine. `factors`: of a calibration, with which
-    intervals are widened or narrowed. `workers`: threads; `progress` is called with the number of simulations done. Equal arguments give
-    equal results, whatever the number of threads. Raises PolicyError and WorkloadError.
+    now; jobs to come from the recent past (`sampling.py`). `history`: a log; of it counts what had ended at the time of the snapshot.
+    `draws`: how many simulations, the seed, and whether jobs come. `policy`: instead of that of the snapshot's machine. `factors`: of a
+    calibration, with which intervals are widened or narrowed. `workers`: threads; `progress` is called with the number of simulations
+    done. Equal arguments give equal results, whatever the number of threads. Raises PolicyError and WorkloadError.
     """
     forecast = Forecast(snapshot, history, policy)
     state, runtimes = forecast.state, forecast.runtimes
@@ -137,7 +135,7 @@ def start_times(
     def run(*drawn: Any) -> Array:
         return forecast.projection.run(*drawn)[waits]
 
-    to_limits, starts = forecast.simulate(run, Draws(samples, arrivals, seed), workers, progress)
+    to_limits, starts = forecast.simulate(run, draws, workers, progress)
     simulated = quantiles_of(starts)
     quantiles = adjusted(simulated, factors or {})
     order = np.argsort(quantiles[1], kind="stable")
@@ -154,7 +152,8 @@ def start_times(
     factors = dict(factors or {})
     if snapshot.machine.overhead != NO_OVERHEAD:
         caveats.append("The overheads of the machine's file are left out: starts may be later by what the scheduler takes.")
-    return StartTimes(snapshot, scheduler.label, samples, seed, arrivals, jobs, starts[:, order], simulated[:, order], factors, caveats)
+    made = scheduler.label, draws.samples, draws.seed, draws.arrivals
+    return StartTimes(snapshot, *made, jobs, starts[:, order], simulated[:, order], factors, caveats)
 
 
 def quantiles_of(starts: Array) -> Array:

@@ -17,7 +17,7 @@ from walltime.policy import Policy
 from walltime.simulation.specification import Scheduler
 from walltime.slurm.jobs import MOST, WAITING, SnapshotJob
 from walltime.slurm.snapshot import Snapshot
-from walltime.slurm.starts.forecast import Draws, Forecast
+from walltime.slurm.starts.forecast import USUAL, Draws, Forecast
 from walltime.slurm.starts.start_times import quantiles_of, unix
 from walltime.specification import Form, Specified, read_options
 from walltime.wording import harmless, shown
@@ -145,9 +145,7 @@ def try_jobs(
     texts: Sequence[str],
     *,
     policy: str | Policy | Scheduler | None = None,
-    samples: int = 200,
-    arrivals: bool = True,
-    seed: int = 0,
+    draws: Draws = USUAL,
     workers: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Trials:
@@ -172,7 +170,7 @@ def try_jobs(
             [projection.run(*arguments, only=place, without=[one for one in places if one != place])[place] for place in places]
         )
 
-    to_limits, starts = forecast.simulate(alone, Draws(samples, arrivals, seed), workers, progress)
+    to_limits, starts = forecast.simulate(alone, draws, workers, progress)
     quantiles = quantiles_of(starts)
     trials = []
     for k, (text, job) in enumerate(zip(texts, own, strict=True)):
