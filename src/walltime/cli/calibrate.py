@@ -32,6 +32,7 @@ def calibrate(
     *,
     machine_file: o.MachineOption = None,
     policy: o.PolicyOption = None,
+    predictor: o.PredictorOption = None,
     overrun: o.OverrunOption = o.Overrun.kill,
     reading: Reading,
     part: Stretch,
@@ -53,7 +54,7 @@ def calibrate(
     """Simulate the site's own policy, compare with the recorded waits, and say which differences can be trusted.
 
     With --starts: predict when waiting jobs start, at moments of the log with what was known then, and say how many did within their
-    intervals.
+    intervals; with --predictor the runtimes are drawn around its predictions.
     """
     if starts:
         from walltime.simulation.specification import Variation
@@ -63,8 +64,10 @@ def calibrate(
         machine = machine_in(machine_file)
         workload, _ = reading.load(trace, machine)
         workload = Variation(remove=part.remove or (), window=part.window, head=part.head, tail=part.tail).apply(workload, 0)
-        _starts(workload, machine, policy, (moments, samples, seed), report, output)
+        _starts(workload, (machine, policy, predictor), (moments, samples, seed), report, output)
         return
+    if predictor is not None:
+        raise PolicyError("--predictor is for --starts; what the scheduler plans with is a part of --policy: easy:predictor=tsafrir07")
     from walltime.simulation.specification import parse_scheduler
     from walltime.whatif import calibrate as run
     from walltime.whatif.setting import NEEDED, Setting, machine_of
@@ -87,19 +90,25 @@ def calibrate(
 
 
 def _starts(
-    workload: Workload, machine: Machine | None, policy: str | None, drawn: tuple[int, int, int], report: Path | None, output: Output
+    workload: Workload,
+    site: tuple[Machine | None, str | None, str | None],
+    drawn: tuple[int, int, int],
+    report: Path | None,
+    output: Output,
 ) -> None:
-    """Predicted start times against the recorded ones; `drawn`: moments, samples, seed."""
+    """Predicted start times against the recorded ones; `site`: machine, policy, predictor; `drawn`: moments, samples, seed."""
     from walltime.report import recorded_starts as pages
     from walltime.slurm import calibrate_starts
     from walltime.slurm.starts.forecast import Draws
     from walltime.slurm.starts.recorded import REPLAYED
 
-    moments, samples, seed = drawn
+    (machine, policy, predictor), (moments, samples, seed) = site, drawn
     with progress_bar((REPLAYED + 1) * moments, "simulating", "moments") as progress:
         learning = partial(progress, description="learning")
         draws = Draws(samples, seed=seed)
-        starts = calibrate_starts(workload, machine, policy, moments=moments, draws=draws, progress=progress, learning=learning)
+        starts = calibrate_starts(
+            workload, machine, policy, predictor=predictor, moments=moments, draws=draws, progress=progress, learning=learning
+        )
     if report is not None:
         pages.write_recorded_starts_report(report, starts, workload, settings={"command": command_line(), "moments": moments})
     blocks = [*paragraphs(pages.verdict(starts)), "", *pages.tables_of(starts), *caveats(starts.caveats)]

@@ -173,7 +173,7 @@ MEANINGS = {
     "limit.1.jobs=8, policy=easy++, load*=1.1, ...",
     "--copies": "Copies of the log with shaken submissions.",
     "--correction": "New expected runtime of a job that outlives its prediction: tsafrir07, tsafrir07:elapsed, estimate, double, "
-    "double:uncapped, half, none.",
+    "double:uncapped, half, soft, none.",
     "--dialect": "How the rules are read: as in the papers, or as a published simulator reads them: pyss, predictsim, ...; "
     "papers:shadow=kept changes one reading.",
     "--estimates": "Estimates for the scheduler: user, exact, double, f:4, badness:3, mualem01, tsafrir05, ... (see the guide on "

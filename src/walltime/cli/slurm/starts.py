@@ -122,6 +122,7 @@ def start_times(
     *,
     history: Annotated[Path, o.option("--history", "Of the jobs that ran lately, weeks if possible.", None, metavar="LOG")],
     policy: o.SitePolicyOption = None,
+    predictor: o.PredictorOption = None,
     samples: Annotated[int, typer.Option("--samples", min=1, help="Simulations of what may come.", rich_help_panel=o.RUN)] = 200,
     arrivals: Annotated[
         bool, typer.Option("--arrivals/--no-arrivals", help="With jobs to come, drawn from the last weeks.", rich_help_panel=o.RUN)
@@ -163,6 +164,9 @@ def start_times(
     Each simulation draws how long jobs run from how long jobs like them ran, and the jobs to come from the past weeks, and schedules them
     as the site does, until all jobs of the snapshot have started. The same is done at moments of the history, and what became of those
     jobs moves the likely times and intervals.
+
+    With --predictor, runtimes are drawn around its predictions, by what became of earlier ones; the scheduler plans with the limits all the
+    same. A file needs the numbers of the jobs that run and wait; a class of one's own sees the history first.
     """
     from walltime.cli import output
     from walltime.provenance import version
@@ -183,7 +187,7 @@ def start_times(
         ]:
             raise PolicyError(f"--try is about jobs that are not there yet; leave --{named[0]} out")
         log, _ = reading.load(history, queue.machine)
-        _try(queue, log, tries, policy, draws, as_json)
+        _try(queue, log, tries, (policy, predictor), draws, as_json)
         return
     if job is not None and job not in [one.label for one in queue.waiting]:
         raise PolicyError(why_not(queue, job))
@@ -191,13 +195,13 @@ def start_times(
     log, _ = reading.load(history, queue.machine)
     factors = None if kept is None else kept.factors()
     with output.progress_bar(samples, "simulations") as progress:
-        result = run(queue, log, policy=policy, draws=draws, factors=factors, progress=progress)
+        result = run(queue, log, policy=policy, predictor=predictor, draws=draws, factors=factors, progress=progress)
     if replayed:
         with output.progress_bar(replayed, "moments of the history") as progress:
             result = learn_from_history(result, log, policy=policy, moments=replayed, progress=progress)
     if kept is not None:
         kept.add(result)
-    reasons = None if job is None else why(queue, log, job, policy=policy)
+    reasons = None if job is None else why(queue, log, job, policy=policy, predictor=result.predicted)
     if report is not None:
         pages.write_start_times_report(report, result, log, settings={"command": ["walltime", *sys.argv[1:]]})
     if metrics is not None:
@@ -222,8 +226,8 @@ def start_times(
             typer.echo(f"{what} written to {path}")
 
 
-def _try(queue: Snapshot, log: Workload, texts: list[str], policy: str | None, draws: Draws, as_json: bool) -> None:
-    """When jobs would start that are not submitted yet."""
+def _try(queue: Snapshot, log: Workload, texts: list[str], rules: tuple[str | None, str | None], draws: Draws, as_json: bool) -> None:
+    """When jobs would start that are not submitted yet; `rules`: the policy, and the predictor of runtimes."""
     from dataclasses import asdict
 
     from walltime.cli import output
@@ -231,10 +235,11 @@ def _try(queue: Snapshot, log: Workload, texts: list[str], policy: str | None, d
     from walltime.report.start_times import trials_table
     from walltime.slurm import try_jobs
 
+    policy, predictor = rules
     with output.progress_bar(draws.samples, "simulations") as progress:
-        result = try_jobs(queue, log, texts, policy=policy, draws=draws, progress=progress)
+        result = try_jobs(queue, log, texts, policy=policy, predictor=predictor, draws=draws, progress=progress)
     if as_json:
-        about = {"machine": queue.machine.name, "time": queue.time} | asdict(draws) | {"policy": result.policy}
+        about = {"machine": queue.machine.name, "time": queue.time} | asdict(draws) | {"policy": result.policy, "predictor": predictor}
         tried = {"trials": [one.as_dict() for one in result.trials], "caveats": list(result.caveats)}
         output.print_json(about | tried | {"version": version()})
         return

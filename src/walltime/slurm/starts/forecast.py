@@ -9,12 +9,14 @@ import numpy as np
 
 from walltime.errors import PolicyError
 from walltime.policy import Policy
+from walltime.predictors import Predictor
 from walltime.simulation.specification import Scheduler
 from walltime.simulation.threads import in_threads
 from walltime.slurm.snapshot import Snapshot
 from walltime.slurm.starts.initial_state import InitialState, initial_state_of
+from walltime.slurm.starts.predicted import PredictedRuntimes, predicted_of_snapshot
 from walltime.slurm.starts.projection import Projection, misfit
-from walltime.slurm.starts.sampling import DAY, LEVELS, WEEK, Arrivals, Jobs, Runtimes
+from walltime.slurm.starts.sampling import DAY, LEVELS, WEEK, Arrivals, Jobs, Runtimes, Told
 from walltime.wording import seed_fault
 from walltime.workload import Workload
 
@@ -48,10 +50,17 @@ USUAL = Draws()
 class Forecast:
     """The jobs of a snapshot under a policy, by default the site's own, ready to be simulated; raises PolicyError and WorkloadError.
 
-    `gone`: the labels of running jobs for which the machine has no room, and which are left out. `coming`: the jobs to come, None without.
+    `predictor`: of runtimes, which are then drawn around its predictions; the scheduler plans with the limits all the same. `gone`: the
+    labels of running jobs for which the machine has no room, and which are left out. `coming`: the jobs to come, None without.
     """
 
-    def __init__(self, snapshot: Snapshot, history: Workload, policy: str | Policy | Scheduler | None):
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        history: Workload,
+        policy: str | Policy | Scheduler | None,
+        predictor: str | Predictor | PredictedRuntimes | None = None,
+    ):
         chosen = snapshot.machine.policy if policy is None else policy
         if chosen is None:
             raise PolicyError("the snapshot does not say how the site schedules; give a policy")
@@ -67,7 +76,12 @@ class Forecast:
             self.gone.append(self.state.jobs[place].label)
             if len(self.gone) > MOST_MISFITS:
                 raise PolicyError(f"over {MOST_MISFITS} running jobs have no room on {snapshot.machine.name}; compare it with the cluster")
-        self.runtimes = Runtimes(self.state.history, self.state.ended, _jobs_to_draw(self.state))
+        if predictor is not None and not isinstance(predictor, PredictedRuntimes):
+            predictor = predicted_of_snapshot(predictor, snapshot, history)
+        self.predicted, told = predictor, None
+        if predictor is not None:
+            told = Told(predictor.of([job.job for job in self.state.jobs]), predictor.of(self.state.history.job_id))
+        self.runtimes = Runtimes(self.state.history, self.state.ended, _jobs_to_draw(self.state), told)
 
     def simulate(
         self, run: Callable[..., Array], draws: Draws, workers: int | None = None, progress: Callable[[int], None] | None = None
@@ -93,7 +107,7 @@ class Forecast:
     def caveats(self) -> list[str]:
         """What is to be known of the simulations, in sentences."""
         coming, lost, apart = self.coming, self.state.lost, len(self.snapshot.apart)
-        unknown = int((self.runtimes.level == len(LEVELS)).sum())
+        unknown = int(((self.runtimes.level == len(LEVELS)) & ~self.runtimes.told).sum())
         days = 0 if coming is None else coming.reach // DAY
         of_history = (
             f"The history has {days} day{'s' * (days > 1)} before the snapshot, and the jobs to come are drawn from these: with under two "
@@ -108,7 +122,7 @@ class Forecast:
             f"{room} {self.gone[0] if self.gone else ''}.": self.gone,
             f"{apart:,} jobs of the snapshot are not simulated: held, dependent on others, or of a kind that is not modelled.": apart,
         }
-        return [sentence for sentence, holds in said.items() if holds]
+        return [*(self.predicted.remarks if self.predicted is not None else ()), *(sentence for sentence, holds in said.items() if holds)]
 
 
 def _jobs_to_draw(state: InitialState) -> Jobs:

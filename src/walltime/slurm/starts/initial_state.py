@@ -14,7 +14,7 @@ from walltime.slurm.jobs import SnapshotJob
 from walltime.slurm.snapshot import Snapshot
 from walltime.workload import MISSING, Origin, Workload
 
-__all__ = ["InitialState", "initial_state_of"]
+__all__ = ["InitialState", "common_names", "initial_state_of"]
 
 Array = np.ndarray
 
@@ -62,7 +62,7 @@ def initial_state_of(snapshot: Snapshot, history: Workload, scheduler: Scheduler
     `without`: labels of jobs that are left out.
     """
     if scheduler.prediction is not None:
-        raise PolicyError("start times are simulated with the limits that the scheduler knows; leave the predictor out")
+        raise PolicyError("start times are simulated with the limits that the scheduler knows; leave the predictor out of the policy")
     running = [job for job in snapshot.running if job.label not in without]
     running.sort(key=lambda job: (job.start or 0, job.job, job.task or 0))
     waiting = sorted(snapshot.waiting, key=lambda job: (-(job.priority or 0), job.submit or 0, job.job, job.task or 0))
@@ -73,7 +73,7 @@ def initial_state_of(snapshot: Snapshot, history: Workload, scheduler: Scheduler
     now = snapshot.time - zero
     history, ended = _ended(history, snapshot.time)
     recent = np.flatnonzero(_submitted(history) >= snapshot.time - LATEST_WEEKS * 7 * 86400)
-    names, of_jobs, of_history = _names(jobs, history)
+    names, of_jobs, of_history = common_names(jobs, history)
     count, total = len(jobs), len(jobs) + len(recent)
     machine = replace(snapshot.machine, overhead=NO_OVERHEAD)
     whole = {one.name: machine.pools[machine.place_of(one.pools[0])].procs for one in machine.partitions}
@@ -161,7 +161,9 @@ def _ended(history: Workload, time: int) -> tuple[Workload, Array]:
     return history.take(known, ""), ended[known]
 
 
-def _names(jobs: Sequence[SnapshotJob], history: Workload) -> tuple[dict[str, tuple[str, ...]], dict[str, list[int]], dict[str, Array]]:
+def common_names(
+    jobs: Sequence[SnapshotJob], history: Workload
+) -> tuple[dict[str, tuple[str, ...]], dict[str, list[int]], dict[str, Array]]:
     """Common numbers for the names of the snapshot and of the history: the names, the numbers of the jobs, those of the history."""
     names: dict[str, tuple[str, ...]] = {}
     of_jobs: dict[str, list[int]] = {}

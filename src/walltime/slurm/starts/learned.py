@@ -14,6 +14,7 @@ from walltime.policy import Policy
 from walltime.simulation.specification import Scheduler
 from walltime.slurm.starts.forecast import Draws
 from walltime.slurm.starts.forest import LEVELS, Forest
+from walltime.slurm.starts.predicted import PredictedRuntimes
 from walltime.slurm.starts.queue_features import QueueFeatures
 from walltime.slurm.starts.replay import Record, snapshot_at
 from walltime.slurm.starts.scores import CLASSES
@@ -94,6 +95,7 @@ def replay(
     samples: dict[int, int],
     *,
     policy: str | Policy | Scheduler | None = None,
+    predicted: PredictedRuntimes | None = None,
     seed: int = 0,
     workers: int | None = None,
     progress: Callable[[int], None] | None = None,
@@ -109,7 +111,8 @@ def replay(
     for done, (moment, count) in enumerate(sorted(samples.items())):
         snapshot = snapshot_at(record, moment)
         try:
-            result = start_times(snapshot, record.workload, policy=policy, draws=Draws(count, seed=seed + done), workers=workers)
+            own = Draws(count, seed=seed + done)
+            result = start_times(snapshot, record.workload, policy=policy, predictor=predicted, draws=own, workers=workers)
         except PolicyError:  # none of those that wait fits the machine
             continue
         finally:

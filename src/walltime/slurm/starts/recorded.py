@@ -10,10 +10,12 @@ import numpy as np
 
 from walltime.errors import WorkloadError
 from walltime.machine import Machine
+from walltime.predictors import Predictor
 from walltime.provenance import version
 from walltime.slurm.starts.baselines import no_model, qbets
 from walltime.slurm.starts.forecast import Draws
 from walltime.slurm.starts.learned import LITTLE, SAMPLES, draw_between, draw_past, learned, little_known, replay
+from walltime.slurm.starts.predicted import predicted_of_log
 from walltime.slurm.starts.replay import Record
 from walltime.slurm.starts.scores import CLASSES, class_of
 from walltime.workload import Workload
@@ -98,6 +100,8 @@ class RecordedStarts:
     sizes: Mapping[str, tuple[int, Mapping[str, StartScore]]]
     caveats: Sequence[str]
     predictions: Predictions
+    predictor: str | None = None
+    """of runtimes, that somebody brought"""
 
     def as_dict(self) -> dict[str, Any]:
         """All of it but the single predictions, ready for JSON."""
@@ -111,6 +115,7 @@ class RecordedStarts:
             "log": self.log,
             "machine": self.machine,
             "policy": self.policy,
+            "predictor": self.predictor,
             "samples": self.samples,
             "seed": self.seed,
             "moments": self.moments,
@@ -134,6 +139,7 @@ def calibrate_starts(
     machine: Machine | None = None,
     policy: str | None = None,
     *,
+    predictor: str | Predictor | None = None,
     moments: int | Sequence[int] = 150,
     draws: Draws = FEW,
     workers: int | None = None,
@@ -144,7 +150,8 @@ def calibrate_starts(
 
     At each moment the recorded state is simulated (`start_times`), and at four times as many of the past, from whose outcomes the
     predictions learn (`learned`). `moments`: how many, or which (s from the start of the log). `draws`: of each moment, with jobs to come.
-    `machine`: by default the log's processors as one pool; `policy`: by default the machine's, else EASY.
+    `machine`: by default the log's processors as one pool; `policy`: by default the machine's, else EASY. `predictor`: of runtimes, around
+    whose predictions they are drawn (`start_times`).
     `progress` is called with the number of moments simulated, those of the past among them, and `learning` with the number of those that
     forests have predicted. Raises WorkloadError for a log without waits.
     """
@@ -152,7 +159,8 @@ def calibrate_starts(
     chosen = draw_moments(record, moments, seed) if isinstance(moments, int) else sorted(moments)
     before = draw_past(record, max(chosen, default=0), REPLAYED * len(chosen), seed)
     counts = dict.fromkeys(before, min(SAMPLES, samples)) | dict.fromkeys(chosen, samples)
-    past = replay(record, counts, seed=seed, workers=workers, progress=progress)
+    told = None if predictor is None else predicted_of_log(predictor, record.workload)
+    past = replay(record, counts, predicted=told, seed=seed, workers=workers, progress=progress)
     judged = np.isin(past.made, chosen)
     if not judged.any():
         raise WorkloadError(f"no job of {workload.origin.name} waits at any of the moments")
@@ -161,6 +169,7 @@ def calibrate_starts(
     unknown = np.isnan(adjusted[1])
     adjusted = np.where(unknown, little_known(simulated, by_limits), adjusted)
     caveats = [f"For {int(unknown.sum()):,} predictions too few starts were known to learn from: {LITTLE}"] if unknown.any() else []
+    caveats += [] if told is None else told.remarks
     all_ends = {
         "prediction": adjusted,
         "simulation": simulated,
@@ -184,6 +193,7 @@ def calibrate_starts(
         sizes=_by_class(predictions, size, SIZES),
         caveats=caveats,
         predictions=predictions,
+        predictor=None if told is None else told.predictor,
     )
 
 

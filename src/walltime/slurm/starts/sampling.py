@@ -9,7 +9,7 @@ import numpy as np
 
 from walltime.workload import Workload
 
-__all__ = ["DAY", "LEVELS", "WEEK", "Arrivals", "Jobs", "Runtimes"]
+__all__ = ["DAY", "LEVELS", "WEEK", "Arrivals", "Jobs", "Runtimes", "Told"]
 
 Array = np.ndarray
 
@@ -20,6 +20,8 @@ LEVELS = (("executable", "user", "requested"), ("user", "requested", "procs"), (
 """Which jobs are alike: those that agree in these columns; the first of these groups that has enough jobs is taken."""
 LEAST = 8
 """The fewest jobs of a group, of a running job those that ran longer than it has run by now."""
+MOST_RATIOS = 2000
+"""So many earlier predictions count, where a user has too few, those of the jobs that ended last."""
 LATEST = 50
 """So many of a group count, those that ended last: what users run changes. On SDSC-SP2 and LANL-CM5, which the guide's table does not show,
 intervals are narrower than with 500, as many starts are within, and the median error up to 1 h ahead is a sixth and a third less."""
@@ -69,6 +71,14 @@ class Jobs:
     elapsed: Array
 
 
+@dataclass(frozen=True, eq=False)
+class Told:
+    """Predictions of runtimes, int64 s, -1 for none: of the `jobs` whose runtimes are drawn, and of those of the history, `past`."""
+
+    jobs: Array
+    past: Array
+
+
 class Runtimes:
     """Draws runtimes of jobs from the history's. What is drawn is the part of the request that jobs alike used.
 
@@ -76,8 +86,12 @@ class Runtimes:
     has run for some time is drawn from those jobs that ran longer.
     """
 
-    def __init__(self, history: Workload, ended: Array, jobs: Jobs):
-        """`ended`: when each job of the history ended, s, for their order."""
+    def __init__(self, history: Workload, ended: Array, jobs: Jobs, told: Told | None = None):
+        """`ended`: when each job of the history ended, s, for their order; `told`: predictions of their runtimes, and of the jobs'."""
+        self.told = np.zeros(len(jobs.requested), bool)
+        self._around = None if told is None else _Around(history, ended, jobs, told)
+        if self._around is not None:
+            self.told = self._around.known
         order = np.argsort(-ended, kind="stable")  # the last to end first
         ratio = np.minimum(history.runtime / history.requested, 1.0)[order]
         own = {name: _column(history, name)[order] for level in LEVELS for name in level}
@@ -138,9 +152,55 @@ class Runtimes:
         ratio = np.ones(len(part))
         ratio[known] = low + (place - gap) * (high - low)
         runtime = np.maximum(np.rint(ratio * self.requested).astype(np.int64), 0)
+        if self._around is not None:
+            runtime = np.where(self.told, self._around.at(part), runtime)
         begun = self.elapsed > 0
         # a job that still runs ends after this moment, also where it is beyond its limit
         return np.where(begun, np.maximum(runtime, self.elapsed + 1), runtime)
+
+
+class _Around:
+    """Runtimes around predictions: a prediction times what runtimes were of earlier predictions, of the user if enough are known.
+
+    `known`: the jobs that have a prediction that they have not outlived by more than nearly all others; bool.
+    """
+
+    def __init__(self, history: Workload, ended: Array, jobs: Jobs, told: Told):
+        self.jobs, self.predicted = jobs, told.jobs
+        self.known = told.jobs > 0
+        of_past = np.flatnonzero(told.past > 0)
+        of_past = of_past[np.argsort(-ended[of_past], kind="stable")]
+        ratio = (np.minimum(history.runtime, history.requested)[of_past] / told.past[of_past]).astype(np.float64)
+        user, mine = _column(history, "user")[of_past], jobs.columns["user"]
+        least = jobs.elapsed / np.maximum(told.jobs, 1)
+        parts, used = [np.zeros(0)], 0
+        self._first, self._size = np.zeros(len(mine), np.int64), np.zeros(len(mine), np.int64)
+        everybody = np.sort(ratio[:MOST_RATIOS])
+        for one in np.unique(mine[self.known]).tolist():
+            own = np.sort(ratio[user == one][:LATEST]) if one >= 0 else everybody[:0]
+            for values in (own, everybody):
+                of_user = np.flatnonzero(self.known & (mine == one) & (self._size == 0))
+                first = np.searchsorted(values, least[of_user], side="right")
+                first[jobs.elapsed[of_user] == 0] = 0
+                good = len(values) - first >= LEAST
+                self._first[of_user[good]], self._size[of_user[good]] = used + first[good], len(values) - first[good]
+                parts.append(values)
+                used += len(values)
+        self._ratios = np.concatenate(parts)
+        self.known &= (self._size > 0) | (jobs.elapsed < told.jobs)
+
+    def at(self, part: Array) -> Array:
+        """The runtimes of which this part lies below, int64 s; where too little is known of earlier predictions, the prediction."""
+        some = self._size > 0
+        runtime = self.predicted.astype(np.float64)
+        size, first, predicted = self._size[some], self._first[some], np.maximum(self.predicted[some], 1)
+        place = part[some] * (size + 1)
+        gap = np.minimum(place.astype(np.int64), size)
+        low = np.where(gap > 0, self._ratios[first + np.maximum(gap, 1) - 1], self.jobs.elapsed[some] / predicted)
+        high = np.where(gap < size, self._ratios[first + np.minimum(gap, size - 1)], np.maximum(self.jobs.requested[some] / predicted, low))
+        runtime[some] = (low + (place - gap) * (high - low)) * predicted
+        whole: Array = np.clip(np.rint(runtime), 0, np.maximum(self.jobs.requested, self.jobs.elapsed + 1)).astype(np.int64)
+        return whole
 
 
 def _column(workload: Workload, name: str) -> Array:

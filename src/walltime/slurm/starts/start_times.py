@@ -13,10 +13,12 @@ from walltime.errors import PolicyError
 from walltime.explanation import MachineExplanation, Obstacles, explain
 from walltime.machine import NO_OVERHEAD
 from walltime.policy import Policy
+from walltime.predictors import Predictor
 from walltime.simulation.specification import Scheduler
 from walltime.slurm.jobs import SNAPSHOT_RULES, SnapshotJob
 from walltime.slurm.snapshot import Snapshot
 from walltime.slurm.starts.forecast import USUAL, Draws, Forecast
+from walltime.slurm.starts.predicted import PredictedRuntimes
 from walltime.slurm.starts.projection import FIRST_NUMBER
 from walltime.slurm.starts.sampling import LEVELS
 from walltime.slurm.starts.scores import Factors, adjusted
@@ -36,7 +38,7 @@ class StartTime:
 
     `early, median, late`: quantiles over the simulations, 5, 50 and 95 %. `slurm`: Slurm's own estimate, where it has one. `by_limits`: if
     every job ran to its limit and none came. `alike`: the columns in which the jobs agree from whose runtimes its own was drawn, None if
-    there were too few, so that it runs to its limit.
+    there were too few, so that it runs to its limit; `prediction` alone if it was drawn around a prediction.
     """
 
     job: SnapshotJob
@@ -75,6 +77,8 @@ class StartTimes:
     factors: Factors
     caveats: Sequence[str]
     learned_from: int | None = None
+    predicted: PredictedRuntimes | None = field(default=None, repr=False)
+    """the predictions of runtimes that somebody brought"""
 
     def of(self, label: str) -> StartTime:
         """That of a job, by its number as Slurm writes it, `27_3`; raises PolicyError."""
@@ -94,6 +98,7 @@ class StartTimes:
             "arrivals": self.arrivals,
             "factors": {name: list(pair) for name, pair in self.factors.items()},
             "learned_from": self.learned_from,
+            "predictor": None if self.predicted is None else self.predicted.predictor,
             "totals": self.snapshot.totals(),
             "jobs": [one.as_dict() for one in self.jobs],
             "caveats": list(self.caveats),
@@ -115,6 +120,7 @@ def start_times(
     history: Workload,
     *,
     policy: str | Policy | Scheduler | None = None,
+    predictor: str | Predictor | PredictedRuntimes | None = None,
     draws: Draws = USUAL,
     factors: Factors | None = None,
     workers: int | None = None,
@@ -124,11 +130,13 @@ def start_times(
 
     Runtimes are drawn from those of jobs alike (`sampling.py`), of running jobs from those that ran longer than they have by
     now; jobs to come from the recent past (`sampling.py`). `history`: a log; of it counts what had ended at the time of the snapshot.
-    `draws`: how many simulations, the seed, and whether jobs come. `policy`: instead of that of the snapshot's machine. `factors`: of a
-    calibration, with which intervals are widened or narrowed. `workers`: threads; `progress` is called with the number of simulations
-    done. Equal arguments give equal results, whatever the number of threads. Raises PolicyError and WorkloadError.
+    `draws`: how many simulations, the seed, and whether jobs come. `policy`: instead of that of the snapshot's machine. `predictor`: of
+    runtimes, as in a simulation, such as `file:predictions.csv`: runtimes are drawn around its predictions, as those of earlier jobs lay
+    around theirs; the scheduler still plans with the limits. `factors`: of a calibration, with which intervals are widened or narrowed.
+    `workers`: threads; `progress` is called with the number of simulations done. Equal arguments give equal results, whatever the number
+    of threads. Raises PolicyError and WorkloadError.
     """
-    forecast = Forecast(snapshot, history, policy)
+    forecast = Forecast(snapshot, history, policy, predictor)
     state, runtimes = forecast.state, forecast.runtimes
     waits = np.flatnonzero(~state.running)
 
@@ -144,7 +152,8 @@ def start_times(
         job, level = state.jobs[waits[k]], int(runtimes.level[waits[k]])
         early, median, late = (unix(float(time), snapshot.time) for time in quantiles[:, k])
         by_limits = unix(float(to_limits[k]), snapshot.time)
-        jobs.append(StartTime(job, early, median, late, job.expected, by_limits, LEVELS[level] if level < len(LEVELS) else None))
+        alike = ("prediction",) if runtimes.told[waits[k]] else LEVELS[level] if level < len(LEVELS) else None
+        jobs.append(StartTime(job, early, median, late, job.expected, by_limits, alike))
     scheduler, caveats = forecast.scheduler, forecast.caveats()
     settings = scheduler.policy.settings(snapshot.machine.slurm)
     if settings is not None and settings.notes:
@@ -153,7 +162,7 @@ def start_times(
     if snapshot.machine.overhead != NO_OVERHEAD:
         caveats.append("The overheads of the machine's file are left out: starts may be later by what the scheduler takes.")
     made = scheduler.label, draws.samples, draws.seed, draws.arrivals
-    return StartTimes(snapshot, *made, jobs, starts[:, order], simulated[:, order], factors, caveats)
+    return StartTimes(snapshot, *made, jobs, starts[:, order], simulated[:, order], factors, caveats, predicted=forecast.predicted)
 
 
 def quantiles_of(starts: Array) -> Array:
@@ -183,9 +192,16 @@ class Reasons:
         return asdict(self)
 
 
-def why(snapshot: Snapshot, history: Workload, label: str, *, policy: str | Policy | Scheduler | None = None) -> Reasons:
+def why(
+    snapshot: Snapshot,
+    history: Workload,
+    label: str,
+    *,
+    policy: str | Policy | Scheduler | None = None,
+    predictor: str | Predictor | PredictedRuntimes | None = None,
+) -> Reasons:
     """What a waiting job waits for; `label`: its number as Slurm writes it, `27_3`. Raises PolicyError."""
-    forecast = Forecast(snapshot, history, policy)
+    forecast = Forecast(snapshot, history, policy, predictor)
     state = forecast.state
     places = [k for k, job in enumerate(state.jobs) if job.label == label and job.start is None]
     if not places:

@@ -14,10 +14,12 @@ from walltime.durations import seconds_of
 from walltime.errors import PolicyError
 from walltime.logs.slurm.values import resource_of
 from walltime.policy import Policy
+from walltime.predictors import Predictor
 from walltime.simulation.specification import Scheduler
 from walltime.slurm.jobs import MOST, WAITING, SnapshotJob
 from walltime.slurm.snapshot import Snapshot
 from walltime.slurm.starts.forecast import USUAL, Draws, Forecast
+from walltime.slurm.starts.predicted import predicted_of_snapshot
 from walltime.slurm.starts.start_times import quantiles_of, unix
 from walltime.specification import Form, Specified, read_options
 from walltime.wording import harmless, shown
@@ -145,6 +147,7 @@ def try_jobs(
     texts: Sequence[str],
     *,
     policy: str | Policy | Scheduler | None = None,
+    predictor: str | Predictor | None = None,
     draws: Draws = USUAL,
     workers: int | None = None,
     progress: Callable[[int], None] | None = None,
@@ -157,7 +160,8 @@ def try_jobs(
     """
     own = [parse_trial(text, snapshot) for text in texts]
     own = [replace(job, job=job.job + k) for k, job in enumerate(own)]
-    forecast = Forecast(replace(snapshot, jobs=(*snapshot.jobs, *own)), history, policy)
+    told = None if predictor is None else predicted_of_snapshot(predictor, snapshot, history)
+    forecast = Forecast(replace(snapshot, jobs=(*snapshot.jobs, *own)), history, policy, told)
     projection = forecast.projection
     numbers = {job.job: k for k, job in enumerate(forecast.state.jobs) if job.start is None}
     for text, job in zip(texts, own, strict=True):
