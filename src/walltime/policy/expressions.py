@@ -11,6 +11,7 @@ from typing import Annotated, Any, NamedTuple
 
 from walltime.declared import Key, nearest
 from walltime.errors import PolicyError
+from walltime.policy.growth import never_falls
 from walltime.policy.orders import ARGUMENTS, HISTORY, Limit, Name, ScoredOrder, Starvation
 from walltime.wording import shown
 
@@ -193,6 +194,12 @@ class Expression(ScoredOrder):
         """The function of the form, the same for all numbers."""
         form = self.form
         return _function(form.text, form.names, len(form.numbers))
+
+    @property
+    def growing(self) -> bool:
+        """Whether it surely never falls while a job waits."""
+        form = self.form
+        return never_falls(form.text, form.numbers)
 
     @property
     def parameters(self) -> tuple[float, ...]:

@@ -246,9 +246,14 @@ class WeightedOrder(ScoredOrder):
         return ("wait", "believed", "procs")
 
     @property
-    def reads_time(self) -> bool:
-        """Whether the wait has a weight, or there is a limit."""
-        return self.reads_longest or any(name.endswith("wait") for name in self.features)
+    def growing(self) -> bool:
+        """Whether no weight of the wait is negative; larger ones than these would show the rounding of logarithms."""
+        return all(0 <= weight <= 1e6 for name, weight in self.features.items() if name.endswith("wait"))
+
+    @property
+    def changes(self) -> bool:
+        """Whether the wait has a weight."""
+        return any(name.endswith("wait") for name in self.features)
 
     def score(self, wait: int, believed: int, procs: int, submit: int, **others: int) -> float:
         """The weighted score, as in compiled code."""

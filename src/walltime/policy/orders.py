@@ -161,9 +161,14 @@ class ScoredOrder(Order):
         return ()
 
     @property
+    def changes(self) -> bool:
+        """Whether scores change while jobs wait, other than by starving."""
+        return any(name in ("wait", "longest") for name in self.asks()) or self.reads_calendar or bool(self.history_of)
+
+    @property
     def reads_time(self) -> bool:
-        """Whether scores change while jobs wait."""
-        return "wait" in self.asks() or self.reads_calendar or self.reads_longest or bool(self.history_of)
+        """Whether scores change while jobs wait, or there is a limit that does."""
+        return self.changes or self.reads_longest
 
     def score(self, wait: int, believed: int, procs: int, submit: int, **others: int) -> float:
         """The function's result, with rounding and division by zero as in compiled code.
@@ -236,11 +241,6 @@ class Wfp(ScoredOrder):
     """after so many seconds of waiting a job comes first"""
     limit: Limit = None
     """the same as a share of the longest wait so far; with both, it must have waited for longer than either"""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.threshold and self.limit is not None:
-            raise PolicyError(f"a threshold of {self.name} cannot be combined with a limit; take starvation=SECONDS")
 
     @property
     def scoring(self) -> Callable[..., float]:

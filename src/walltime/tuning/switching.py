@@ -41,7 +41,7 @@ class Switch(UserOrder):
         return tuple(inspect.signature(self.function).parameters)[: -len(self.numbers)]
 
     @property
-    def reads_time(self) -> bool:
+    def changes(self) -> bool:
         """Scores change where the order does."""
         return True
 

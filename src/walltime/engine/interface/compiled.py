@@ -14,9 +14,10 @@ import numpy as np
 
 from walltime.engine.interface.learned import Guesses, Learned
 from walltime.engine.interface.load import load, load_predictor
-from walltime.engine.interface.longest import longest_words, with_longest
+from walltime.engine.interface.longest import with_longest
 from walltime.engine.kernel.callbacks import COLUMNS, FIRST_OFFSET, HISTORY, compile_score
 from walltime.engine.kernel.history import MEASURES, OWN, history_words
+from walltime.engine.kernel.longest import longest_words
 from walltime.engine.kernel.memory import BY_ARRIVAL, BY_LENGTH, BY_USER, BY_WFP, DONE, NEVER, REACHED, STUCK
 from walltime.engine.kernel.prediction_memory import NEVER_CORRECTED, Predicting, Prediction
 from walltime.engine.problem import Outcome, Problem, State
@@ -63,7 +64,14 @@ class LoweredOrder(NamedTuple):
     lasting: bool = False
     """whether scores of waiting jobs change with this record only"""
     longest: Any = None
-    """the record of the longest wait so far, if the order asks for it"""
+    """the record of the longest wait so far, if the order has a limit or names it"""
+    limited: bool = False
+    """whether it has a limit"""
+
+    @property
+    def limit(self) -> int:
+        """The address of the record of the longest wait, 0 without a limit."""
+        return int(self.longest.ctypes.data) if self.limited else 0
 
     def of_jobs_from(self, first: int) -> Array:
         """The data of a custom order for a loop that numbers the jobs from this one on; they are to be kept with those of all jobs."""
@@ -76,16 +84,19 @@ class LoweredOrder(NamedTuple):
         """The same order for a copy of the simulation, with records of its own, which are to be bound to the copy."""
         if self.history is None and self.longest is None:
             return self
+        longest = None if self.longest is None else self.longest.copy()
+        if not self.kept:
+            return self._replace(longest=longest)
         compiled, table, numbers, facts, arrays = self.kept
-        facts, history, longest = facts.copy(), self.history, self.longest
+        facts, history = facts.copy(), self.history
         if history is not None:
             slots, *others = arrays
             history, own = history.copy(), [array.copy() for array in others]
             for place, array in zip(OWN, own, strict=True):
                 history[place] = array.ctypes.data
             facts[HISTORY], arrays = history.ctypes.data, (slots, *own)
-        if longest is not None:
-            longest, numbers = longest.copy(), numbers.copy()
+        if longest is not None and len(numbers) and numbers[-1] == self.longest.ctypes.data:
+            numbers = numbers.copy()
             numbers[-1], facts[NUMBERS] = longest.ctypes.data, numbers.ctypes.data
         kept = (compiled, table, numbers, facts, arrays)
         return self._replace(parameter=facts.ctypes.data, kept=kept, history=history, longest=longest)
@@ -98,23 +109,24 @@ def lower_order(order: Order, known: LogView, submit: Array, longest: int) -> Lo
     there is none.
     """
     given, limit = order.bounds
-    starvation = NEVER if given is None else min(given, NEVER)
     if order == FCFS:
         return LoweredOrder(BY_ARRIVAL)
-    has_limit = limit is not None
-    if isinstance(order, ShortestFirst) and not has_limit:
-        return LoweredOrder(BY_LENGTH, starvation=starvation)
-    if isinstance(order, Wfp) and not has_limit:
-        return LoweredOrder(BY_WFP, order.exponent, True, True, starvation)
+    starvation = (NEVER if limit is None else 0) if given is None else min(given, NEVER)
+    longest_wait = longest_words(len(submit), limit or 0.0) if order.reads_longest else None
+    bounds: dict[str, Any] = {"starvation": starvation, "longest": longest_wait, "limited": limit is not None}
+    if isinstance(order, ShortestFirst):
+        return LoweredOrder(BY_LENGTH, **bounds)
+    if isinstance(order, Wfp):
+        return LoweredOrder(BY_WFP, order.exponent, True, True, **bounds)
     if not isinstance(order, ScoredOrder):
         raise PolicyError(f"the compiled engine does not know the order {order!r}")
     if order.reads_calendar and known.calendar is None:
         raise order.without_calendar()
     numbers, scoring, asked = list(order.parameters), order.scoring, order.asks()
-    longest_wait = longest_words(len(submit)) if order.reads_longest else None
-    if longest_wait is not None:
-        scoring, asked = with_longest(scoring, asked, len(numbers), has_limit)
-        numbers += [*((given or 0, limit or 0) if has_limit else ()), longest_wait.ctypes.data]
+    if "longest" in asked:
+        assert longest_wait is not None
+        scoring, asked = with_longest(scoring, asked, len(numbers))
+        numbers.append(longest_wait.ctypes.data)
     try:
         compiled = compile_score(asked, order.columns, scoring, len(numbers), order.history_of)
     except Exception as error:  # Numba has no class of its own for all that it cannot compile
@@ -131,12 +143,10 @@ def lower_order(order: Order, known: LogView, submit: Array, longest: int) -> Lo
     told = np.array(numbers, np.float64)
     facts = np.array([compiled.address, table.ctypes.data, len(clock) // 2, first, told.ctypes.data, at, *clock], np.int64)
     assert len(facts) - len(clock) == FIRST_OFFSET, "as the compiled function reads it"
-    if has_limit:
-        starvation = NEVER
-    kept, grows = (compiled, table, told, facts, arrays), order.growing and not has_limit
+    kept = (compiled, table, told, facts, arrays)
     changing = order.reads_calendar or order.reads_longest or "wait" in order.asks() or starvation != NEVER
     lasting = bool(getattr(order, "last", None)) and not changing
-    return LoweredOrder(BY_USER, facts.ctypes.data, order.reads_time, grows, starvation, kept, history, lasting, longest_wait)
+    return LoweredOrder(BY_USER, facts.ctypes.data, order.changes, order.growing, kept=kept, history=history, lasting=lasting, **bounds)
 
 
 def _history(order: ScoredOrder, known: LogView, jobs: int) -> tuple[Array, tuple[Array, ...]]:
@@ -418,6 +428,7 @@ def point_to_orders(rules: Any, orders: tuple[LoweredOrder, LoweredOrder]) -> No
     for prefix, order in zip(("order", "backfill"), orders, strict=True):
         rules[f"{'' if prefix == 'order' else 'backfill_'}order"] = order.kind
         rules[f"{prefix}_parameter"], rules[f"{prefix}_starvation"] = order.parameter, order.starvation
+        rules[f"{prefix}_limit"] = order.limit
     rules["order_reads_time"] = orders[0].reads_time
     if "order_grows" in rules.dtype.names:
         rules["order_grows"] = orders[0].grows

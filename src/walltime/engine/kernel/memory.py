@@ -84,8 +84,8 @@ JOB = _dtype("submit runtime believed order_length own_length run_length procs s
 reservation; -1 for none."""
 
 RULES = _dtype(
-    "mode procs depth backfill window sequential order order_parameter order_reads_time order_grows order_starvation order_history "
-    "backfill_order backfill_parameter backfill_starvation "
+    "mode procs depth backfill window sequential order order_parameter order_reads_time order_grows order_starvation order_limit "
+    "order_history backfill_order backfill_parameter backfill_starvation backfill_limit "
     "long_queue short_queue predict started observe predict_again correction believe_order believe_own believe_running "
     "quiet_expiry quiet_arrivals order_threshold omega ahead objective selects factor adapts heads_run",
     {"order_threshold": np.float64, "omega": np.float64, "factor": np.float64},
@@ -95,7 +95,8 @@ RULES = _dtype(
 `mode`: the kind of its passes. `depth`: number of blocked jobs with reservations. `window`: how many waiting jobs, the first to arrive,
 are in the queue, 0 for all. `order`, `backfill_order`: one of BY_..., with the exponent as its parameter, or the address called by
 callbacks.py; `order_reads_time`: whether the scores of waiting jobs change, `order_grows`: whether they never fall; `order_starvation`,
-`backfill_starvation`: after so many seconds a job comes first. `order_history`: the address of the history (history.py) if scores change
+`backfill_starvation`: after so many seconds a job comes first, unless a limit says later, `order_limit`, `backfill_limit`: the address of
+the record of the longest wait (longest.py), 0 for none. `order_history`: the address of the history (history.py) if scores change
 only with it, else 0. `long_queue`, `short_queue`: lengths from which the queue is indexed,
 and below which no longer. `predict`, `started`, `observe`: addresses of the compiled predictor, 0 for none; the rest is how predictions
 are used and corrected. `quiet_expiry`: whether no pass follows where nothing but predictions expires. `quiet_arrivals`: whether none

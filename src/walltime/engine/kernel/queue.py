@@ -10,27 +10,35 @@ import numpy as np
 from walltime.engine.kernel.callbacks import call_score
 from walltime.engine.kernel.heap import drop_first, push
 from walltime.engine.kernel.jit import kernel
+from walltime.engine.kernel.longest import starving_after
 from walltime.engine.kernel.memory import BY_ARRIVAL, BY_LENGTH, BY_WFP, HOLE, NEVER, RANKED_BLOCK
 
 MOST = sys.float_info.max
+RANK_ERROR = 1e-6
+"""By which share, or by how much, a rank may be lower than it was bounded: more than the rounding of logarithms."""
 
 
 @kernel
-def rank(order, parameter, starvation, now, jobs, index):
+def rank(order, parameter, starvation, limit, now, jobs, index):
     """Rank of a waiting job, its negative score: the lowest comes first, ties by arrival. A NaN score counts as the lowest score.
 
-    A job that has waited for longer than `starvation` comes before all that have not.
+    A job that has waited for longer than `starvation` and its limit (longest.py) comes before all that have not.
     """
+    if order != BY_ARRIVAL and now - jobs[index].submit > starving_after(limit, starvation, now):
+        return -math.inf
+    return unbounded_rank(order, parameter, starvation != NEVER or limit != 0, now, jobs, index)
+
+
+@kernel
+def unbounded_rank(order, parameter, bounded, now, jobs, index):
+    """The rank of a job as if it did not starve; finite if the order is `bounded`, so that it comes behind all that do."""
     job = jobs[index]
     if order == BY_ARRIVAL:
         return float(job.arrival)
-    wait = now - job.submit
-    if wait > starvation:
-        return -math.inf
     if order == BY_LENGTH:
         return float(job.order_length)
     if order == BY_WFP:
-        ratio = wait / job.order_length
+        ratio = (now - job.submit) / job.order_length
         power = ratio
         for _ in range(parameter - 1):
             power *= ratio
@@ -38,19 +46,26 @@ def rank(order, parameter, starvation, now, jobs, index):
     else:
         score = call_score(parameter, index, now, job.order_length, job.procs, job.submit)
         own = math.inf if math.isnan(score) else -score
-    return own if starvation == NEVER else max(own, -MOST)
+    return max(own, -MOST) if bounded else own
 
 
 @kernel
 def order_rank(rules, now, jobs, job):
     """Rank of a waiting job in the order of the queue."""
-    return rank(rules.order, rules.order_parameter, rules.order_starvation, now, jobs, job)
+    return rank(rules.order, rules.order_parameter, rules.order_starvation, rules.order_limit, now, jobs, job)
+
+
+@kernel
+def unstarved_rank(rules, now, jobs, job):
+    """Rank of a waiting job in the order of the queue where it is known that nobody starves, or who does is looked for first."""
+    bounded = rules.order_starvation != NEVER or rules.order_limit != 0
+    return unbounded_rank(rules.order, rules.order_parameter, bounded, now, jobs, job)
 
 
 @kernel
 def backfill_rank(rules, now, jobs, job):
     """Rank of a waiting job in the order of backfilling."""
-    return rank(rules.backfill_order, rules.backfill_parameter, rules.backfill_starvation, now, jobs, job)
+    return rank(rules.backfill_order, rules.backfill_parameter, rules.backfill_starvation, rules.backfill_limit, now, jobs, job)
 
 
 @kernel
@@ -58,7 +73,7 @@ def backfills_in_order(rules):
     """Whether the order of backfilling is that of the queue."""
     if rules.backfill_order != rules.order or rules.backfill_parameter != rules.order_parameter:
         return False
-    return rules.backfill_starvation == rules.order_starvation
+    return rules.backfill_starvation == rules.order_starvation and rules.backfill_limit == rules.order_limit
 
 
 @kernel
@@ -115,7 +130,7 @@ def bound_block(state, rules, jobs, queue, ordered, block):
     ordered.bound[block] = -math.inf
     if rules.order_grows:
         place = _first_in_block(state, rules, jobs, queue, ordered, block, state.horizon)
-        ordered.bound[block] = ordered.rank[place] if place >= 0 else math.inf
+        ordered.bound[block] = ordered.rank[place] - RANK_ERROR * (1.0 + abs(ordered.rank[place])) if place >= 0 else math.inf
 
 
 @kernel
@@ -135,7 +150,7 @@ def _first_in_block(state, rules, jobs, queue, ordered, block, now):
             ranks[place] = math.nan
             if queue[place].procs != HOLE:
                 job = np.int64(queue[place].job)
-                ranks[place] = order_rank(rules, now, jobs, job)
+                ranks[place] = unstarved_rank(rules, now, jobs, job)
     best, least = -1, math.inf
     for place in range(begin, end):
         if ranks[place] < least or (best < 0 and not math.isnan(ranks[place])):
@@ -163,12 +178,13 @@ def place_of_starving(state, rules, jobs, queue):
 
     It is the earliest arrival, so it comes first of those that starve, and if it does not starve nobody does.
     """
-    if rules.order_starvation == NEVER:
+    if rules.order_starvation == NEVER and rules.order_limit == 0:
         return -1
     place = state.queue_first
     while queue[place].procs == HOLE:
         place += 1
-    return place if state.now - jobs[queue[place].job].submit > rules.order_starvation else -1
+    after = starving_after(rules.order_limit, rules.order_starvation, state.now)
+    return place if state.now - jobs[queue[place].job].submit > after else -1
 
 
 @kernel
@@ -193,7 +209,7 @@ def enter_newcomers(state, rules, jobs, queue, heads):
     for place in range(first, state.queue_last):
         if queue[place].procs != HOLE:
             job = np.int64(queue[place].job)
-            own = order_rank(rules, state.now, jobs, job)
+            own = unstarved_rank(rules, state.now, jobs, job)
             push(heads, state.heads, own, jobs[job].arrival, job)
             state.heads += 1
 

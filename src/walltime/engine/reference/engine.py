@@ -71,7 +71,7 @@ class Engine:
         wait, longest = self.now - job.submit, self.history.longest(self.now) if order.reads_longest else 0
         score = order.score(wait, job.order_length, job.procs, job.submit, **others, longest=longest)
         value = order.standing(score, wait, longest)
-        if isinstance(order, UserOrder) and not order.reads_time:
+        if isinstance(order, UserOrder) and not order.reads_time and order.bounds == (None, None):
             self._scores[key] = value
         return value
 

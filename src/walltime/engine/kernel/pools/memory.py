@@ -27,7 +27,8 @@ higher comes first; `pending`, how many jobs must end before it can wait. `submi
 it is `think` s after the end of the job `after` (-1 for none)."""
 
 CLUSTER_RULES = _dtype(
-    "mode depth backfill order order_parameter order_starvation order_reads_time backfill_order backfill_parameter backfill_starvation "
+    "mode depth backfill order order_parameter order_starvation order_limit order_reads_time "
+    "backfill_order backfill_parameter backfill_starvation backfill_limit "
     "predict started observe predict_again correction believe_order believe_own believe_running"
 )
 """A policy, as in memory.RULES; `backfill`: whether jobs behind a blocked one may use its pools."""
