@@ -66,7 +66,7 @@ def no_shortages(function):
     return changed
 
 
-POOLS, NODES = pool_decisions._Run, slurm_decisions._Run
+POOLS, NODES = pool_decisions._PoolsWalk, slurm_decisions._SlurmWalk
 FAULTS = {
     "decisions are not compared": ("pools", replaced(pools, "differences", nothing)),
     "the first difference is dropped": ("pools", replaced(pools, "differences", without_the_first)),

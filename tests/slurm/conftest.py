@@ -84,3 +84,13 @@ def started_newer(release: str = "sid", accounting: bool = False, **settings: An
         if release == "sid" and lab.version() < HALF_RULE:
             pytest.skip(f"the newer Slurm is {'.'.join(map(str, lab.version()))}, not 25.05.4 or later")
         yield lab
+
+
+@pytest.fixture
+def adjusters(lab: Lab) -> Iterator[list[Any]]:
+    """The side-cars that a test starts, which end with it; `lab`: of the test's file."""
+    from tests.slurm.beside import end_all
+
+    running: list[Any] = []
+    yield running
+    end_all(lab, running)

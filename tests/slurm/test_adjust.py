@@ -45,13 +45,6 @@ def lab(request):
         yield lab
 
 
-@pytest.fixture
-def adjusters(lab):
-    running: list[Adjuster] = []
-    yield running
-    end_all(lab, running)
-
-
 def test_a_dry_run_changes_nothing(lab, tmp_path, adjusters):
     e, f = small(lab, "E"), wide(lab, "F")
     before = settable(lab)

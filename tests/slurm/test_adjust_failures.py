@@ -41,13 +41,6 @@ def lab(request):
         yield lab
 
 
-@pytest.fixture
-def adjusters(lab):
-    running: list[Adjuster] = []
-    yield running
-    end_all(lab, running)
-
-
 @pytest.fixture(scope="module")
 def tested(lab, tmp_path_factory):
     """A folder with a ledger by which this slurmctld has passed its self-test."""

@@ -34,11 +34,10 @@ def lab():
         yield lab
 
 
-@pytest.fixture
-def adjusters(lab):
-    running: list[Adjuster] = []
-    yield running
-    end_all(lab, running)
+@pytest.fixture(autouse=True)
+def soft_again(lab, adjusters):
+    yield
+    end_all(lab, adjusters)
     cancel(lab, "X")
     lab.reconfigure(**SOFT)
 

@@ -17,7 +17,6 @@ from tests.slurm.beside import (
     as_user,
     block,
     cluster,
-    end_all,
     history,
     is_whole,
     runs,
@@ -41,13 +40,6 @@ def lab(request):
         lab.run("sacctmgr", "-iQ", "modify", "user", "name=root", "set", "qos+=long")
         block(lab)
         yield lab
-
-
-@pytest.fixture
-def adjusters(lab):
-    running: list[Adjuster] = []
-    yield running
-    end_all(lab, running)
 
 
 def slow(lab, folder, seconds):

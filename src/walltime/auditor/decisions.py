@@ -20,7 +20,8 @@ from walltime.engine.compiler.cache import is_kept
 from walltime.engine.compiler.compilation import Compilation, tell
 from walltime.engine.compiler.folder import cache_folder
 from walltime.policy import FCFS, Dialect, Kind, Policy, Wfp
-from walltime.predictors import History, LogHistory, Prediction
+from walltime.predictors import Prediction
+from walltime.predictors.history import history_for
 from walltime.workload import Workload
 
 __all__ = ["STEPS", "Decisions", "RecordedJobs"]
@@ -97,8 +98,7 @@ class Decisions:
         w, recorded = self.workload, self.recorded
         runtime, believed = w.runtime.copy(), w.believed.copy()
         runtime[recorded.job], believed[recorded.job] = recorded.runtime, recorded.estimate
-        make = LogHistory if self.prediction.history == "log" else History
-        return make(self.prediction.predictor, w, w.requested, np.minimum(w.requested, believed), runtime)
+        return history_for(self.prediction, w, w.requested, np.minimum(w.requested, believed), runtime)
 
     # ------------------------------------------------------------ the run
 

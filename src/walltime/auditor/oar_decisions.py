@@ -25,7 +25,7 @@ SUBMISSION, END, LAUNCH = 0, 1, 2
 
 def oar_differences(schedule: MachineSchedule, policy: Oar) -> Iterator[Difference]:
     """Where a schedule starts other jobs than OAR does in the state that the schedule has led to; one entry per instant at most."""
-    yield from _Run(schedule, policy).run()
+    yield from _OarWalk(schedule, policy).run()
 
 
 def oar_pass(
@@ -80,7 +80,7 @@ def lowest(nodes: int, count: int) -> int:
     return nodes & ~rest
 
 
-class _Run(Walk):
+class _OarWalk(Walk):
     """The state that the schedule has led to; sets of nodes are bits of whole numbers, times of the server ms."""
 
     def __init__(self, schedule: MachineSchedule, policy: Oar):

@@ -19,7 +19,7 @@ from walltime.estimates import effective_times
 from walltime.machine.placing import NEVER as NO_TIME
 from walltime.policy import FCFS, Order, Policy
 from walltime.predictors import Prediction
-from walltime.predictors.history import History, LogHistory
+from walltime.predictors.history import history_for
 
 __all__ = ["differences", "keeps_reservations"]
 
@@ -33,10 +33,10 @@ def keeps_reservations(policy: Policy) -> bool:
 
 def differences(schedule: MachineSchedule, policy: Policy, prediction: Prediction | None = None) -> Iterator[Difference]:
     """Where a schedule starts other jobs than its policy does in the state that the schedule has led to; one entry per instant at most."""
-    yield from _Run(schedule, policy, prediction).run()
+    yield from _PoolsWalk(schedule, policy, prediction).run()
 
 
-class _Run(Walk):
+class _PoolsWalk(Walk):
     """The state that the schedule has led to."""
 
     def __init__(self, schedule: MachineSchedule, policy: Policy, prediction: Prediction | None):
@@ -55,8 +55,8 @@ class _Run(Walk):
         self.predicted, self.corrections = [-1] * count, [0] * count
         self.history: Any = None
         if prediction is not None:
-            make = LogHistory if prediction.history == "log" else History
-            self.history = make(prediction.predictor, workload, workload.requested, np.minimum(workload.requested, believed), runtime)
+            limit = np.minimum(workload.requested, believed)
+            self.history = history_for(prediction, workload, workload.requested, limit, runtime)
         self.is_running: set[int] = set()
         self.running: list[tuple[int, int, int]] = []  # by expected end
         self.expiries: list[tuple[int, int]] = []

@@ -38,10 +38,10 @@ FIRST_PRIORITY = 4_294_901_760
 
 def slurm_differences(schedule: MachineSchedule, policy: Slurm) -> Iterator[Difference]:
     """Where a schedule starts other jobs than Slurm does in the state that the schedule has led to; one entry per instant at most."""
-    yield from _Run(schedule, policy).run()
+    yield from _SlurmWalk(schedule, policy).run()
 
 
-class _Run(Walk):
+class _SlurmWalk(Walk):
     """The state that the schedule has led to."""
 
     def __init__(self, schedule: MachineSchedule, policy: Slurm):

@@ -170,8 +170,8 @@ class Explanation:
 
     def as_dict(self) -> dict[str, Any]:
         """The explanation, ready for JSON."""
-        told = {one.name: plain(getattr(self, one.name)) for one in fields(self) if one.name != "schedule"}
-        return told | {"wait": self.wait, "log": self.schedule.workload.origin.name}
+        values = {one.name: plain(getattr(self, one.name)) for one in fields(self) if one.name != "schedule"}
+        return values | {"wait": self.wait, "log": self.schedule.workload.origin.name}
 
     def __str__(self) -> str:
         return "\n".join(self.sentences)

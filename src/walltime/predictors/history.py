@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from walltime.errors import PolicyError, WorkloadError
 from walltime.policy.files import own_code
 from walltime.predictors.base import Basis, FinishedJob, Guess, Predictor, StartedJob, SubmittedJob, check_columns
 from walltime.workload import Workload
+
+if TYPE_CHECKING:
+    from walltime.predictors.prediction import Prediction
 
 Array = np.ndarray
 
@@ -84,6 +87,12 @@ class LogHistory:
 
     def observe(self, index: int, submit: int, start: int, end: int) -> None:
         """What happens in the simulation is not looked at."""
+
+
+def history_for(prediction: Prediction, workload: Workload, requested: Array, limit: Array, runtime: Array) -> History | LogHistory:
+    """What a prediction learns from: the simulation, or the log; with nothing shown yet. Arguments as those of `History`."""
+    make = LogHistory if prediction.history == "log" else History
+    return make(prediction.predictor, workload, requested, limit, runtime)
 
 
 class Past:

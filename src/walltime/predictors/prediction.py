@@ -217,10 +217,10 @@ class Prediction(Specified):
     @property
     def title(self) -> str:
         """Its name in text and figures: the predictor, and in brackets the options that differ from the default."""
-        told = [self.believe.label] if self.believe != REGULAR else []
-        told += [f"correction {self.correction.label}"] if self.correction != BY_INCREMENTS else []
-        told += ["learned from the log"] if self.history == "log" else []
-        return self.predictor.label + (f" ({', '.join(told)})" if told else "")
+        changed = [self.believe.label] if self.believe != REGULAR else []
+        changed += [f"correction {self.correction.label}"] if self.correction != BY_INCREMENTS else []
+        changed += ["learned from the log"] if self.history == "log" else []
+        return self.predictor.label + (f" ({', '.join(changed)})" if changed else "")
 
     @property
     def label(self) -> str:

@@ -22,7 +22,8 @@ from walltime.machine.overheads import as_seen, started
 from walltime.metrics import Dynamics
 from walltime.policy import PAPERS, Dialect, Policy
 from walltime.policy.log_view import LogView
-from walltime.predictors import Correction, History, Jobs, LogHistory, Past, Prediction, Predictor, check_columns, log_ends
+from walltime.predictors import Correction, History, Jobs, Past, Prediction, Predictor, check_columns, log_ends
+from walltime.predictors.history import history_for
 from walltime.schedule.schedule import PredictionRecord, Schedule
 from walltime.simulation.specification import Scheduler
 from walltime.workload import Workload, check_workload
@@ -350,8 +351,7 @@ class JobPredictions:
     def plain(self) -> PlainPredictions:
         """For the reference engine, with nothing learned yet."""
         prediction = self.prediction
-        make = LogHistory if prediction.history == "log" else History
-        history = make(prediction.predictor, self.workload, self.requested, self._limit, self.runtime)
+        history = history_for(prediction, self.workload, self.requested, self._limit, self.runtime)
         return PlainPredictions(history, prediction.believe, prediction.correction, prediction.predictor.again)
 
     def compiled(self) -> prediction_memory.Prediction:

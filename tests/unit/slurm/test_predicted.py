@@ -10,7 +10,7 @@ from tests.unit.slurm.test_start_times import NOW, ahead, job, past, taken
 from walltime.errors import PolicyError
 from walltime.slurm import calibrate_starts, start_times, try_jobs, why
 from walltime.slurm.starts.forecast import Draws
-from walltime.slurm.starts.sampling import Jobs, Runtimes, Told
+from walltime.slurm.starts.sampling import JobsToDraw, Runtimes, Told
 
 MEMORY = """
 class Last:
@@ -97,7 +97,7 @@ def test_reasons_and_trials__take_predictions(written):
 
 
 def test_runtimes__lie_between_what_a_job_has_run_and_its_limit():
-    jobs = Jobs(
+    jobs = JobsToDraw(
         {"user": np.array([1, 1])} | {name: np.full(2, -1) for name in ("executable", "requested", "procs")},
         *np.array([[900, 900], [0, 400]]),
     )

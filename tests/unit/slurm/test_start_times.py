@@ -14,7 +14,7 @@ from walltime.report.html import render
 from walltime.report.start_times import prometheus, start_times_page
 from walltime.slurm import Draws, Outcome, Snapshot, SnapshotJob, factors_of, outcomes, scores_of, snapshot_at, start_times, try_jobs, why
 from walltime.slurm.starts.replay import as_history
-from walltime.slurm.starts.sampling import DAY, LEVELS, WEEK, Arrivals, Jobs, Runtimes
+from walltime.slurm.starts.sampling import DAY, LEVELS, WEEK, Arrivals, JobsToDraw, Runtimes
 from walltime.slurm.starts.scores import calibrated
 
 NOW = 1_795_000_000
@@ -159,7 +159,7 @@ def test_runtimes__of_the_most_similar_jobs_that_are_enough():
         "requested": np.full(3, 3600),
         "procs": np.ones(3, np.int64),
     }
-    drawn = Runtimes(history, history.submit, Jobs(columns, np.full(3, 3600), np.zeros(3, np.int64)))
+    drawn = Runtimes(history, history.submit, JobsToDraw(columns, np.full(3, 3600), np.zeros(3, np.int64)))
     assert [LEVELS[level] for level in drawn.level] == [LEVELS[0], LEVELS[0], LEVELS[1]]
     values = np.array([drawn.draw(np.random.default_rng(k)) for k in range(1000)])
     assert drawn.typical().tolist() == [600, 1200, 900]
@@ -172,7 +172,7 @@ def test_runtimes__of_the_most_similar_jobs_that_are_enough():
 
 
 def test_runtimes__of_a_job_that_runs_lie_between_what_it_has_run_and_its_limit():
-    jobs = Jobs({name: np.ones(1, np.int64) for level in LEVELS for name in level}, np.array([3600]), np.array([500]))
+    jobs = JobsToDraw({name: np.ones(1, np.int64) for level in LEVELS for name in level}, np.array([3600]), np.array([500]))
     drawn = Runtimes(past([100] * 50 + [1000, 2000] * 5), np.arange(60), jobs)
     values = np.array([drawn.draw(np.random.default_rng(k))[0] for k in range(300)])
     assert 500 < values.min() < 1000

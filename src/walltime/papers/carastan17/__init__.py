@@ -153,8 +153,8 @@ def medians(study: Study) -> list[Part]:
         for runtimes in RUNTIMES:
             typical = {name: float(np.median(slowdowns[windowed, runtimes, name])) for name in ORDERS}
             best = min(typical, key=lambda name: typical[name])
-            told = ", ".join(f"{name} {value:,.1f}" for name, value in typical.items())
-            claims.add(f"{subject.name}, {runtimes}, {windowed}: F2 is the best order", best == "f2", told)
+            evidence = ", ".join(f"{name} {value:,.1f}" for name, value in typical.items())
+            claims.add(f"{subject.name}, {runtimes}, {windowed}: F2 is the best order", best == "f2", evidence)
             for name in ("wfp3", "unicef", "spt"):
                 inside, outside = (float(np.median(slowdowns[way, runtimes, name])) for way in (windowed, whole))
                 said = f"{subject.name}, {runtimes}: {name} is worse in the window than on the whole queue"

@@ -110,10 +110,10 @@ def _claims(log: str, chosen: Sequence[Triple], ours: Sequence[Measured], publis
     if not published:
         return Claims()
     fixed, learned = (deviations(chosen, ours, published, "avgbsld", kind) for kind in (False, True))
-    told = f"{int((learned <= EQUAL).sum())} of {len(learned)} equal to 9 digits, {int((learned <= 0.01).sum())} within 1 %"
+    evidence = f"{int((learned <= EQUAL).sum())} of {len(learned)} equal to 9 digits, {int((learned <= 0.01).sum())} within 1 %"
     return Claims(
         (f"{log}: every deterministic triple equals the published one", bool((fixed <= EQUAL).all()), f"{len(fixed)} triples"),
-        (f"{log}: nearly all learned ones (99 %) do", bool(np.mean(learned <= EQUAL) >= 0.99), told),
+        (f"{log}: nearly all learned ones (99 %) do", bool(np.mean(learned <= EQUAL) >= 0.99), evidence),
     )
 
 

@@ -85,13 +85,13 @@ def _claims(log: str, ours: Slowdowns, theirs: Slowdowns, chosen: Sequence[Tripl
     )
     pairs = [(triple, Triple((*_other_scheduler(triple.key),), FCFS, triple.prediction)) for triple in learned if triple.policy == SJBF]
     better = sum(ours[one.key] < ours[other.key] for one, other in pairs)
-    told = f"for {better} of {len(pairs)} pairs of correction and predictor"
-    claims.add(f"{log}: backfilling the shortest first is better than in order", better > len(pairs) / 2, told)
+    evidence = f"for {better} of {len(pairs)} pairs of correction and predictor"
+    claims.add(f"{log}: backfilling the shortest first is better than in order", better > len(pairs) / 2, evidence)
     if theirs:
         known = [triple for triple in learned if triple.key in theirs]
         first = min(known, key=lambda triple: theirs[triple.key])
-        told = f"published best {first.label}: {theirs[first.key]:.2f}, ours {ours[first.key]:.2f}; our best {ours[winner.key]:.2f}"
-        claims.add(f"{log}: the published best triple is our best", first == winner, told)
+        evidence = f"published best {first.label}: {theirs[first.key]:.2f}, ours {ours[first.key]:.2f}; our best {ours[winner.key]:.2f}"
+        claims.add(f"{log}: the published best triple is our best", first == winner, evidence)
     return claims
 
 
@@ -101,5 +101,5 @@ def _other_scheduler(key: tuple[str, ...]) -> tuple[str, ...]:
 
 def _remembered(study: Study) -> str:
     printed = study.printed.tables["gains"]
-    told = ", ".join(f"{row['percent']} % below {row['than']}" for row in printed.rows)
-    return f"The paper's choice is the E-Loss with increments and the shortest first; printed: {told} ({printed.source})."
+    gains = ", ".join(f"{row['percent']} % below {row['than']}" for row in printed.rows)
+    return f"The paper's choice is the E-Loss with increments and the shortest first; printed: {gains} ({printed.source})."

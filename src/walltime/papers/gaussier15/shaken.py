@@ -78,15 +78,15 @@ def _claims(log: str, best: Sequence[Triple], values: dict[Triple, Array], first
     first, seeds = best[0], len(firsts)
     times = int((firsts == 0).sum())
     lead = as_recorded[best[0].key] / as_recorded[best[-1].key]
-    told = f"best on {times} of {seeds}; as recorded it leads number {len(best)} by {100 * (1 - lead):.1f} %"
+    evidence = f"best on {times} of {seeds}; as recorded it leads number {len(best)} by {100 * (1 - lead):.1f} %"
     means = {triple: float(mine.mean()) for triple, mine in values.items()}
     place = sorted(means.values()).index(means[first]) + 1
     claims = Claims(
-        (f"{log}: the best triple stays the best on most shaken logs", times > seeds / 2, told),
+        (f"{log}: the best triple stays the best on most shaken logs", times > seeds / 2, evidence),
         (f"{log}: the best triple has the lowest mean over shaken logs", place == 1, f"place {place} of {len(means)}"),
     )
     for triple, name in ((first, "the best triple"), (E_LOSS, "the paper's choice")):
         away = paired_difference(values[triple], values[EASY_PP])
-        told = f"{difference(values[triple], values[EASY_PP])} against EASY++, {difference(values[triple], values[EASY])} against EASY"
-        claims.add(f"{log}: {name} is better than EASY++ on shaken logs, beyond chance", bool(away.high < 0), told)
+        evidence = f"{difference(values[triple], values[EASY_PP])} against EASY++, {difference(values[triple], values[EASY])} against EASY"
+        claims.add(f"{log}: {name} is better than EASY++ on shaken logs, beyond chance", bool(away.high < 0), evidence)
     return claims

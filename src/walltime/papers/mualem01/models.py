@@ -191,7 +191,7 @@ def figure_4(study: Study) -> list[Part]:
     slow = differences(curves["J"], "slowdown")
     away = largest(f)
     high = [d for load, d, _ in j if load >= 0.7]
-    told = ", ".join(f"{load:g}: {100 * d:+.1f} %" for load, d, _ in slow) or "no load with a steady state"
+    evidence = ", ".join(f"{load:g}: {100 * d:+.1f} %" for load, d, _ in slow) or "no load with a steady state"
     claims = Claims(
         ("F: both schedulers are practically the same", away < 0.1, f"responses differ by at most {100 * away:.0f} %"),
         (
@@ -199,7 +199,7 @@ def figure_4(study: Study) -> list[Part]:
             bool(high) and max(high) > 0,
             f"conservative {100 * max(high, default=0):+.1f} % at most",
         ),
-        ("J: EASY has a slightly higher slowdown", sum(d < 0 for _, d, _ in slow) > len(slow) / 2, told),
+        ("J: EASY has a slightly higher slowdown", sum(d < 0 for _, d, _ in slow) > len(slow) / 2, evidence),
     )
     caption = "Perfect estimates, with 90 % confidence intervals."
     return [*_beside("fig4", curves, caption), claims, Notes([BATCH_NOTE, MODEL_NOTE])]
@@ -249,9 +249,9 @@ def figure_5(study: Study) -> list[Part]:
             for e, c in zip(curves[name]["easy"], curves[name]["conservative"], strict=True)
             if not e["saturated"] and not c["saturated"]
         ]
-        told = f"conservative {min(pairs):+.1f} to {max(pairs):+.1f} points"
+        evidence = f"conservative {min(pairs):+.1f} to {max(pairs):+.1f} points"
         same = max(map(abs, pairs)) < 3 if name == "F" else float(np.mean(pairs)) < 0
-        claims.add("F: both do the same amount" if name == "F" else "J: EASY does slightly more", same, told)
+        claims.add("F: both do the same amount" if name == "F" else "J: EASY does slightly more", same, evidence)
     for log in logs:
         away = shares[log]["conservative"] - shares[log]["easy"]
         what = f"{log}: conservative does more" if log == "SDSC" else f"{log}: similar amounts"

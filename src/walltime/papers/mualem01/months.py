@@ -64,13 +64,15 @@ def table_1(study: Study) -> list[Part]:
         for name, pairs in columns.items():
             claims.append(correlated(f"{subject.name}, {name.replace('_', ', ')}: months", pairs, limits["month_correlation"]))
         if columns:
-            away, told = worst["jobs"], f"at most {100 * worst['jobs']:.1f} %"
-            claims.add(f"{subject.name}: jobs of each month within 1 %", away <= limits["month_jobs"], told)
-            away, told = worst["load"], f"at most {worst['load']:.3f}"
-            claims.add(f"{subject.name}: load of each month within 0.02", away <= limits["month_load"], told)
+            away, evidence = worst["jobs"], f"at most {100 * worst['jobs']:.1f} %"
+            claims.add(f"{subject.name}: jobs of each month within 1 %", away <= limits["month_jobs"], evidence)
+            away, evidence = worst["load"], f"at most {worst['load']:.3f}"
+            claims.add(f"{subject.name}: load of each month within 0.02", away <= limits["month_load"], evidence)
             if not np.array_equal([m.load for m in months["easy"]], list(whole.values())):
-                told = f"at most {worst['whole']:.3f} off if overrunning jobs run on, {worst['load']:.3f} if they are killed"
-                claims.add(f"{subject.name}: the printed loads are those of jobs that nobody kills", worst["whole"] < worst["load"], told)
+                evidence = f"at most {worst['whole']:.3f} off if overrunning jobs run on, {worst['load']:.3f} if they are killed"
+                claims.add(
+                    f"{subject.name}: the printed loads are those of jobs that nobody kills", worst["whole"] < worst["load"], evidence
+                )
             claims += _favourites(subject.name, columns)
     heads = ["log", "month", "load", "load, nobody killed", "jobs"]
     heads += [head for kind in KINDS for head in (f"{kind}, EASY", f"{kind}, conservative", "difference")]
@@ -135,10 +137,10 @@ def start_of(subject: Subject, printed: PrintedTable) -> tuple[int | None, str]:
     if subject.kind in (PAPER, GENERATED) and counts and "first_month" in subject.facts:
         begin, away = infer_start(schedule_of(subject, "easy").end, counts, tuple(subject.facts["first_month"]), _zone(subject))
         moment = datetime.fromtimestamp(begin, _zone(subject))
-        told = (
+        inferred = (
             f"{subject.name}: the file does not say when it starts; {moment:%d %B %Y %H:%M} local time is inferred, at which the months' "
         )
-        return begin, told + f"numbers of jobs come nearest to the printed ones ({away:,} jobs of {sum(counts):,} in other months)."
+        return begin, inferred + f"numbers of jobs come nearest to the printed ones ({away:,} jobs of {sum(counts):,} in other months)."
     return 0, f"{subject.name}: the file does not say when it starts; its months are counted from 1 January 1970."
 
 

@@ -126,9 +126,11 @@ def table_2(study: Study) -> list[Part]:
             value, groups = spread_within_groups(r, alike(w, w.requested, key))
             spread[name] = value
             rows.append([subject.name, name, Value(value, digits=3), Value(groups)])
-        told = ", ".join(f"{name} {value:.3f}" for name, value in spread.items())
-        claims.add(f"{subject.name}: jobs of one triple are the most alike", min(spread, key=lambda k: spread[k]) == "triple", told)
-        claims.add(f"{subject.name}: every key makes groups that are more alike than all jobs", max(spread.values()) == spread["all"], told)
+        evidence = ", ".join(f"{name} {value:.3f}" for name, value in spread.items())
+        claims.add(f"{subject.name}: jobs of one triple are the most alike", min(spread, key=lambda k: spread[k]) == "triple", evidence)
+        claims.add(
+            f"{subject.name}: every key makes groups that are more alike than all jobs", max(spread.values()) == spread["all"], evidence
+        )
     note = "Mean over the groups of at least 10 jobs, not weighted."
     return [Table("table2", printed.title, ["log", "key", "standard deviation of R", "groups"], rows, note), claims, Notes([METHOD])]
 
@@ -163,8 +165,8 @@ def figure_4(study: Study) -> list[Part]:
             gain = f"{100 * (values[best] / base - 1):+.0f} % ({STATISTICS[best]})"
             rows.append([subject.name, name, Value(base, digits=3), *(Value(v, digits=3) for v in values), gain])
         at = {name: values[STATISTICS.index("p85")] for name, values in by_key.items()}
-        told = ", ".join(f"{name} {value:.3f}" for name, value in at.items())
-        claims.add(f"{subject.name}: at p85 more keys are more accurate", at["triple"] == max(at.values()), told)
+        evidence = ", ".join(f"{name} {value:.3f}" for name, value in at.items())
+        claims.add(f"{subject.name}: at p85 more keys are more accurate", at["triple"] == max(at.values()), evidence)
         triple = by_key["triple"]
         falls = sum(b >= a for a, b in itertools.pairwise(triple))
         claims.add(f"{subject.name}: lower percentiles are more accurate, down to p70", falls >= 5, ", ".join(f"{v:.3f}" for v in triple))
@@ -213,11 +215,11 @@ def figure_5(study: Study) -> list[Part]:
         for kind in ("OE", "BE"):
             values = [share[kind] for share in middle]
             low, high = ranges[kind]
-            inside, told = low <= min(values) and max(values) <= high, f"{values[0]:.1f} to {values[1]:.1f} %"
-            claims.add(f"{log}: {kind} at p80 to p90 from {low:g} to {high:g} %", inside, told)
+            inside, evidence = low <= min(values) and max(values) <= high, f"{values[0]:.1f} to {values[1]:.1f} %"
+            claims.add(f"{log}: {kind} at p80 to p90 from {low:g} to {high:g} %", inside, evidence)
         under = [share["UE"] + share["BE"] for share in shares]
-        told = ", ".join(f"{v:.0f}" for v in under)
-        claims.add(f"{log}: more are under-estimated the lower the percentile", under == sorted(under), told)
+        evidence = ", ".join(f"{v:.0f}" for v in under)
+        claims.add(f"{log}: more are under-estimated the lower the percentile", under == sorted(under), evidence)
     parts: list[Part] = [triple, *([double] if double.data["log"] else [])]
     return [*parts, claims, Notes([METHOD, "The shares in print are Intrepid's."])]
 
@@ -243,8 +245,8 @@ def _threshold_figure(study: Study, name: str, key: str) -> list[Part]:
             wrong = [Value(v, digits=1) for v in under]
             rows.append([subject.name, statistic, *wrong, f"{-fall:+.0f} %", *(Value(v, digits=3) for v in exact)])
         log = subject.name
-        told = f"by {min(falls):.0f} to {max(falls):.0f} % (tang13: {low:g} to {high:g} %)"
-        claims.add(f"{log}: the threshold reduces under-estimates", min(falls[1:]) > 0, told)
+        evidence = f"by {min(falls):.0f} to {max(falls):.0f} % (tang13: {low:g} to {high:g} %)"
+        claims.add(f"{log}: the threshold reduces under-estimates", min(falls[1:]) > 0, evidence)
         claims.add(f"{log}: and hardly the accuracy", max(lost) < 0.05, f"by at most {max(lost):.3f}")
         same = all(abs(a["NA"] - b["NA"]) < 1e-9 for a, b in zip(before[log], after[log], strict=True))
         claims.add(f"{log}: as many jobs without adjustment", same, f"{after[log][0]['NA']:.1f} %")

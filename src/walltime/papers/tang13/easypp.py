@@ -107,6 +107,6 @@ def _claims(log: str, gains: Mapping[str, Array], by_class: Mapping[str, Mapping
         (f"{log}: PERFECT++ is the bound", bound <= min(float(v.mean()) for v in gains.values()), f"{bound:,.1f}"),
     )
     losers = [kind for kind, value in by_class["EASY++"].items() if value > by_class["EASY"][kind]]
-    told = ", ".join(f"{kind} {by_class['EASY'][kind]:,.1f} to {value:,.1f}" for kind, value in by_class["EASY++"].items())
-    claims.add(f"{log}: no class of users loses by EASY++", not losers, told)
+    evidence = ", ".join(f"{kind} {by_class['EASY'][kind]:,.1f} to {value:,.1f}" for kind, value in by_class["EASY++"].items())
+    claims.add(f"{log}: no class of users loses by EASY++", not losers, evidence)
     return claims

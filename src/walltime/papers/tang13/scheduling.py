@@ -39,10 +39,10 @@ FIGURES = {"F14": ("wfp", "regular"), "F15": ("wfp", "selective"), "F16": ("fcfs
 
 
 @dataclass(frozen=True, eq=False)
-class Given(Predictor):
+class FixedPredictions(Predictor):
     """Predictions made beforehand, int64 s, one per job."""
 
-    name: ClassVar[str] = "given"
+    name: ClassVar[str] = "fixed"
     values: Array
 
     def given(self, requested: Array, runtime: Array) -> Array:
@@ -52,7 +52,7 @@ class Given(Predictor):
 
 def simulate_month(workload: Workload, order: Order, mode: str, predicted: Array | None) -> dict[str, float]:
     """One month on an empty machine, run until it is empty again: wait and slowdown, and the wait weighted by priority."""
-    options: dict[str, Any] = {} if predicted is None else {"prediction": Prediction(Given(predicted), mode)}
+    options: dict[str, Any] = {} if predicted is None else {"prediction": Prediction(FixedPredictions(predicted), mode)}
     schedule = simulate(workload, Easy(order=order), **options)
     summary = schedule.summary()
     w = schedule.workload
@@ -142,13 +142,13 @@ def _figure(name: str) -> Callable[[Study], list[Part]]:
             for scheme, values in by_scheme.items():
                 broken = sum(int(m["broken"]) for m in results.get((order, mode, scheme), []))
                 rows.append([subject.name, scheme, *(Value(v, digits=1) for v in values.values()), Value(broken)])
-            told = ", ".join(f"{s} {v['wait']:+.1f} %" for s, v in by_scheme.items())
-            claims.add(f"{subject.name}: p85 shortens the average wait", by_scheme["p85"]["wait"] > 0, told)
+            evidence = ", ".join(f"{s} {v['wait']:+.1f} %" for s, v in by_scheme.items())
+            claims.add(f"{subject.name}: p85 shortens the average wait", by_scheme["p85"]["wait"] > 0, evidence)
             if mode == "selective":
                 regular = gains(results, order, "regular", "p85")["wait"]
                 mine = by_scheme["p85"]["wait"]
-                told = f"{mine:+.1f} % against {regular:+.1f} %"
-                claims.add(f"{subject.name}: selective beats regular on the wait (p85)", mine > regular, told)
+                evidence = f"{mine:+.1f} % against {regular:+.1f} %"
+                claims.add(f"{subject.name}: selective beats regular on the wait (p85)", mine > regular, evidence)
             for scheme in ("none", *SCHEMES):
                 for k, month in enumerate(results.get((order, "none" if scheme == "none" else mode, scheme), []), 1):
                     lines.append((subject.name, scheme, k, *(month[m] for m in MEASURES)))
@@ -200,7 +200,7 @@ def figure_12(_study: Study) -> list[Part]:
         jobs = figure_12_jobs(waiting)
         predicted = np.array([ADJUSTED[1], ADJUSTED[2], ADJUSTED[waiting]])
         for mode in ("none", "selective", "regular"):
-            done = simulate(jobs, Easy(), prediction=Prediction(Given(predicted), mode, "estimate"))
+            done = simulate(jobs, Easy(), prediction=Prediction(FixedPredictions(predicted), mode, "estimate"))
             starts[waiting, mode], reserved_start[waiting, mode] = done.start.tolist(), int(done.reserved_start[1])
     second = {key: start[1] for key, start in starts.items()}
     at_once = {key for key, start in starts.items() if start[2] == 2}

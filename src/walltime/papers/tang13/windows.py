@@ -74,8 +74,10 @@ def figure_8(study: Study) -> list[Part]:
     for (log, key), values in by_key.items():
         if key == "triple":
             gains = values[:, 0] - values[:, -1]
-            told = ", ".join(f"{s} {g:+.3f}" for s, g in zip(STATISTICS, gains.tolist(), strict=True))
-            claims.add(f"{log}: one month is at least as accurate as all history at max and p95", bool((gains[:2] > -0.001).all()), told)
+            evidence = ", ".join(f"{s} {g:+.3f}" for s, g in zip(STATISTICS, gains.tolist(), strict=True))
+            claims.add(
+                f"{log}: one month is at least as accurate as all history at max and p95", bool((gains[:2] > -0.001).all()), evidence
+            )
     return [chart, claims, Notes([METHOD])]
 
 
@@ -99,8 +101,10 @@ def _fewer(by_key: Mapping[tuple[str, str], Array], what: str) -> Claims:
         low = values[2:, :]
         with np.errstate(divide="ignore", invalid="ignore"):
             change = 100 * (low[:, 0] / low[:, -1] - 1)
-        told = ", ".join(f"{s} {c:+.0f} %" for s, c in zip(STATISTICS[2:], change.tolist(), strict=True))
-        claims.add(f"{log}, {key}: fewer {what} with one month than with all history", bool((low[:, 0] < low[:, -1]).mean() > 0.5), told)
+        evidence = ", ".join(f"{s} {c:+.0f} %" for s, c in zip(STATISTICS[2:], change.tolist(), strict=True))
+        claims.add(
+            f"{log}, {key}: fewer {what} with one month than with all history", bool((low[:, 0] < low[:, -1]).mean() > 0.5), evidence
+        )
     return claims
 
 

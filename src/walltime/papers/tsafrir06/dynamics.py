@@ -17,8 +17,12 @@ AT = 10.0
 """The f at which tsafrir06 gives numbers."""
 
 
-def _sweeps(study: Study) -> list[Sweep]:
-    return [run_sweep(study, subject) for subject in study.subjects]
+def _over_f(study: Study, name: str, caption: str, metrics: dict[str, tuple[str, float]]) -> tuple[list[Sweep], Chart]:
+    """The logs over f, and a figure of these metrics, each with its unit and by what it is divided for that."""
+    sweeps = [run_sweep(study, subject) for subject in study.subjects]
+    units = {metric: unit for metric, (unit, _) in metrics.items()}
+    figure = sweep_figure(sweeps, units, {metric: divisor for metric, (_, divisor) in metrics.items()})
+    return sweeps, Chart(name, figure, caption, sweep_data(sweeps, units))
 
 
 def _at(sweep: Sweep, metric: str, f: float) -> float:
@@ -34,17 +38,15 @@ def _rises(sweep: Sweep, metric: str, what: str) -> Claim:
     if len(coarse) < 2:
         return f"{sweep.subject.name}: {what} rises with f", None, "there are none"
     up = int((np.diff(coarse) > 0).sum())
-    told = f"{coarse[0]:,.4g} to {coarse[-1]:,.4g}, {up} of {len(coarse) - 1} steps up"
-    return f"{sweep.subject.name}: {what} rises with f", bool(coarse[-1] > coarse[0] and up >= 0.9 * (len(coarse) - 1)), told
+    evidence = f"{coarse[0]:,.4g} to {coarse[-1]:,.4g}, {up} of {len(coarse) - 1} steps up"
+    return f"{sweep.subject.name}: {what} rises with f", bool(coarse[-1] > coarse[0] and up >= 0.9 * (len(coarse) - 1)), evidence
 
 
 @item("F5")
 def figure_5(study: Study) -> list[Part]:
     """Fig. 5: how many jobs are backfilled, and how long they run."""
-    sweeps = _sweeps(study)
-    metrics = {"backfilled_percent": "backfilled", "mean_runtime_backfilled": "runtime"}
-    units = {"backfilled_percent": "backfilled jobs (%)", "mean_runtime_backfilled": "their mean runtime (min)"}
-    figure = sweep_figure(sweeps, metrics, units, {"backfilled_percent": 1.0, "mean_runtime_backfilled": 60.0})
+    metrics = {"backfilled_percent": ("backfilled jobs (%)", 1.0), "mean_runtime_backfilled": ("their mean runtime (min)", 60.0)}
+    sweeps, chart = _over_f(study, "fig5", "Backfilled jobs over f.", metrics)
     low, high = _range(study, "F5", "growth")
     rows: list[list[str | Value]] = []
     claims = Claims()
@@ -61,16 +63,14 @@ def figure_5(study: Study) -> list[Part]:
             )
     columns = ["log", "of the backfilled jobs", "f = 0", "f = 10", "growth", "growth in print"]
     table = Table("fig5-growth", "From f = 0 to f = 10", columns, rows)
-    return [Chart("fig5", figure, "Backfilled jobs over f.", sweep_data(sweeps, metrics)), table, claims]
+    return [chart, table, claims]
 
 
 @item("F7")
 def figure_7(study: Study) -> list[Part]:
     """Fig. 7: wild backfills."""
-    sweeps = _sweeps(study)
-    metrics = {"wild_percent": "wild", "mean_runtime_wild": "runtime"}
-    units = {"wild_percent": "wildly backfilled jobs (%)", "mean_runtime_wild": "their mean runtime (min)"}
-    figure = sweep_figure(sweeps, metrics, units, {"wild_percent": 1.0, "mean_runtime_wild": 60.0})
+    metrics = {"wild_percent": ("wildly backfilled jobs (%)", 1.0), "mean_runtime_wild": ("their mean runtime (min)", 60.0)}
+    sweeps, chart = _over_f(study, "fig7", "Wildly backfilled jobs over f.", metrics)
     low, high = _range(study, "F7", "wild_percent")
     claims = Claims()
     for sweep in sweeps:
@@ -79,16 +79,14 @@ def figure_7(study: Study) -> list[Part]:
         claims.add(f"{log}: no wild backfill with perfect estimates", none == 0, f"{none:g} %")
         claims.add(f"{log}: {low:g} to {high:g} % at f = 10", low <= some <= high, f"{some:.1f} %")
         claims.append(_rises(sweep, "wild_percent", "the share of wildly backfilled jobs"))
-    return [Chart("fig7", figure, "Wildly backfilled jobs over f.", sweep_data(sweeps, metrics)), claims]
+    return [chart, claims]
 
 
 @item("F8")
 def figure_8(study: Study) -> list[Part]:
     """Fig. 8: the jobs that are delayed by them."""
-    sweeps = _sweeps(study)
-    metrics = {"delayed_percent": "delayed", "mean_delay": "delay"}
-    units = {"delayed_percent": "delayed jobs (%)", "mean_delay": "their mean delay (min)"}
-    figure = sweep_figure(sweeps, metrics, units, {"delayed_percent": 1.0, "mean_delay": 60.0})
+    metrics = {"delayed_percent": ("delayed jobs (%)", 1.0), "mean_delay": ("their mean delay (min)", 60.0)}
+    sweeps, chart = _over_f(study, "fig8", "Delayed jobs over f.", metrics)
     printed = study.printed.tables["F8"].value("value", quantity="delayed_percent")
     rows: list[list[str | Value]] = []
     claims = Claims()
@@ -107,7 +105,7 @@ def figure_8(study: Study) -> list[Part]:
         claims.add(f"{sweep.subject.name}: around 1 % of the jobs are delayed", 0.5 <= share <= 2, f"{share:.2f} %")
     columns = ["log", "delayed jobs (%)", "mean delay (s)", "moves of the real shadow per 100 jobs"]
     return [
-        Chart("fig8", figure, "Delayed jobs over f.", sweep_data(sweeps, metrics)),
+        chart,
         Table("fig8-at-10", "At f = 10", columns, rows),
         claims,
         Notes(["The paper says around 1 %; from 0.5 to 2 % counts as that here."]),
@@ -117,10 +115,8 @@ def figure_8(study: Study) -> list[Part]:
 @item("F9")
 def figure_9(study: Study) -> list[Part]:
     """Fig. 9: the other jobs, and SJFness."""
-    sweeps = _sweeps(study)
-    metrics = {"mean_runtime_others": "runtime", "sjfness": "sjfness"}
-    units = {"mean_runtime_others": "runtime of the others (min)", "sjfness": "SJFness (%)"}
-    figure = sweep_figure(sweeps, metrics, units, {"mean_runtime_others": 60.0, "sjfness": 1.0})
+    metrics = {"mean_runtime_others": ("runtime of the others (min)", 60.0), "sjfness": ("SJFness (%)", 1.0)}
+    sweeps, chart = _over_f(study, "fig9", "Runtime of the jobs that are not backfilled, and SJFness, over f.", metrics)
     rows: list[list[str | Value]] = []
     claims = Claims()
     for sweep in sweeps:
@@ -130,8 +126,8 @@ def figure_9(study: Study) -> list[Part]:
         values = smooth(sweep.f, sweep.mean("sjfness"))
         top = int(np.argmax(values))
         rise, drop = values[top] - values[0], values[top] - values[-1]
-        told = f"+{rise:.2f} points up to f = {sweep.f[top]:g}, then -{drop:.2f} up to f = {sweep.f[-1]:g}"
-        claims.add(f"{log}: SJFness rises, then falls (an inverted V)", bool(rise > 0 and drop > 0), told)
+        evidence = f"+{rise:.2f} points up to f = {sweep.f[top]:g}, then -{drop:.2f} up to f = {sweep.f[-1]:g}"
+        claims.add(f"{log}: SJFness rises, then falls (an inverted V)", bool(rise > 0 and drop > 0), evidence)
         twin, mean = sweep.twin("sjfness"), sweep.mean("sjfness")
         share = float((twin[1:] > mean[1:]).mean())
         claims.add(f"{log}: SJFness is higher under the deterministic model", share > 0.5, f"{100 * share:.0f} % of the f")
@@ -141,7 +137,7 @@ def figure_9(study: Study) -> list[Part]:
         )
     columns = ["log", "f = 0", "highest", "f = 10", "f = 10, of real choices only"]
     return [
-        Chart("fig9", figure, "Runtime of the jobs that are not backfilled, and SJFness, over f.", sweep_data(sweeps, metrics)),
+        chart,
         Table("fig9-sjfness", "SJFness (%): every start counted, and without those of jobs that were alone", columns, rows),
         claims,
         Notes(["SJFness counts every start, also of a job that was alone in the queue; the table has the other reading too."]),

@@ -203,6 +203,6 @@ def figure_12(study: Study) -> list[Part]:
         data[subject.name] = [*ratio.tolist(), *[float("nan")] * (100 - len(ratio))]
         short, long = float(ratio[:20].mean()), float(ratio[-20:].mean())
         if subject.has_estimates:
-            told = f"shortest fifth {100 * short:.0f} %, longest fifth {100 * long:.0f} %"
-            claims.add(f"{subject.name}: long jobs are estimated better", long > short, told)
+            evidence = f"shortest fifth {100 * short:.0f} %, longest fifth {100 * long:.0f} %"
+            claims.add(f"{subject.name}: long jobs are estimated better", long > short, evidence)
     return [Chart("fig12", figure, "Jobs from the shortest to the longest, in hundredths.", data), claims]

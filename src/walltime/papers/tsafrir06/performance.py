@@ -70,7 +70,6 @@ def figure_3(study: Study) -> list[Part]:
     """Fig. 3: performance as a function of f, one sample."""
     grid = COARSE if study.quick else FINE
     sweeps = [run_sweep(study, subject, seeds=1, f=grid) for subject in study.subjects]
-    figure = sweep_figure(sweeps, METRICS, UNITS, DIVISOR, bands=False)
     claims = Claims()
     for sweep in sweeps:
         for metric, word in METRICS.items():
@@ -82,21 +81,17 @@ def figure_3(study: Study) -> list[Part]:
                     f"{sweep.subject.name}, {word}: better than with real estimates", share > NEAR_F0, f"{100 * share:.0f} % of the f"
                 )
     caption = "One random sample for each f, its deterministic twin of factor 1 + f / 2, and the real estimates."
-    return [Chart("fig3", figure, caption, sweep_data(sweeps, METRICS)), claims]
+    return [_chart("fig3", sweeps, caption, bands=False), claims]
 
 
 @item("F4")
 def figure_4(study: Study) -> list[Part]:
     """Fig. 4: performance as a function of f, many seeds."""
     sweeps = [run_sweep(study, subject) for subject in study.subjects]
+    farther = "The same up to f = 100, on a logarithmic axis from f = 0.1 on; tsafrir06 looked there without showing it."
     return [
-        Chart("fig4", sweep_figure(sweeps, METRICS, UNITS, DIVISOR), _caption(study), sweep_data(sweeps, METRICS)),
-        Chart(
-            "fig4-wide",
-            sweep_figure(sweeps, METRICS, UNITS, DIVISOR, wide=True),
-            "The same up to f = 100, on a logarithmic axis from f = 0.1 on; tsafrir06 looked there without showing it.",
-            sweep_data(sweeps, METRICS),
-        ),
+        _chart("fig4", sweeps, _caption(study)),
+        _chart("fig4-wide", sweeps, farther, wide=True),
         shape_table(sweeps, "fig4-shapes", "Shapes of the mean curves, f up to 100"),
         Claims(*(claim for sweep in sweeps for metric, word in METRICS.items() for claim in shape_claims(sweep, metric, word))),
         Notes([SHAPE_NOTE]),
@@ -142,12 +137,12 @@ def shape_claims(sweep: Sweep, metric: str, word: str) -> Claims:
     log = sweep.subject.name
     shape, fall, rise = sweep.shape(metric)
     printed = sweep.subject.facts.get(word) if sweep.subject.kind == "paper" else None
-    told = f"{shape}: falls by {100 * fall:.1f} %, then rises by {100 * rise:.1f} %"
+    evidence = f"{shape}: falls by {100 * fall:.1f} %, then rises by {100 * rise:.1f} %"
     claims = Claims(
         (
             f"{log}, {word}: {printed}-shaped" if printed else f"{log}, {word}: V or L",
             shape == printed if printed else shape in "VL",
-            told,
+            evidence,
         ),
     )
     claims.append(_better_than_perfect(sweep, metric, word))
@@ -192,13 +187,8 @@ def figure_13(study: Study) -> list[Part]:
             claims.add(name, None if exception else other is None, worst)
     columns = ["metric", "log", "truncated crosses at f", "vanilla crosses at f", "real", "truncated at f = 10,000", "largest estimate"]
     return [
-        Chart("fig13", sweep_figure(truncated, METRICS, UNITS, DIVISOR), _caption(study), sweep_data(truncated, METRICS)),
-        Chart(
-            "fig13-wide",
-            sweep_figure(truncated, METRICS, UNITS, DIVISOR, wide=True),
-            "The same up to f = 10,000, on a logarithmic axis from f = 0.1 on.",
-            sweep_data(truncated, METRICS),
-        ),
+        _chart("fig13", truncated, _caption(study)),
+        _chart("fig13-wide", truncated, "The same up to f = 10,000, on a logarithmic axis from f = 0.1 on.", wide=True),
         Table("fig13-crossings", "Where the random model's mean crosses the real line", columns, rows),
         claims,
         Notes(
@@ -221,9 +211,7 @@ def loads(study: Study) -> list[Part]:
     for name, load in (("high", HIGH_LOAD), ("low", LOW_LOAD)):
         sweeps = [run_sweep(study, subject, load=load, seeds=count, f=grid) for subject in study.subjects]
         title = f"Every log scaled to a load of {load:g}, by its times between arrivals"
-        parts.append(
-            Chart(f"load-{name}", sweep_figure(sweeps, METRICS, UNITS, DIVISOR), f"{title}; {count} seeds.", sweep_data(sweeps, METRICS))
-        )
+        parts.append(_chart(f"load-{name}", sweeps, f"{title}; {count} seeds."))
         parts.append(shape_table(sweeps, f"load-{name}-shapes", title))
         for sweep in sweeps:
             for metric, word in METRICS.items():
@@ -231,8 +219,8 @@ def loads(study: Study) -> list[Part]:
                 rises.setdefault((sweep.subject.name, word), []).append(rise / fall if fall > 0 else math.inf)
     claims = Claims()
     for (log, word), (high, low) in rises.items():
-        told = f"rise over fall {_share(high)} at {HIGH_LOAD:g}, {_share(low)} at {LOW_LOAD:g}"
-        claims.add(f"{log}, {word}: nearer to a V at the higher load", high > low if high != low else None, told)
+        evidence = f"rise over fall {_share(high)} at {HIGH_LOAD:g}, {_share(low)} at {LOW_LOAD:g}"
+        claims.add(f"{log}, {word}: nearer to a V at the higher load", high > low if high != low else None, evidence)
     return [
         *parts,
         claims,
@@ -265,15 +253,15 @@ def modal(study: Study) -> list[Part]:
         for label, name in models.items():
             deviations = [values[name][m] / real[m] - 1 for m in METRICS]
             away[label] = max(abs(d) for d in deviations)
-            told = [f"{100 * d:+.1f} %" for d in deviations]
+            changes = [f"{100 * d:+.1f} %" for d in deviations]
             rows.append(
                 [
                     subject.name,
                     label,
                     Value(values[name]["mean_wait"]),
-                    told[0],
+                    changes[0],
                     Value(values[name]["mean_bounded_slowdown"], digits=1),
-                    told[1],
+                    changes[1],
                 ]
             )
         others = {label: d for label, d in away.items() if label not in ("real", "modal")}
@@ -327,20 +315,18 @@ def _caption(study: Study) -> str:
     )
 
 
+def _chart(name: str, sweeps: Sequence[Sweep], caption: str, **look: bool) -> Chart:
+    """Wait and slowdown over f."""
+    return Chart(name, sweep_figure(sweeps, UNITS, DIVISOR, **look), caption, sweep_data(sweeps, METRICS))
+
+
 def sweep_figure(
-    sweeps: Sequence[Sweep],
-    metrics: dict[str, str],
-    units: dict[str, str],
-    divisor: dict[str, float],
-    *,
-    bands: bool = True,
-    wide: bool = False,
-    real: bool = True,
+    sweeps: Sequence[Sweep], units: dict[str, str], divisor: dict[str, float], *, bands: bool = True, wide: bool = False
 ) -> Figure:
-    """One column per log, one row per metric, f along the horizontal axis."""
+    """One column per log, one row per metric with its unit, f along the horizontal axis."""
 
     def draw(axes: Axes, row: int, column: int) -> None:
-        sweep, metric = sweeps[column], list(metrics)[row]
+        sweep, metric = sweeps[column], list(units)[row]
         chosen = sweep.f > 0 if wide else sweep.f <= FINE[-1]
         x, scale = sweep.f[chosen], divisor[metric]
         if bands:
@@ -348,7 +334,7 @@ def sweep_figure(
             drawing.band(axes, x, low[chosen] / scale, high[chosen] / scale, "5th to 95th percentile")
         drawing.line(axes, x, sweep.mean(metric)[chosen] / scale, 0, "random, mean" if bands else "random")
         drawing.line(axes, x, sweep.twin(metric)[chosen] / scale, 1, "deterministic", linewidth=0.9)
-        level_ = sweep.real(metric) if real else math.nan
+        level_ = sweep.real(metric)
         if math.isfinite(level_):
             drawing.level(axes, level_ / scale, "real")
         if wide:

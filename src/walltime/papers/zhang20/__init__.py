@@ -189,8 +189,10 @@ def under_easy(study: Study) -> list[Part]:
         means[subject.name] = {"rlscheduler with backfilling": _means(programs), "EASY": _means(slowdowns)}
         for name, values in slowdowns.items():
             gain = mean_interval(values - slowdowns["fcfs"]) if len(values) > 1 and name != "fcfs" else None
-            told = "" if gain is None else f"{gain.low:+,.1f} to {gain.high:+,.1f}"
-            rows.append([subject.name, name, Value(float(values.mean()), digits=2), told, Value(float(programs[name].mean()), digits=2)])
+            interval = "" if gain is None else f"{gain.low:+,.1f} to {gain.high:+,.1f}"
+            rows.append(
+                [subject.name, name, Value(float(values.mean()), digits=2), interval, Value(float(programs[name].mean()), digits=2)]
+            )
     columns = ["log", "order", "EASY", "minus EASY with FCFS (90 %)", "rlscheduler with backfilling"]
 
     def draw(axes: Axes, row: int, column: int) -> None:

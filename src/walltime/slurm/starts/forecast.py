@@ -16,7 +16,7 @@ from walltime.slurm.snapshot import Snapshot
 from walltime.slurm.starts.initial_state import InitialState, initial_state_of
 from walltime.slurm.starts.predicted import PredictedRuntimes, predicted_of_snapshot
 from walltime.slurm.starts.projection import Projection, misfit
-from walltime.slurm.starts.sampling import DAY, LEVELS, WEEK, Arrivals, Jobs, Runtimes, Told
+from walltime.slurm.starts.sampling import DAY, LEVELS, WEEK, Arrivals, JobsToDraw, Runtimes, Told
 from walltime.wording import seed_fault
 from walltime.workload import Workload
 
@@ -125,7 +125,7 @@ class Forecast:
         return [*(self.predicted.remarks if self.predicted is not None else ()), *(sentence for sentence, holds in said.items() if holds)]
 
 
-def _jobs_to_draw(state: InitialState) -> Jobs:
+def _jobs_to_draw(state: InitialState) -> JobsToDraw:
     """The snapshot's jobs, as runtimes are drawn for them."""
     count, placed = len(state.jobs), state.workload
     columns = {name: values[:count] for name, values in placed.columns.items()}
@@ -133,4 +133,4 @@ def _jobs_to_draw(state: InitialState) -> Jobs:
     nobody = np.full(count, -1, np.int64)
     named = {name: columns.get(name, nobody) for level in LEVELS for name in level}
     elapsed = [0 if job.start is None else max(1, state.now + state.zero - job.start) for job in state.jobs]
-    return Jobs(named, placed.requested[:count], np.array(elapsed, np.int64))
+    return JobsToDraw(named, placed.requested[:count], np.array(elapsed, np.int64))

@@ -84,7 +84,7 @@ class Projection:
         return start
 
     def schedule(self, runtime: Array) -> Schedule:
-        """The schedule of the snapshot's jobs alone, with these runtimes (int64 s), for stories. Raises EngineError if some never start.
+        """The schedule of the snapshot's jobs alone, with these runtimes (int64 s). Raises EngineError if some never start.
 
         Jobs are numbered from FIRST_NUMBER on, in their order here: an array and its tasks may share a number, and are queued otherwise.
         """

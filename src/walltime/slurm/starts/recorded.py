@@ -20,7 +20,7 @@ from walltime.slurm.starts.replay import Record
 from walltime.slurm.starts.scores import CLASSES, class_of
 from walltime.workload import Workload
 
-__all__ = ["METHODS", "SIZES", "Predictions", "RecordedStarts", "StartScore", "calibrate_starts", "draw_moments"]
+__all__ = ["METHODS", "SIZES", "RecordedStarts", "StartPredictions", "StartScore", "calibrate_starts", "draw_moments"]
 
 Array = np.ndarray
 
@@ -42,7 +42,7 @@ FIRST = 0.25
 
 
 @dataclass(frozen=True, eq=False)
-class Predictions:
+class StartPredictions:
     """Predictions of waiting jobs, one entry per job and moment, in order of time.
 
     `made`: when, s from the start of the log; `job`: its place in the record; `real`: when it started, s after `made`; `ends`: by method
@@ -99,7 +99,7 @@ class RecordedStarts:
     classes: Mapping[str, tuple[int, Mapping[str, StartScore]]]
     sizes: Mapping[str, tuple[int, Mapping[str, StartScore]]]
     caveats: Sequence[str]
-    predictions: Predictions
+    predictions: StartPredictions
     predictor: str | None = None
     """of runtimes, that somebody brought"""
 
@@ -177,7 +177,7 @@ def calibrate_starts(
         "qbets": qbets(record, when, which),
         "no_model": no_model(record, when, which),
     }
-    predictions = Predictions(when, which, real, all_ends)
+    predictions = StartPredictions(when, which, real, all_ends)
     names = np.array([class_of(median) for median in adjusted[1]])
     part = record.workload.procs[which] / record.machine.procs
     size = np.array(list(SIZES))[np.searchsorted(list(SIZES.values()), part, side="right")]
@@ -197,7 +197,7 @@ def calibrate_starts(
     )
 
 
-def _by_class(predictions: Predictions, names: Array, order: Sequence[str] | Mapping[str, Any]) -> dict[str, Any]:
+def _by_class(predictions: StartPredictions, names: Array, order: Sequence[str] | Mapping[str, Any]) -> dict[str, Any]:
     """The number of predictions and the scores, of all and by class."""
     rows = {}
     for name in ("all", *order):

@@ -180,7 +180,7 @@ def quantiles_of(starts: Array) -> Array:
 class Reasons:
     """What a waiting job waits for: sentences, and for how long (s from the snapshot on) what held it back.
 
-    It is the job's story where all jobs run as long as the median of those like them, and none come.
+    It explains the job's wait if all jobs run as long as the median of those like them, and none come.
     """
 
     job: str
@@ -207,14 +207,14 @@ def why(
     if not places:
         raise PolicyError(why_not(snapshot, label))
     schedule = forecast.projection.schedule(forecast.runtimes.typical())
-    story = explain(schedule, FIRST_NUMBER + places[0], sooner=False)
-    assert isinstance(story, MachineExplanation), "it has a placement"
+    explanation = explain(schedule, FIRST_NUMBER + places[0], sooner=False)
+    assert isinstance(explanation, MachineExplanation), "it has a placement"
 
     def named(sentence: str) -> str:
         return re.sub(r"\b1\d{12}\b", lambda number: state.jobs[int(number[0]) - FIRST_NUMBER].label, sentence)
 
     condition = "This is if jobs run for the median of those like them, and none come; waits count from the snapshot on."
-    return Reasons(label, story.held_back, (*map(named, story.sentences), condition))
+    return Reasons(label, explanation.held_back, (*map(named, explanation.sentences), condition))
 
 
 def unix(ahead: float, time: int) -> int | None:
