@@ -6,6 +6,7 @@ A line `<!-- generated: NAME ARGUMENT -->` in a page is replaced by what the fun
 import functools
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import ahead
@@ -53,7 +54,7 @@ from walltime.schedule.groups import GROUPINGS
 from walltime.simulation import replicate, simulate
 from walltime.specification import options_of
 from walltime.toml_file import key_tables
-from walltime.workload import BATCH_COLUMNS, SCHEDULE_COLUMNS, SWF_COLUMNS, Column
+from walltime.workload import BATCH_COLUMNS, SCHEDULE_COLUMNS, SWF_COLUMNS, Column, Workload
 from walltime.workload.models import MODELS
 from walltime.workload.scaling import shake
 
@@ -75,8 +76,12 @@ def on_page_markdown(markdown: str, page, **_) -> str:
     return MARK.sub(lambda mark: GENERATORS[mark[1]](*filter(None, [mark[2]])), markdown)
 
 
+LATE: dict[str, Callable[[], bytes]] = {}
+"""Files whose content is asked for when all pages are read: what runs beside the build leaves, by path."""
+
+
 def on_files(files, config):
-    """Add the figures that are drawn at each build; called by MkDocs."""
+    """Add the figures that are drawn at each build, and put the pages that wait for runs behind the others; called by MkDocs."""
     from walltime.report.figures import figure_bytes
     from walltime.report.workloads import compare_workloads
 
@@ -86,14 +91,6 @@ def on_files(files, config):
     for name, content in gallery_files().items():
         files.append(File.generated(config, f"guides/{name}", content=content))
     files.append(File.generated(config, "guides/explain.svg", content=figure_bytes(story(), "svg")))
-    for name, content in recipes_run.pictures().items():
-        files.append(File.generated(config, f"guides/{name}", content=content))
-    for name, content in recipes_run.results(recipes_run.TUTORIAL)[1].items():
-        files.append(File.generated(config, f"tutorial/{name}", content=content))
-    for name, content in recipes_run.results(recipes_run.PAGES)[1].items():
-        files.append(File.generated(config, f"guides/{name}", content=content))
-    for name, content in report_pictures.pictures().items():
-        files.append(File.generated(config, f"tutorial/{name}", content=content))
     for name, content in (leaderboards() | trained_agents()).items():
         files.append(File.generated(config, f"guides/{name}", content=content))
     for name, content in (drawn() | found_pictures()).items():
@@ -103,7 +100,26 @@ def on_files(files, config):
     for name in FILES:
         content = json.dumps(toml_file(name).schema(), indent=1)
         files.append(File.generated(config, f"reference/{name}.schema.json", content=content))
+    for page in recipes_run.KEPT:
+        folder = page.parent.relative_to(recipes_run.DOCS).as_posix()
+        for name in recipes_run.names(page):
+            LATE[f"{folder}/{name}"] = functools.partial(recipes_run.content, page, name)
+    for name in report_pictures.NAMES:
+        LATE[f"tutorial/{name}"] = functools.partial(report_pictures.content, name)
+    for path in LATE:
+        files.append(File.generated(config, path, content=b""))
+    for path in ("tutorial/first-run.md", *(page.relative_to(recipes_run.DOCS).as_posix() for page in recipes_run.KEPT)):
+        waits = files.src_uris[path]
+        files.remove(waits)
+        files.append(waits)
     return files
+
+
+def on_env(env, config, files):
+    """Fill the files that runs leave, before they are copied; called by MkDocs."""
+    for path, content in LATE.items():
+        files.src_uris[path].content_bytes = content()
+    return env
 
 
 def story():
@@ -257,12 +273,18 @@ def groupings() -> str:
     return table(("grouping", "groups"), [(f"`{name}`", meaning) for name, meaning in GROUPINGS.items()])
 
 
+@functools.cache
+def swept(load: float, seed: int) -> Workload:
+    """A workload of a model at this load."""
+    return MODELS["lublin99"].generate(1000, 128, load, seed)
+
+
 def swept_lines() -> list[Line]:
     """What the gallery draws over the load: ten workloads of a model for each of five loads, under three policies."""
     results, combinations = [], []
     for load in (0.5, 0.6, 0.7, 0.8, 0.9):
         for name in ("easy", "conservative", "easy:backfill-order=sjf"):
-            results.append(replicate(lambda seed, load=load: MODELS["lublin99"].generate(1000, 128, load, seed), name, range(10)))
+            results.append(replicate(functools.partial(swept, load), name, range(10)))
             combinations.append({"load": load, "policy": name})
     return compare_cells(replication_cells(results, combinations), ["load", "policy"])
 

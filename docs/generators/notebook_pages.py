@@ -23,12 +23,21 @@ def on_config(config):
 
 
 def on_files(files, config):
-    """Add a page for each notebook, and its figures; called by MkDocs."""
+    """Add a page for each notebook, behind all others; called by MkDocs."""
     for path in sorted(FOLDER.glob("*.ipynb")):
-        page, figures = as_markdown(ahead.result(executed, path), path.stem)
-        for name, content in {f"{path.stem}.md": page, **figures}.items():
-            files.append(File.generated(config, f"{FOLDER.name}/{name}", content=content))
+        files.append(File.generated(config, f"{FOLDER.name}/{path.stem}.md", content=f"# {path.stem}\n"))
     return files
+
+
+def on_page_markdown(markdown: str, page, config, files) -> str:
+    """The page of a notebook, when it has been run, and its figures; called by MkDocs."""
+    path = FOLDER / f"{Path(page.file.src_uri).stem}.ipynb"
+    if Path(page.file.src_uri).parent.name != FOLDER.name or not path.exists():
+        return markdown
+    text, figures = as_markdown(ahead.result(executed, path), path.stem)
+    for name, content in figures.items():
+        files.append(File.generated(config, f"{FOLDER.name}/{name}", content=content))
+    return text
 
 
 def executed(path: Path) -> Any:

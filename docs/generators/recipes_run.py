@@ -34,11 +34,14 @@ KEPT = {
         "week.html",
         "limits.html",
         "loads.html",
+        "campaign.html",
         "advice.html",
         "contents.html",
     ),
 }
 """What the runs leave and pages link to or use."""
+PRIVATE = ("demo.swf.gz", "report.html")
+"""Of these, what is not part of the documentation under its own name."""
 OPEN = 90
 """So many lines of output of the tutorial are shown unfolded."""
 COLUMNS = 88
@@ -96,9 +99,14 @@ def begin(page: Path) -> dict[str, bytes]:
     return tutorial_site.files() if page == TUTORIAL else {}
 
 
-def pictures() -> dict[str, bytes]:
-    """The pictures that the page shows, by name."""
-    return {name: content for name, content in results()[1].items() if name not in KEPT[PAGE]}
+def names(page: Path) -> list[str]:
+    """What the run of a page leaves for the documentation: pictures that the page shows, and what others link to."""
+    return [*PICTURE.findall(page.read_text(encoding="utf-8")), *(name for name in KEPT[page] if name not in PRIVATE)]
+
+
+def content(page: Path, name: str) -> bytes:
+    """One of these files."""
+    return results(page)[1][name]
 
 
 def demo() -> str:

@@ -1,5 +1,6 @@
 """The report of the demo, and pictures of its parts, for the page that explains them."""
 
+import functools
 import tempfile
 from pathlib import Path
 
@@ -14,7 +15,15 @@ from walltime.report.heatmaps import scale_of, size_grid, size_map
 from walltime.report.stretch import choose_stretch
 from walltime.schedule import Schedule
 
+NAMES = ("demo-report.html", "report-waits.svg", "report-who.svg", "report-time.svg", "report-stretch.svg")
 
+
+def content(name: str) -> bytes:
+    """One of the files."""
+    return pictures()[name]
+
+
+@functools.cache
 def pictures() -> dict[str, bytes]:
     """The page and its pictures by file name."""
     _, kept = recipes_run.results()

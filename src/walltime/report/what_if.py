@@ -22,7 +22,7 @@ from walltime.whatif.cost import Cost
 from walltime.whatif.effects import Difference, Effect, GroupEffect, signed
 from walltime.whatif.simulations import TODAY
 from walltime.whatif.whatif import REACT, WhatIf
-from walltime.wording import UNDEFINED, harmless, human_number, human_percent, human_time
+from walltime.wording import UNDEFINED, harmless, human_number, human_percent, human_time, listed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -60,6 +60,8 @@ SURE = (
 UNTRUSTED = "†"
 """Marks a difference below what the calibration trusts."""
 MOST_CURVES = 6
+MOST_NAMED = 3
+"""So many changes stand in the title."""
 LONG_QUEUE = 0.3
 
 
@@ -77,7 +79,8 @@ def what_if_page(answer: WhatIf, settings: Mapping[str, Any] | None = None) -> P
         "trim": answer.trim,
     }
     record = provenance(jobs, **shared, replications=answer.replications, **(settings or {}))
-    several = f"{len(answer.changes)} changes" if len(answer.changes) > 1 else answer.effects[0].name
+    names = [effect.name for effect in answer.effects[: len(answer.changes)]]
+    several = listed(names) if len(names) <= MOST_NAMED else f"{len(names)} changes"
     effects, *others = effect_sections(answer)
     picture, curves = _drawings(answer)
     log = Table(("what", "value"), workload_facts(jobs, record["log"]), "The log", texts=-1)

@@ -16,13 +16,14 @@ from walltime.policy import Policy
 from walltime.provenance import plain, version
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.specification import Scheduler
+from walltime.whatif.answer import answer_of
 from walltime.whatif.calibration import Calibration, calibrate, left_out
 from walltime.whatif.changes import Change, parse_change
 from walltime.whatif.cost import Cost, cost
 from walltime.whatif.effects import MEASURES, Effect, OtherUsers, differences, doubts, gains_of, group_effects, measures_of, pairs, signed
 from walltime.whatif.setting import SHAKE, machine_of, without_warnings
 from walltime.whatif.simulations import TODAY, NamedSetting, settings_of, simulate_all
-from walltime.wording import harmless, human_percent, human_time, listed, seed_fault, shown
+from walltime.wording import harmless, seed_fault, shown
 from walltime.workload import Workload, check_workload
 
 __all__ = ["REACT", "REPLICATIONS", "SUBMISSIONS", "WhatIf", "runs", "what_if"]
@@ -34,10 +35,6 @@ SUBMISSIONS = (AS_RECORDED, REACT)
 """How users submit: when they did, or so long after the end of an earlier job of theirs as they did."""
 REPLICATIONS = 5
 """Shaken copies of the log."""
-WORTH_TELLING = 0.05
-"""From this share on jobs that wait longer are told beside shorter waits."""
-MOST_TOLD = 4
-"""Of more effects, those with the largest differences are told in sentences, and that of all together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,10 +139,8 @@ class WhatIf:
         return f"{first}. {second}, the mean wait changes by {told or '±0 s'}."
 
     def answer(self) -> str:
-        """The result and its price in a few sentences."""
-        shown = self.effects if len(self.effects) <= MOST_TOLD else [*_largest(self.effects[:-1]), self.effects[-1]]
-        told = [f"{effect.name}: {_outcome(effect, first=effect is shown[0])}." for effect in shown]
-        return f"{' '.join(one[0].upper() + one[1:] for one in told)} {_trust(shown)}"
+        """The result and its price in one sentence, and in another whether it can be trusted."""
+        return answer_of(self.effects)
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, ready for JSON."""
@@ -324,69 +319,6 @@ def _costs(cost: Cost) -> dict[str, Any]:
     return {f"node_hours_{name}": getattr(cost, name) for name in ("capacity", "used", "idle")} | {
         name: getattr(cost, name) for name in ("nodes", "cut_jobs", "cut_hours", "lost_jobs", "lost_hours")
     }
-
-
-def _largest(effects: Sequence[Effect]) -> list[Effect]:
-    """Those with the largest differences, in their order."""
-    order = sorted(range(len(effects)), key=lambda k: -abs(effects[k].differences["mean_wait"].difference))[: MOST_TOLD - 1]
-    return [effects[k] for k in sorted(order)]
-
-
-def _outcome(effect: Effect, first: bool) -> str:
-    """What a change does to the waits, and its price."""
-    one = effect.differences["mean_wait"]
-    if effect.nothing:
-        return "no change"
-    percent = 100 * one.difference / one.today if one.today else 0.0
-    size = f"{abs(percent):.0f} %" if abs(percent) >= 0.5 else ""
-    waits = f"{size} {'shorter' if percent < 0 else 'longer'} waits" if size else "waits as long as today"
-    instead = f" instead of {human_time(one.today)}, simulated" if first else ""
-    said = f"{waits} (mean {human_time(one.changed)}{instead})"
-    cost, price = effect.cost, []
-    if cost.cut_jobs:
-        price.append(f"{cost.cut_jobs:,} job{'' if cost.cut_jobs == 1 else 's'} killed at their limit")
-    if cost.lost_jobs:
-        price.append(f"{cost.lost_jobs:,} job{'' if cost.lost_jobs == 1 else 's'} without room")
-    if price:
-        price.append(f"{human_percent(100 * cost.work_lost)} of the work lost")
-    elif percent < 0 and effect.gains.longer.jobs >= WORTH_TELLING * effect.jobs:
-        price.append(f"{100 * effect.gains.longer.jobs / effect.jobs:.0f} % of the jobs wait longer")
-    said += f", but {listed(price)}" if price else ""
-    return f"{said}; if users {_otherwise(effect)}" if _matters(effect) else said
-
-
-def _matters(effect: Effect) -> bool:
-    """Whether the answer is another one if users do otherwise: by its sign, or by over a quarter of it and more than chance."""
-    other, one = effect.other_users, effect.differences["mean_wait"]
-    if other is None or not (other.today and one.today):
-        return False
-    share = one.difference / one.today
-    away = abs(other.difference / other.today - share)
-    return effect.turns_round or (away > abs(share) / 4 and not away * one.today <= one.scatter)
-
-
-def _otherwise(effect: Effect) -> str:
-    assert effect.other_users is not None
-    other = effect.other_users
-    percent = 100 * other.difference / other.today if other.today else 0.0
-    how = "react" if other.react else "submit as they did"
-    return f"{how}, {abs(percent):.0f} % {'shorter' if percent < 0 else 'longer'}"
-
-
-def _trust(effects: Sequence[Effect]) -> str:
-    """Which of these differences can be trusted, and why not the others."""
-    those = [effect for effect in effects if not effect.nothing]
-    solid = [effect.name for effect in those if not effect.doubts]
-    if not those:
-        return "No job starts earlier or later."
-    several = len(those) > 1
-    if len(solid) == len(those):
-        return f"Nothing that could be checked speaks against {'these differences' if several else 'this difference'}."
-    shared = [doubt for doubt in those[0].doubts if all(doubt in effect.doubts for effect in those)]
-    if not solid:
-        why = "; ".join(shared) or "each has something that speaks against it"
-        return f"Do not trust {'these differences' if several else 'this'} yet: {why}."
-    return f"Nothing that could be checked speaks against {listed(solid)}; do not trust the others yet."
 
 
 def _rules(cost: Cost) -> str:

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from walltime.machine import Machine, Partition, Pool
 from walltime.report.html import render
 from walltime.report.what_if import all_caveats, tables_of, what_if_page
 from walltime.whatif import Difference, calibrate, runs, what_if
+from walltime.whatif.answer import answer_of
 from walltime.whatif.cost import node_hours
 from walltime.whatif.effects import OtherUsers, doubts
 
@@ -234,13 +236,50 @@ def test_what_if__users_of_whom_nothing_is_known_cannot_react(jobs):
 def test_answer__says_the_price_in_plain_words(found):
     answer = found.answer()
     cost = found.effects[2].cost
-    assert "50 % more nodes: " in answer
-    assert "Limit of 1 h in partition main: " in answer
+    assert answer.startswith("50 % more nodes, policy fcfs and limit of 1 h in partition main together")
     assert f"{cost.cut_jobs:,} jobs killed at their limit and" in answer
+    assert "(the price of limit of 1 h in partition main)" in answer
+    assert "; alone: 50 % more nodes, " in answer
     assert "MaxTime" not in answer
     before = node_hours(found.today)
     killed = found.effects[2].schedule.runtime < found.today.runtime
     assert cost.work_lost == pytest.approx(before[killed].sum() / before.sum())
+
+
+def effect_of(name, percent, killed=0, lost=0):
+    """One that changes a mean wait of 100 s."""
+    cost = SimpleNamespace(cut_jobs=killed, lost_jobs=lost, work_lost=0.4)
+    wait = Difference("mean_wait", 100.0, 100.0 + percent, percent)
+    gains = SimpleNamespace(longer=SimpleNamespace(jobs=0))
+    return SimpleNamespace(
+        name=name, differences={"mean_wait": wait}, cost=cost, gains=gains, jobs=50, nothing=not percent, doubts=[], other_users=None
+    )
+
+
+@pytest.mark.parametrize(
+    ("effects", "wanted"),
+    [
+        (
+            [effect_of("more nodes", -40), effect_of("shorter limit", -30, killed=7), effect_of("all together", -60, killed=7)],
+            "More nodes and shorter limit together: 60 % shorter waits (mean 40 s instead of 1 min 40 s, simulated), but 7 jobs killed at "
+            "their limit and 40 % of the work lost (the price of shorter limit); alone: more nodes, 40 % shorter waits; shorter limit, "
+            "30 % shorter waits (7 jobs killed at their limit). ",
+        ),
+        (
+            [effect_of("more nodes", -40), effect_of("fewer nodes", 50, lost=1), effect_of("all together", 10)],
+            "More nodes and fewer nodes together, which work against each other: 10 % longer waits (mean 1 min 50 s instead of 1 min 40 s, "
+            "simulated); alone: more nodes, 40 % shorter waits; fewer nodes, 50 % longer waits (1 job without room). ",
+        ),
+        (
+            [effect_of(name, -size, killed=size) for name, size in (("a", 4), ("b", 1), ("c", 3), ("d", 2), ("all together", 10))],
+            "The 4 changes together: 10 % shorter waits (mean 1 min 30 s instead of 1 min 40 s, simulated), but 10 jobs killed at their "
+            "limit and 40 % of the work lost; alone (3 of 4): a, 4 % shorter waits (4 jobs killed at their limit); c, 3 % shorter waits (3 jobs "
+            "killed at their limit); d, 2 % shorter waits (2 jobs killed at their limit). ",
+        ),
+    ],
+)
+def test_answer__says_what_several_changes_do_together_and_alone(effects, wanted):
+    assert answer_of(effects).startswith(wanted)
 
 
 def test_what_if__tables_and_json(found):
