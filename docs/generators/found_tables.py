@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 from performance_tables import table
 
-from walltime.report.figures import COLOURS, figure_bytes, style
+from walltime.report.figure_files import figure_bytes
+from walltime.report.figures import COLOURS, style
 
 FILE = Path(__file__).with_name("search.json")
 PICTURE = "found-order.svg"

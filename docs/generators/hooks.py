@@ -82,7 +82,7 @@ LATE: dict[str, Callable[[], bytes]] = {}
 
 def on_files(files, config):
     """Add the figures that are drawn at each build, and put the pages that wait for runs behind the others; called by MkDocs."""
-    from walltime.report.figures import figure_bytes
+    from walltime.report.figure_files import figure_bytes
     from walltime.report.workloads import compare_workloads
 
     names = ("lublin99", "feitelson96", "jann97", "downey97")
@@ -292,7 +292,7 @@ def swept_lines() -> list[Line]:
 @functools.cache
 def gallery_files() -> dict[str, bytes]:
     """The pictures of the gallery by file name."""
-    from walltime.report.figures import figure_bytes
+    from walltime.report.figure_files import figure_bytes
 
     jobs = MODELS["lublin99"].generate(2000, 128, 0.8, 1).with_estimates(Tsafrir05(), 1)
     schedules = [simulate(jobs, name) for name in ("fcfs", "easy", "easy:backfill-order=sjf")]

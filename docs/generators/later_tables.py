@@ -11,7 +11,7 @@ from performance_tables import load as load_performance
 from performance_tables import table
 
 from walltime.metrics import Interval
-from walltime.report.figures import figure_bytes
+from walltime.report.figure_files import figure_bytes
 from walltime.report.windows import changes_figure
 from walltime.wording import to_error
 

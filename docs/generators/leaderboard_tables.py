@@ -10,7 +10,7 @@ from performance_tables import table
 
 from walltime.benchmark import SUITES, Standing, read_suite
 from walltime.metrics import Interval
-from walltime.report.figures import figure_bytes
+from walltime.report.figure_files import figure_bytes
 from walltime.report.windows import behind_cells, changes_figure
 
 FILE = Path(__file__).with_name("leaderboard.json")

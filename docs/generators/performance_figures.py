@@ -8,7 +8,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 from performance_tables import FILE, load
 
-from walltime.report.figures import COLOURS, DASHES, figure_bytes, style
+from walltime.report.figure_files import figure_bytes
+from walltime.report.figures import COLOURS, DASHES, style
 
 Numbers = dict[str, Any]
 MARKERS = "os^Dvx"

@@ -12,7 +12,6 @@ They can be told apart in grey and in print: lines differ in dashes, areas in ha
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,7 @@ from walltime.report import estimates as of_estimates
 from walltime.report import figures as of_schedules
 from walltime.report import sweeps as of_many
 from walltime.report.combinations import chosen, swept
+from walltime.report.figure_files import WIDTHS, figure_bytes, figure_format, width_in_inches, write_figure
 from walltime.report.replicated import SLOWDOWNS, WAITS, compare_replications, draw_bands
 from walltime.report.stretch import choose_stretch
 from walltime.schedule import Schedule
@@ -58,21 +58,6 @@ __all__ = [
 ]
 
 Array = np.ndarray
-WIDTHS = {
-    "column": 3.4,
-    "page": 7.1,
-    "slide": 9.2,
-    "ieee-column": 3.5,
-    "ieee-page": 7.16,
-    "acm-column": 3.33,
-    "acm-page": 7.0,
-    "elsevier-column": 90 / 25.4,
-    "elsevier-page": 190 / 25.4,
-    "springer-column": 84 / 25.4,
-    "springer-page": 174 / 25.4,
-    "lncs": 122 / 25.4,
-}
-"""Widths of new figures, inches: one column of a two-column page, the whole page, a slide; and those of common journals and proceedings."""
 RATIO = 0.68
 """Height of a new figure over its width."""
 
@@ -243,7 +228,7 @@ def save(drawn: Axes | Figure, path: str | Path) -> Path:
     figure: object = drawn.get_figure() if isinstance(drawn, Axes) else drawn
     if not isinstance(figure, Figure):
         raise PolicyError(f"a figure is saved from its axes or itself, not from {shown(drawn)}")
-    return of_schedules.write_figure(figure, path)
+    return write_figure(figure, path)
 
 
 def named_file(text: str) -> tuple[str, Path]:
@@ -258,7 +243,7 @@ def named_file(text: str) -> tuple[str, Path]:
     if name not in OF_SCHEDULES:
         known = ", ".join(OF_SCHEDULES)
         raise PolicyError(f"there is no figure {name!r}; known are {known}: write NAME=FILE, or call the file as the figure (wait.pdf)")
-    of_schedules.figure_format(path)
+    figure_format(path)
     return name, path
 
 
@@ -270,7 +255,7 @@ class _ShownAxes(Axes):
         figure = self.get_figure(root=True)
         assert figure is not None, "new axes are on a figure"
         width, height = figure.get_size_inches()
-        return of_schedules.figure_bytes(figure, "png"), {"width": int(96 * width), "height": int(96 * height)}
+        return figure_bytes(figure, "png"), {"width": int(96 * width), "height": int(96 * height)}
 
 
 def _drawn(draw: Callable[[Axes], None], ax: Axes | None, width: str | float, *, legend: bool = False, ratio: float = RATIO) -> Axes:
@@ -283,23 +268,6 @@ def _drawn(draw: Callable[[Axes], None], ax: Axes | None, width: str | float, *,
         if legend and len(axes.get_legend_handles_labels()[1]) > 1:
             axes.legend(loc="best", fontsize=8)
     return axes
-
-
-def width_in_inches(width: str | float) -> float:
-    """A width by its name in `WIDTHS`, or in inches. Raises PolicyError for what is neither, or not between 1 and 40 inches.
-
-    >>> width_in_inches("ieee-column"), width_in_inches("3.25")
-    (3.5, 3.25)
-    """
-    if isinstance(width, str) and width in WIDTHS:
-        return WIDTHS[width]
-    try:
-        inches = float(width)
-    except ValueError:
-        inches = math.nan
-    if not 1 <= inches <= 40:
-        raise PolicyError(f"unknown width {width!r}; known are {', '.join(WIDTHS)}, or a number of inches from 1 to 40")
-    return inches
 
 
 def _checked(schedules: tuple[Schedule, ...]) -> tuple[Schedule, ...]:

@@ -29,6 +29,7 @@ def diff(
     overrun: o.OverrunOption = o.Overrun.kill,
     reading: Reading,
     figure: o.OneFigureOption = None,
+    size: o.SizeOption = "",
     report: o.ReportOption = None,
     output: Output,
 ) -> None:
@@ -44,9 +45,9 @@ def diff(
         difference = find(one, other, workload, names=names, policies=policy, dialects=dialect, overrun=overrun.value, progress=progress)
     if figure is not None:
         from walltime.report.difference import difference_figure
-        from walltime.report.figures import write_figure
+        from walltime.report.figure_files import width_of, write_figure
 
-        write_figure(difference_figure(difference), figure)
+        write_figure(difference_figure(difference, **width_of(size)), figure)
     if report is not None:
         from walltime.report.difference import difference_page
         from walltime.report.html import write_page

@@ -50,6 +50,7 @@ def estimates(
     part: Stretch,
     groupings: o.BreakdownOption = None,
     figure: o.OneFigureOption = None,
+    size: o.SizeOption = "",
     report: o.ReportOption = None,
     adjusted: Annotated[
         bool,
@@ -111,10 +112,10 @@ def estimates(
     hours = None if seen is None else hours_of(seen.runtime, seen.requested, workload.procs, seen.killed)
     drawn = figure if record["table"] is not None else None
     if drawn is not None:
-        _draw(drawn, workload, seen, record, model)
+        _draw(drawn, workload, seen, record, model, size)
     if report is not None and accuracy is not None:
-        size = ["--procs", str(machine.procs)] if machine is not None and reading.procs is None else []
-        log = [str(trace), *reading.words, *size]
+        procs = ["--procs", str(machine.procs)] if machine is not None and reading.procs is None else []
+        log = [str(trace), *reading.words, *procs]
         write_accuracy_report(report, accuracy, settings={"command": command_line()}, log=log)
     for line in () if output.as_json else record["notes"]:
         note(f"{workload.origin.name}: {line}")
@@ -300,14 +301,14 @@ def _zero_jobs(log: str, total: int) -> list[str]:
     return ["", ""] if count is None else [f"{count:,.0f}", f"{100 * count / total:.1f}"]
 
 
-def _draw(path: Path, workload: Workload, seen: EstimateData | None, record: dict[str, Any], model: str) -> None:
+def _draw(path: Path, workload: Workload, seen: EstimateData | None, record: dict[str, Any], model: str, size: str) -> None:
     from walltime.report.estimates import estimates_figure
-    from walltime.report.figures import write_figure
+    from walltime.report.figure_files import write_figure
 
     if seen is not None:
         title = workload.origin.name if model == "user" else f"{workload.origin.name}, estimates {model}"
         figure = estimates_figure(seen.runtime, seen.requested, killed=seen.killed, emax=record["emax"], title=title)
-        write_figure(figure, path)
+        write_figure(figure, path, size)
 
 
 def _blocks(workload: Workload, record: dict[str, Any], model: str) -> Iterator[Table | Facts | str]:

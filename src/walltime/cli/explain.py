@@ -36,6 +36,7 @@ def explain(
         ),
     ] = False,
     figure: o.OneFigureOption = None,
+    size: o.SizeOption = "",
     output: Output,
 ) -> None:
     """Say why a job waited: what was free, reserved and for whom, who overtook it, and what would have let it start sooner."""
@@ -63,9 +64,9 @@ def explain(
         story = explain_job(schedule, job, sooner=not no_sooner, progress=progress)
     if figure is not None:
         from walltime.report.explanation import explanation_figure
-        from walltime.report.figures import write_figure
+        from walltime.report.figure_files import width_of, write_figure
 
-        write_figure(explanation_figure(story), figure)
+        write_figure(explanation_figure(story, **width_of(size)), figure)
     output.show(record | story.as_dict() | {"figure": figure}, paragraphs(story.sentences), figure=figure)
 
 

@@ -48,6 +48,7 @@ def generate(
         Path | None, typer.Option("--compare-with", help="A real log to draw beside the generated one.", rich_help_panel=o.OUTPUT)
     ] = None,
     figure: o.OneFigureOption = None,
+    size: o.SizeOption = "",
     output: Output,
 ) -> None:
     """Generate a workload by a published model, and write it as a log: SWF, Parquet or CSV."""
@@ -70,11 +71,11 @@ def generate(
     write_workload(out, workload, extra_header=notes)
     seconds["write"] = time.perf_counter() - begin
     if figure is not None:
-        from walltime.report.figures import write_figure
+        from walltime.report.figure_files import write_figure
         from walltime.report.workloads import compare_workloads
 
         others = [] if compare_with is None else [Reading().load(compare_with)[0]]
-        write_figure(compare_workloads([*others, workload], [*(other.origin.name for other in others), model]), figure)
+        write_figure(compare_workloads([*others, workload], [*(other.origin.name for other in others), model]), figure, size)
     record = {"model": model, "load": load, "seed": seed, "estimates": estimates, **_record(workload, out), "seconds": seconds}
     output.show(record | ({} if figure is None else {"figure": figure}), _blocks(record, workload), log=out, figure=figure)
 

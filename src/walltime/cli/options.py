@@ -271,7 +271,7 @@ def named_figures(texts: list[str] | None) -> list[str] | None:
 def width_of_figures(text: str) -> str:
     """A callback that refuses a width that is unknown."""
     if text:
-        from walltime.figures import width_in_inches
+        from walltime.report.figure_files import width_in_inches
 
         width_in_inches(text)
     return text

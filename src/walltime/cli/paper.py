@@ -82,6 +82,7 @@ def run(
         typer.Option("--out", metavar="DIR", help="Write the results here: a folder. Default: the paper's name, such as ./mualem01."),
     ] = None,
     workers: o.WorkersOption = None,
+    size: o.SizeOption = "",
     output: Output,
 ) -> None:
     """Run a paper's tables and figures into a folder: a page, figures as PDF and PNG, numbers as CSV.
@@ -115,7 +116,7 @@ def run(
     note(_work(chosen, subjects, folder, quick))
     shown = None if output.as_json else _tell
     with _bar(name) as show:
-        done = run_paper(name, chosen, subjects, folder, quick=quick, workers=workers, progress=show, told=shown)
+        done = run_paper(name, chosen, subjects, folder, quick=quick, workers=workers, progress=show, told=shown, size=size)
     words = f"page written to {done.page}; {done.jobs:,} jobs simulated in {done.seconds:,.1f} s"
     output.show(_record(name, done, folder, quick), [words])
 

@@ -48,12 +48,14 @@ def run_paper(
     workers: int | None = None,
     progress: Callable[[str, int, int], None] | None = None,
     told: Callable[[Result], None] | None = None,
+    size: str = "",
 ) -> Done:
     """Run these items on these subjects and write everything into the folder.
 
     Simulations already in the folder, by this version and on the same log, are not repeated, so an interrupted run can be
     resumed. `progress`: called with a description, the number of runs done and the total; `told`: called with each result as
-    soon as it is available. Raises OutputError if the folder cannot be written.
+    soon as it is available. `size`: the width of the figures, as `write_figure` takes it. Raises OutputError if the folder cannot be
+    written.
     """
     begin = time.monotonic()
     study = Study(printed(paper), subjects, folder, quick, workers, progress)
@@ -63,7 +65,7 @@ def run_paper(
         if any(subject.kind == PAPER for subject in subjects):
             parts += [Notes(study.printed.notes[item.name])] if item.name in study.printed.notes else []
         result = Result(item.name, item.title, item.where or describe(subjects, quick), parts)
-        write_parts(result, folder)
+        write_parts(result, folder, size)
         results.append(result)
         if told is not None:
             told(result)
@@ -84,9 +86,9 @@ def describe(subjects: Sequence[Subject], quick: bool) -> str:
     return "; ".join(names) + (" (quick: a coarser grid, fewer seeds)" if quick else "")
 
 
-def write_parts(result: Result, folder: Path) -> None:
+def write_parts(result: Result, folder: Path, size: str = "") -> None:
     """Figures as PDF and PNG, and the numbers of figures and tables as CSV."""
-    from walltime.report.figures import write_figure
+    from walltime.report.figure_files import write_figure
 
     for kind in ("figures", "numbers"):
         (folder / kind).mkdir(parents=True, exist_ok=True)
@@ -94,7 +96,7 @@ def write_parts(result: Result, folder: Path) -> None:
         if isinstance(part, Chart):
             _say_where(part, result)
             for ending in (".pdf", ".png"):
-                write_figure(part.figure, folder / "figures" / f"{part.name}{ending}")
+                write_figure(part.figure, folder / "figures" / f"{part.name}{ending}", size)
             lines = list(zip(*part.data.values(), strict=True))
             _write_csv(folder / "numbers" / f"{part.name}-figure.csv", list(part.data), lines)
         elif isinstance(part, Table):

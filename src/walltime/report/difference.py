@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from matplotlib.patches import Patch, PathPatch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from walltime.provenance import provenance
-from walltime.report.figures import BLUE, COLOURS, KIND_EDGE, rectangles, style, unit_of
+from walltime.report.figures import BLUE, COLOURS, KIND_EDGE, LETTERS_PER_INCH, columns_of, rectangles, style, unit_of
 from walltime.report.page import Drawing, Items, Page, Section, note, workload_facts
 from walltime.report.stretch import assign_processors
 from walltime.simulation.difference import Difference, Parting
@@ -28,11 +29,14 @@ PATIENCE = (600, 172_800)
 KEY = {"same start in both": "#C9CDD3", "another start": BLUE, "the first job that differs": ITSELF}
 
 
-def difference_figure(difference: Difference) -> Figure:
-    """Who has the processors in both schedules around their first difference; the places of jobs are chosen for the drawing."""
+def difference_figure(difference: Difference, width: float = 9.2) -> Figure:
+    """Who has the processors in both schedules around their first difference; the places of jobs are chosen for the drawing.
+
+    `width`: inches.
+    """
     first = difference.first
     with style():
-        figure = Figure(figsize=(9.2, 5.4), layout="constrained")
+        figure = Figure(figsize=(width, 5.4), layout="constrained")
         panels = figure.subplots(2, 1, sharex=True)
         if first is not None:
             span = abs(first.starts[0] - first.starts[1]) if first.what == "start" else abs(first.ends[0] - first.ends[1])
@@ -41,10 +45,11 @@ def difference_figure(difference: Difference) -> Figure:
                 _machine(axes, difference, first, start, end, after)
                 axes.set_title(name)
             divisor, unit = unit_of(after + after // 4)
-            panels[1].set_xlabel(f"{unit} since the first difference, at {first.time:,} s; job {first.job} differs")
+            since = f"{unit} since the first difference, at {first.time:,} s; job {first.job} differs"
+            panels[1].set_xlabel(fill(since, int(LETTERS_PER_INCH * width)))
             panels[1].set_xlim(-(after // 4) / divisor, after / divisor)
             key = [Patch(facecolor=colour, edgecolor=KIND_EDGE, linewidth=0.35, label=name) for name, colour in KEY.items()]
-            figure.legend(handles=key, loc="outside upper right", ncols=3)
+            figure.legend(handles=key, loc="outside upper right", ncols=columns_of(list(KEY), LETTERS_PER_INCH * width))
     return figure
 
 

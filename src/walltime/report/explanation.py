@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from walltime.explanation.pools import MachineExplanation
 from walltime.explanation.records import NumberExplanation
 from walltime.explanation.sentences import count
 from walltime.explanation.waits import index_of
-from walltime.report.figures import BLUE, COLOURS, KIND_EDGE, moment, rectangles, style, unit_of
+from walltime.report.figures import BLUE, COLOURS, KIND_EDGE, LETTERS_PER_INCH, columns_of, moment, rectangles, style, unit_of
 from walltime.schedule.schedule import Schedule
 
 __all__ = ["USERS", "Array", "explanation_figure"]
@@ -35,11 +36,11 @@ MOST_ROWS = 40
 """Rows of bars of overtaking jobs; what does not fit is not drawn."""
 
 
-def explanation_figure(story: AnyStory) -> Figure:
+def explanation_figure(story: AnyStory, width: float = 9.2) -> Figure:
     """The processors in use around the wait, stacked by who has them, and below it the jobs that overtook.
 
     The job fits where the stack stays below the dashed line. Triangles at the top are its reservations, hollow for the first; one that
-    points to the right is later than what is shown.
+    points to the right is later than what is shown. `width`: inches.
     """
     schedule = story.schedule
     assert isinstance(schedule, Schedule), "stories are told of schedules"
@@ -48,14 +49,16 @@ def explanation_figure(story: AnyStory) -> Figure:
     divisor, unit = unit_of(end - begin)
     with style():
         heights = [3.0, max(0.6, 0.35 + 0.075 * (max(rows) + 1))] if rows else [3.0]
-        figure = Figure(figsize=(9.2, 1.2 + sum(heights)), layout="constrained")
+        figure = Figure(figsize=(width, 1.2 + sum(heights)), layout="constrained")
         panels = figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
         _machine(figure, panels[0], story, schedule, begin, end, divisor)
         if rows:
             _overtakers(panels[1], story, rows, divisor)
-        panels[-1].set_xlabel(f"{unit} since job {story.job} was submitted ({moment(schedule, story.submit)})")
+        since = f"{unit} since job {story.job} was submitted ({moment(schedule, story.submit)})"
+        panels[-1].set_xlabel(fill(since, int(LETTERS_PER_INCH * width)))
         panels[-1].set_xlim((begin - story.submit) / divisor, (end - story.submit) / divisor)
-        ticks = MaxNLocator(8, steps=[1, 2, 5, 10]) if unit == "days" else MaxNLocator(12, steps=[1, 2, 4, 5, 6, 10])
+        most = 12 if width > 5 else 5
+        ticks = MaxNLocator(min(most, 8), steps=[1, 2, 5, 10]) if unit == "days" else MaxNLocator(most, steps=[1, 2, 4, 5, 6, 10])
         panels[-1].xaxis.set_major_locator(ticks)
     return figure
 
@@ -108,7 +111,9 @@ def _machine(figure: Figure, axes: Axes, story: AnyStory, schedule: Schedule, be
     key = [Patch(facecolor=colour, edgecolor=KIND_EDGE, linewidth=0.35, label=name) for name, colour in USERS.items()]
     mark: list[Patch | Line2D] = [Line2D([], [], label="reservations", **triangle)] if promised else []
     layout: dict[str, Any] = {"columnspacing": 1.2, "handlelength": 1.2, "borderaxespad": 0}
-    figure.legend(handles=[*key, *mark], loc="outside upper right", ncols=5, **layout)
+    handles = [*key, *mark]
+    columns = columns_of([str(one.get_label()) for one in handles], LETTERS_PER_INCH * figure.get_figwidth())
+    figure.legend(handles=handles, loc="outside upper right", ncols=columns, **layout)
 
 
 def _machine_of(story: AnyStory, schedule: Schedule) -> tuple[int, Array]:
@@ -162,6 +167,8 @@ def _overtakers(axes: Axes, story: AnyStory, rows: list[int], divisor: int) -> N
     axes.set_ylim(min(max(rows), MOST_ROWS) + 0.7, -0.7)
     axes.yaxis.set_major_locator(NullLocator())
     axes.spines["left"].set_visible(False)
-    axes.set_title(f"{count(len(rows), 'job')} that overtook it", pad=20)  # the key stands between
     key = [Patch(facecolor=colour, label=f"{name} ({colours.count(colour):,})") for colour, name in names.items() if colour in colours]
-    axes.legend(handles=key, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2, ncols=3, columnspacing=1.2, handlelength=1.2)
+    inches = axes.get_figure(root=True).get_figwidth()
+    columns = columns_of([str(one.get_label()) for one in key], LETTERS_PER_INCH * inches)
+    axes.set_title(f"{count(len(rows), 'job')} that overtook it", pad=8 + 12 * -(-len(key) // columns))  # the key stands between
+    axes.legend(handles=key, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2, ncols=columns, columnspacing=1.2, handlelength=1.2)

@@ -1,15 +1,11 @@
-"""The figures of a report, each a function from schedules to a matplotlib Figure, and their conversion to SVG for a page."""
+"""The figures of a report, each a function from schedules to a matplotlib Figure, and how all figures look."""
 
 from __future__ import annotations
 
-import io
-import os
-import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from pathlib import Path as FilePath
 from typing import Any, Literal
 
 import matplotlib
@@ -21,12 +17,11 @@ from matplotlib.path import Path
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator, PercentFormatter
 
 from walltime import metrics
-from walltime.errors import OutputError, WorkloadError
-from walltime.files import whole_file
+from walltime.errors import WorkloadError
 from walltime.policy import Kind
 from walltime.report.stretch import assign_processors
 from walltime.schedule.schedule import Schedule, labels
-from walltime.wording import human_time, printable
+from walltime.wording import human_time
 
 __all__ = [
     "BLUE",
@@ -36,16 +31,16 @@ __all__ = [
     "KIND_COLOURS",
     "KIND_EDGE",
     "KIND_NAMES",
+    "LETTERS_PER_INCH",
     "MARKS",
     "POINTS",
     "Array",
+    "columns_of",
     "draw_gantt",
     "draw_queue_length",
     "draw_slowdown_distribution",
     "draw_utilization",
     "draw_wait_distribution",
-    "figure_bytes",
-    "figure_format",
     "gantt",
     "legend",
     "look",
@@ -63,11 +58,9 @@ __all__ = [
     "slowdown_distribution",
     "style",
     "time_ticks",
-    "to_svg",
     "unit_of",
     "wait_curves",
     "wait_distribution",
-    "write_figure",
 ]
 
 Array = np.ndarray
@@ -88,15 +81,10 @@ EDGES = (0.35, 0.1, 0.0)
 """Width of a strip's edge in points: usual, thin and hair-thin strips."""
 KIND_NAMES = {Kind.IMMEDIATE: "immediate", Kind.RESERVED: "reserved", Kind.BACKFILLED: "backfilled"}
 
-METADATA: Mapping[str, Any] = {
-    "svg": {"Date": None, "Creator": None, "Format": None, "Type": None},
-    "png": {"Software": None},
-    "pdf": {"CreationDate": None, "Producer": None, "Creator": None},
-}
-"""The formats of figures, and what is left out of files so that equal figures are equal bytes."""
-DPI = 150
 LETTERS = 44
 """Letters of a name beside an axis."""
+LETTERS_PER_INCH = 14
+"""Of a line of text."""
 POINTS = 400
 """Points of a distribution's curve."""
 BINS = 130
@@ -170,25 +158,18 @@ def wait_distribution(schedules: Sequence[Schedule], masks: Sequence[Array] | No
 
     `masks`: bool, shape (jobs,), the measured jobs of each schedule; by default all.
     """
-    with panel() as (figure, axes):
-        draw_wait_distribution(axes, schedules, masks)
-        legend(figure, axes, 52)
-    return figure
+    return _with_legend(draw_wait_distribution, schedules, masks)
 
 
 def draw_wait_distribution(axes: Axes, schedules: Sequence[Schedule], masks: Sequence[Array] | None = None) -> None:
     """The same on axes that are there; without a legend."""
-    grid, shares = wait_curves(schedules, masks)
-    _cumulative(axes, schedules, grid, shares, "wait less than")
+    _cumulative(axes, schedules, *wait_curves(schedules, masks), "wait less than")
     time_ticks(axes)
 
 
 def wait_curves(schedules: Sequence[Schedule], masks: Sequence[Array] | None = None) -> tuple[Array, list[Array]]:
     """Times from 1 s on, and for each schedule the share of jobs, in percent, that wait less than each of them."""
-    waits = _chosen([s.wait for s in schedules], masks)
-    longest = max((int(w.max()) for w in waits if len(w)), default=1)
-    grid = np.geomspace(1, max(longest + 1, 60), POINTS)
-    return grid, [_shares(own, grid, "left") for own in waits]
+    return _curves([s.wait for s in schedules], masks, "left", lambda longest: max(longest + 1, 60))
 
 
 def slowdown_distribution(schedules: Sequence[Schedule], masks: Sequence[Array] | None = None) -> Figure:
@@ -196,25 +177,35 @@ def slowdown_distribution(schedules: Sequence[Schedule], masks: Sequence[Array] 
 
     `masks`: bool, shape (jobs,), the measured jobs of each schedule; by default all.
     """
-    with panel() as (figure, axes):
-        draw_slowdown_distribution(axes, schedules, masks)
-        legend(figure, axes, 52)
-    return figure
+    return _with_legend(draw_slowdown_distribution, schedules, masks)
 
 
 def draw_slowdown_distribution(axes: Axes, schedules: Sequence[Schedule], masks: Sequence[Array] | None = None) -> None:
     """The same on axes that are there; without a legend."""
-    grid, shares = slowdown_curves(schedules, masks)
-    _cumulative(axes, schedules, grid, shares, "bounded slowdown at most")
+    _cumulative(axes, schedules, *slowdown_curves(schedules, masks), "bounded slowdown at most")
     ratio_ticks(axes)
 
 
 def slowdown_curves(schedules: Sequence[Schedule], masks: Sequence[Array] | None = None) -> tuple[Array, list[Array]]:
     """Ratios from 1 on, and for each schedule the share of jobs, in percent, with at most each of them as bounded slowdown."""
-    ratios = _chosen([metrics.bounded_slowdown(s.wait, s.runtime) for s in schedules], masks)
-    highest = max((float(r.max()) for r in ratios if len(r)), default=1.0)
-    grid = np.geomspace(1, max(highest * 1.001, 10), POINTS)
-    return grid, [_shares(own, grid, "right") for own in ratios]
+    ratios = [metrics.bounded_slowdown(s.wait, s.runtime) for s in schedules]
+    return _curves(ratios, masks, "right", lambda highest: max(highest * 1.001, 10))
+
+
+def _curves(
+    values: Sequence[Array], masks: Sequence[Array] | None, side: Literal["left", "right"], end: Callable[[float], float]
+) -> tuple[Array, list[Array]]:
+    """A grid from 1 to the `end` for the largest value, and the shares of each array of values below its points."""
+    chosen = values if masks is None else [v[m] for v, m in zip(values, masks, strict=True)]
+    grid = np.geomspace(1, end(max((float(v.max()) for v in chosen if len(v)), default=1.0)), POINTS)
+    return grid, [_shares(own, grid, side) for own in chosen]
+
+
+def _with_legend(draw: Callable[..., None], schedules: Sequence[Schedule], masks: Sequence[Array] | None) -> Figure:
+    with panel() as (figure, axes):
+        draw(axes, schedules, masks)
+        legend(figure, axes, 52)
+    return figure
 
 
 def queue_and_utilization(schedules: Sequence[Schedule]) -> Figure:
@@ -326,62 +317,16 @@ def moment(schedule: Schedule, seconds: int) -> str:
     return "the first submission" if seconds <= first else f"{human_time(seconds - first)} after the first submission"
 
 
-def figure_format(path: str | os.PathLike[str]) -> str:
-    """The format of a figure by its name; raises OutputError for an unknown one.
-
-    >>> figure_format("kth.SVG")
-    'svg'
-    """
-    ending = FilePath(path).suffix.lower().removeprefix(".")
-    if ending not in METADATA:
-        known = ", ".join(f".{kind}" for kind in METADATA)
-        raise OutputError(f"{printable(path)}: a figure can be written as {known}; name a file with one of these endings")
-    return ending
-
-
-def figure_bytes(figure: Figure, kind: str) -> bytes:
-    """A figure as the content of a `png`, `svg` or `pdf` file, on white; equal figures give equal bytes."""
-    buffer = io.BytesIO()
-    with style():
-        figure.savefig(buffer, format=kind, dpi=DPI, facecolor="white", metadata=METADATA[kind])
-    return buffer.getvalue()
-
-
-def write_figure(figure: Figure, path: str | os.PathLike[str]) -> FilePath:
-    """Write a figure, completely or not at all, with the same bytes every time; returns its path. Raises OutputError."""
-    content = figure_bytes(figure, figure_format(path))
-    with whole_file(path) as file:
-        file.write(content)
-    return FilePath(path)
-
-
-def to_svg(figure: Figure, prefix: str) -> str:
-    """A figure as an inline SVG element, the same bytes every time, its ids made unique by `prefix`, its text in the page's colour."""
-    buffer = io.StringIO()
-    with style():
-        figure.savefig(buffer, format="svg", transparent=True, metadata=METADATA["svg"])
-    text = buffer.getvalue()
-    text = text[text.index("<svg") :]
-    text = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", text, flags=re.DOTALL)
-    text = re.sub(r'\s+xmlns(:\w+)?="[^"]*"', "", text)
-    text = re.sub(r'\bid="', f'id="{prefix}-', text)
-    text = text.replace("url(#", f"url(#{prefix}-").replace('href="#', f'href="#{prefix}-')
-    text = re.sub(r'<svg\b[^>]*?(viewBox="[^"]*")[^>]*>', r'<svg \1 aria-hidden="true" focusable="false">', text, count=1)
-    text = re.sub(r"-?\d+\.\d{3,}", lambda m: f"{float(m[0]):.2f}".rstrip("0").rstrip("."), text)
-    text = text.replace(INK, "currentColor").replace(BLUE.lower(), f"var(--blue, {BLUE})")
-    return re.sub(r"\n\s*", "\n", text).strip()
-
-
-def _chosen(values: Sequence[Array], masks: Sequence[Array] | None) -> list[Array]:
-    return list(values) if masks is None else [v[m] for v, m in zip(values, masks, strict=True)]
-
-
 def legend(figure: Figure, axes: Axes, letters: int) -> None:
     """The legend above the axes, in as many columns as fit a line of so many letters."""
     handles, names = axes.get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside upper right", ncols=columns_of(names, letters), borderaxespad=0)
+
+
+def columns_of(names: Sequence[str], letters: float) -> int:
+    """The columns of a legend with these names that fit a line of so many letters."""
     widths = [len(name) + 8 for name in names]
-    columns = len(names) if sum(widths) <= letters else max(1, letters // max(widths))
-    figure.legend(handles, names, loc="outside upper right", ncols=columns, borderaxespad=0)
+    return len(names) if sum(widths) <= letters else max(1, int(letters // max(widths)))
 
 
 @contextmanager

@@ -248,7 +248,7 @@ def _items(block: Items) -> str:
 
 
 def _drawing(block: Drawing) -> str:
-    from walltime.report.figures import to_svg  # matplotlib is slow to load
+    from walltime.report.figure_files import to_svg  # matplotlib is slow to load
 
     width = "" if block.pixels is None else f' style="max-width: {block.pixels}px"'
     image = f'<div role="img" aria-label="{escape(block.alternative)}"{width}>{to_svg(block.figure, block.name)}</div>'

@@ -14,7 +14,7 @@ import pytest
 import walltime as wt
 from walltime.cli.main import run
 from walltime.errors import WorkloadError
-from walltime.report.figures import figure_bytes
+from walltime.report.figure_files import figure_bytes
 from walltime.report.workloads import compare_workloads, daily_cycle
 from walltime.workload.models import MODELS
 

@@ -286,7 +286,7 @@ def test_figure__shows_the_job_its_reservations_and_who_overtook(policy, job):
 @pytest.mark.parametrize("kind", ["svg", "png", "pdf"])
 def test_figure__is_drawn_the_same_every_time(tmp_path, kind):
     from walltime.report.explanation import explanation_figure
-    from walltime.report.figures import write_figure
+    from walltime.report.figure_files import write_figure
 
     told = wt.explain(wt.simulate(WILD, "easy"), 2, sooner=False)
     for name in ("a", "b"):

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.figure import Figure
 
-from walltime.errors import WorkloadError
+from walltime.errors import PolicyError, WorkloadError
 from walltime.policy import NoBackfilling
 from walltime.report import figures
 from walltime.report.estimates import estimates_figure
-from walltime.report.figures import figure_bytes, write_figure
+from walltime.report.figure_files import figure_bytes, resize, to_svg, write_figure
 from walltime.report.stretch import JOBS, assign_processors, choose_stretch
 from walltime.report.workloads import compare_workloads
 from walltime.schedule.schedule import Schedule
@@ -142,7 +143,7 @@ def test_queue_and_utilization__averages_add_up():
 @pytest.mark.nightly
 def test_figures__leave_matplotlib_as_it_was():
     before = dict(matplotlib.rcParams)
-    figures.to_svg(figures.gantt(random_schedule(50), 0, 5000), "a")
+    to_svg(figures.gantt(random_schedule(50), 0, 5000), "a")
     assert dict(matplotlib.rcParams) == before
     code = "import sys, walltime.report; assert 'matplotlib' not in sys.modules; import walltime.report.figures; "
     code += "assert 'matplotlib.pyplot' not in sys.modules"
@@ -150,7 +151,7 @@ def test_figures__leave_matplotlib_as_it_was():
 
 
 def test_to_svg__ids_carry_the_prefix():
-    svg = figures.to_svg(figures.wait_distribution([random_schedule(50)]), "w")
+    svg = to_svg(figures.wait_distribution([random_schedule(50)]), "w")
     assert 'id="w-' in svg
     assert all(part.startswith("w-") for part in [*svg.split('id="')[1:], *svg.split("url(#")[1:], *svg.split('href="#')[1:]])
     assert figures.INK not in svg
@@ -205,4 +206,24 @@ def test_figures__letters_that_the_font_lacks_give_no_warning(tmp_path):
         w = Workload.from_arrays(submit=s.submit, runtime=s.runtime, procs=s.workload.procs, machine_procs=32, origin=Origin(name=name))
         for kind in ("png", "svg"):
             figure_bytes(compare_workloads([w, w], [name, "b"]), kind)
-        figures.to_svg(figures.gantt(s, 0, 5000, title=name), "x")
+        to_svg(figures.gantt(s, 0, 5000, title=name), "x")
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_resize__gives_the_width_and_puts_narrow_panels_below_each_other(columns):
+    figure = Figure(figsize=(9.6, 4.8), layout="constrained")
+    panels = np.atleast_1d(figure.subplots(1, columns))
+    resize(figure, 3.5)
+    figure.draw_without_rendering()
+    assert figure.get_figwidth() == 3.5
+    assert figure.get_figheight() == pytest.approx(0.68 * 3.5 * columns)
+    assert len({round(axes.get_position().x0, 3) for axes in panels}) == 1
+
+
+def test_write_figure__takes_the_widths_of_journals(tmp_path):
+    path = write_figure(figures.wait_distribution([random_schedule(50)]), tmp_path / "w.svg", "ieee-column")
+    assert 'width="252pt"' in path.read_text()
+    with pytest.raises(PolicyError, match="unknown width 'furlong'"):
+        write_figure(Figure(), tmp_path / "w.svg", "furlong")
+    assert figures.columns_of(["short", "short"], 40) == 2
+    assert figures.columns_of(["a name of many letters", "short"], 40) == 1

@@ -273,8 +273,8 @@ def effect_of(name, percent, killed=0, lost=0):
         (
             [effect_of(name, -size, killed=size) for name, size in (("a", 4), ("b", 1), ("c", 3), ("d", 2), ("all together", 10))],
             "The 4 changes together: 10 % shorter waits (mean 1 min 30 s instead of 1 min 40 s, simulated), but 10 jobs killed at their "
-            "limit and 40 % of the work lost; alone (3 of 4): a, 4 % shorter waits (4 jobs killed at their limit); c, 3 % shorter waits (3 jobs "
-            "killed at their limit); d, 2 % shorter waits (2 jobs killed at their limit). ",
+            "limit and 40 % of the work lost; alone (3 of 4): a, 4 % shorter waits (4 jobs killed at their limit); c, 3 % shorter waits (3 "
+            "jobs killed at their limit); d, 2 % shorter waits (2 jobs killed at their limit). ",
         ),
     ],
 )

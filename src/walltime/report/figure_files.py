@@ -1,0 +1,136 @@
+"""Figures as files and as parts of a page: their formats, their widths, the same bytes every time."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+from matplotlib.gridspec import GridSpec
+
+from walltime.errors import OutputError, PolicyError
+from walltime.files import whole_file
+from walltime.report.figures import BLUE, INK, style
+from walltime.wording import printable
+
+__all__ = ["WIDTHS", "figure_bytes", "figure_format", "resize", "to_svg", "width_in_inches", "width_of", "write_figure"]
+
+METADATA: Mapping[str, Any] = {
+    "svg": {"Date": None, "Creator": None, "Format": None, "Type": None},
+    "png": {"Software": None},
+    "pdf": {"CreationDate": None, "Producer": None, "Creator": None},
+}
+"""The formats of figures, and what is left out of files so that equal figures are equal bytes."""
+DPI = 150
+WIDTHS = {
+    "column": 3.4,
+    "page": 7.1,
+    "slide": 9.2,
+    "ieee-column": 3.5,
+    "ieee-page": 7.16,
+    "acm-column": 3.33,
+    "acm-page": 7.0,
+    "elsevier-column": 90 / 25.4,
+    "elsevier-page": 190 / 25.4,
+    "springer-column": 84 / 25.4,
+    "springer-page": 174 / 25.4,
+    "lncs": 122 / 25.4,
+}
+"""Widths of new figures, inches: one column of a two-column page, the whole page, a slide; and those of common journals and proceedings."""
+NARROWEST = 2.4
+"""Panels of fewer inches stand below each other."""
+LOWEST = 0.68
+"""Least height of a panel over its width."""
+
+
+def figure_format(path: str | os.PathLike[str]) -> str:
+    """The format of a figure by its name; raises OutputError for an unknown one.
+
+    >>> figure_format("kth.SVG")
+    'svg'
+    """
+    ending = Path(path).suffix.lower().removeprefix(".")
+    if ending not in METADATA:
+        known = ", ".join(f".{kind}" for kind in METADATA)
+        raise OutputError(f"{printable(path)}: a figure can be written as {known}; name a file with one of these endings")
+    return ending
+
+
+def figure_bytes(figure: Figure, kind: str) -> bytes:
+    """A figure as the content of a `png`, `svg` or `pdf` file, on white; equal figures give equal bytes."""
+    buffer = io.BytesIO()
+    with style():
+        figure.savefig(buffer, format=kind, dpi=DPI, facecolor="white", metadata=METADATA[kind])
+    return buffer.getvalue()
+
+
+def write_figure(figure: Figure, path: str | os.PathLike[str], width: str = "") -> Path:
+    """Write a figure, completely or not at all, with the same bytes every time; returns its path.
+
+    `width`: as in `width_in_inches`; empty for its own. Raises OutputError, and PolicyError for an unknown width.
+    """
+    if width:
+        resize(figure, width_in_inches(width))
+    content = figure_bytes(figure, figure_format(path))
+    with whole_file(path) as file:
+        file.write(content)
+    return Path(path)
+
+
+def resize(figure: Figure, inches: float) -> None:
+    """Give a figure another width: its letters keep their size, and panels that would be too narrow beside each other stand in a column."""
+    width, height = figure.get_size_inches()
+    axes = [one for one in figure.axes if one.get_subplotspec() is not None]
+    grid = axes[0].get_subplotspec().get_gridspec() if axes else None
+    if grid is not None and grid.ncols > 1 and inches / grid.ncols < NARROWEST:
+        column = GridSpec(len(axes), 1, figure=figure)
+        for place, one in enumerate(axes):
+            one.set_subplotspec(column[place])
+        figure.set_size_inches(inches, LOWEST * inches * len(axes))
+    else:
+        rows = 1 if grid is None else grid.nrows
+        figure.set_size_inches(inches, max(height * inches / width, min(height, LOWEST * inches * rows)))
+
+
+def to_svg(figure: Figure, prefix: str) -> str:
+    """A figure as an inline SVG element, the same bytes every time, its ids made unique by `prefix`, its text in the page's colour."""
+    buffer = io.StringIO()
+    with style():
+        figure.savefig(buffer, format="svg", transparent=True, metadata=METADATA["svg"])
+    text = buffer.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", text, flags=re.DOTALL)
+    text = re.sub(r'\s+xmlns(:\w+)?="[^"]*"', "", text)
+    text = re.sub(r'\bid="', f'id="{prefix}-', text)
+    text = text.replace("url(#", f"url(#{prefix}-").replace('href="#', f'href="#{prefix}-')
+    text = re.sub(r'<svg\b[^>]*?(viewBox="[^"]*")[^>]*>', r'<svg \1 aria-hidden="true" focusable="false">', text, count=1)
+    text = re.sub(r"-?\d+\.\d{3,}", lambda m: f"{float(m[0]):.2f}".rstrip("0").rstrip("."), text)
+    text = text.replace(INK, "currentColor").replace(BLUE.lower(), f"var(--blue, {BLUE})")
+    return re.sub(r"\n\s*", "\n", text).strip()
+
+
+def width_in_inches(width: str | float) -> float:
+    """A width by its name in `WIDTHS`, or in inches. Raises PolicyError for what is neither, or not between 1 and 40 inches.
+
+    >>> width_in_inches("ieee-column"), width_in_inches("3.25")
+    (3.5, 3.25)
+    """
+    if isinstance(width, str) and width in WIDTHS:
+        return WIDTHS[width]
+    try:
+        inches = float(width)
+    except ValueError:
+        inches = math.nan
+    if not 1 <= inches <= 40:
+        raise PolicyError(f"unknown width {width!r}; known are {', '.join(WIDTHS)}, or a number of inches from 1 to 40")
+    return inches
+
+
+def width_of(text: str) -> dict[str, float]:
+    """The argument `width` of a function that draws, in inches; none where the text is empty, so that it takes its own."""
+    return {"width": width_in_inches(text)} if text else {}
