@@ -53,7 +53,7 @@ def explanation_figure(story: AnyStory, width: float = 9.2) -> Figure:
         panels = figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
         _machine(figure, panels[0], story, schedule, begin, end, divisor)
         if rows:
-            _overtakers(panels[1], story, rows, divisor)
+            _overtakers(panels[1], story, rows, divisor, LETTERS_PER_INCH * width)
         since = f"{unit} since job {story.job} was submitted ({moment(schedule, story.submit)})"
         panels[-1].set_xlabel(fill(since, int(LETTERS_PER_INCH * width)))
         panels[-1].set_xlim((begin - story.submit) / divisor, (end - story.submit) / divisor)
@@ -150,7 +150,7 @@ def _rows(story: AnyStory) -> list[int]:
     return rows
 
 
-def _overtakers(axes: Axes, story: AnyStory, rows: list[int], divisor: int) -> None:
+def _overtakers(axes: Axes, story: AnyStory, rows: list[int], divisor: int, letters: float) -> None:
     """A bar for each job that arrived later and started earlier; the colour says whom it put off."""
     names = {BLUE: "put nobody off", OTHER_HEADS: "put off another job at the head of the queue", DELAYED: f"put off job {story.job}"}
     colours = [BLUE if one.delay <= 0 else DELAYED if one.head == story.job else OTHER_HEADS for one in story.overtaken_by]
@@ -168,7 +168,6 @@ def _overtakers(axes: Axes, story: AnyStory, rows: list[int], divisor: int) -> N
     axes.yaxis.set_major_locator(NullLocator())
     axes.spines["left"].set_visible(False)
     key = [Patch(facecolor=colour, label=f"{name} ({colours.count(colour):,})") for colour, name in names.items() if colour in colours]
-    inches = axes.get_figure(root=True).get_figwidth()
-    columns = columns_of([str(one.get_label()) for one in key], LETTERS_PER_INCH * inches)
+    columns = columns_of([str(one.get_label()) for one in key], letters)
     axes.set_title(f"{count(len(rows), 'job')} that overtook it", pad=8 + 12 * -(-len(key) // columns))  # the key stands between
     axes.legend(handles=key, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2, ncols=columns, columnspacing=1.2, handlelength=1.2)

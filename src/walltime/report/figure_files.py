@@ -85,13 +85,13 @@ def write_figure(figure: Figure, path: str | os.PathLike[str], width: str = "") 
 def resize(figure: Figure, inches: float) -> None:
     """Give a figure another width: its letters keep their size, and panels that would be too narrow beside each other stand in a column."""
     width, height = figure.get_size_inches()
-    axes = [one for one in figure.axes if one.get_subplotspec() is not None]
-    grid = axes[0].get_subplotspec().get_gridspec() if axes else None
+    placed = [(one, place) for one in figure.axes if (place := one.get_subplotspec()) is not None]
+    grid = placed[0][1].get_gridspec() if placed else None
     if grid is not None and grid.ncols > 1 and inches / grid.ncols < NARROWEST:
-        column = GridSpec(len(axes), 1, figure=figure)
-        for place, one in enumerate(axes):
-            one.set_subplotspec(column[place])
-        figure.set_size_inches(inches, LOWEST * inches * len(axes))
+        column = GridSpec(len(placed), 1, figure=figure)
+        for row, (one, _) in enumerate(placed):
+            one.set_subplotspec(column[row])
+        figure.set_size_inches(inches, LOWEST * inches * len(placed))
     else:
         rows = 1 if grid is None else grid.nrows
         figure.set_size_inches(inches, max(height * inches / width, min(height, LOWEST * inches * rows)))
