@@ -136,11 +136,13 @@ def peak_bytes() -> int:
     return int(status.split("VmHWM:")[1].split()[0]) * 1024
 
 
-def child(name: str, *arguments: object) -> Numbers:
-    """Call a function of benchmarks/child.py in a separate process; returns its measurements."""
+def child(name: str, *arguments: object, variables: Mapping[str, str] | None = None) -> Numbers:
+    """Call a function of benchmarks/child.py in a separate process, with more variables of the environment; returns its measurements."""
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     call = [sys.executable, "-m", "benchmarks.child", name, *map(str, arguments)]
-    done = subprocess.run(call, env=os.environ | {"PYTHONPATH": path}, stdout=subprocess.PIPE, text=True, check=True)
+    done = subprocess.run(
+        call, env=os.environ | {"PYTHONPATH": path} | dict(variables or {}), stdout=subprocess.PIPE, text=True, check=True
+    )
     numbers: Numbers = json.loads(done.stdout.splitlines()[-1])
     return numbers
 

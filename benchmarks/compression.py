@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.common import Options, Result, child, find_log, kernel_seconds, lublin, read_log, show, spread
+from benchmarks.common import MODEL_PROCS, Options, Result, child, find_log, kernel_seconds, lublin, read_log, show, spread
 from walltime.engine.interface.number import NumberEngine
 from walltime.engine.problem import Problem
 from walltime.estimates import FModel, effective_times
@@ -23,6 +23,10 @@ from walltime.workload import Workload
 
 LOGS = {"KTH": "KTH-SP2-1996-2.swf", "Mira": "ALCF-Mira", "BLUE": "SDSC-BLUE"}
 DEEP = "Lublin'99, deep"
+LARGE = "Lublin'99, of Curie's size"
+"""As many jobs, processors and as much load as CEA-Curie-2011-2.1-cln."""
+GENERATED = {DEEP: (30_000, 1.2, MODEL_PROCS), LARGE: (295_540, 0.62, 93_312)}
+"""Jobs, load and processors; estimates are up to 4 times the runtime."""
 COUNTED = 1_500
 """So many jobs are simulated without the compiler, to count what the kernel does."""
 
@@ -31,7 +35,7 @@ def compression(options: Options) -> Result:
     """Moves and steps by log, and the seconds of conservative backfilling beside those of EASY."""
     result: Result = {}
     rows = []
-    for name in [*LOGS, DEEP][: options.size(len(LOGS) + 1, 1)]:
+    for name in [*LOGS, *GENERATED][: options.size(len(LOGS) + len(GENERATED), 1)]:
         workload = workload_of(name)
         if workload is None:
             continue
@@ -50,9 +54,9 @@ def compression(options: Options) -> Result:
 
 
 def workload_of(name: str) -> Workload | None:
-    """A log, or the generated workload with a deep queue; None if the log is missing."""
-    if name == DEEP:
-        return lublin(30_000, 1.2).with_estimates(FModel(4), seed=1)
+    """A log, or a generated workload; None if the log is missing."""
+    if name in GENERATED:
+        return lublin(*GENERATED[name]).with_estimates(FModel(4), seed=1)
     file = find_log(LOGS[name])
     return None if file is None else read_log(file)
 

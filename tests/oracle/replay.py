@@ -34,15 +34,20 @@ def corpus(count: int, seed: int, jobs: int = 25) -> list[dict]:
     return cases
 
 
-def replay(case: dict, engine: str = "kernel") -> dict[str, list[int]]:
-    """What becomes of the jobs of one case."""
+def schedule_of(case: dict, engine: str = "kernel") -> wt.Schedule:
+    """The schedule of one case."""
     case = dict(case)
     order, backfill = wt.policy.parse_order(case.pop("order")), case.pop("backfill_order")
     name = case.pop("policy")
     own = backfill if name.startswith(("easy", "hybrid")) else None
     policy = wt.policy.parse_policy(name, order, wt.policy.parse_order(own) if own else None)
     modes = {name: case.pop(name) for name in ("coincident", "overrun")}
-    schedule = wt.simulate(wt.Workload.from_arrays(**case), policy, engine=engine, **modes)
+    return wt.simulate(wt.Workload.from_arrays(**case), policy, engine=engine, **modes)
+
+
+def replay(case: dict, engine: str = "kernel") -> dict[str, list[int]]:
+    """What becomes of the jobs of one case."""
+    schedule = schedule_of(case, engine)
     return {name: getattr(schedule, name).tolist() for name in ("start", "end", "kind", "reserved_start")}
 
 
