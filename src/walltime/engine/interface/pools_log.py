@@ -116,7 +116,10 @@ class PoolsLog(Log):
         blocks = -(-places // PLACES_IN_BLOCK)
         line.blocks[:blocks] = source.line.blocks[:blocks]
         fill_from(line.deferred, source.line.deferred[: int(old["deferred"])], gone)
-        line.begins[: int(old["deferred"])] = source.line.begins[: int(old["deferred"])]
+        if len(line.parked):
+            fill_from(line.parked, source.line.parked[gone:arrived], gone)
+        for name in ("first_parked", "last_parked", "last_entered"):
+            machine.limits[name] -= gone
         steps = max(int(old["steps"]), 1)  # the first has the time of the last pass
         memory.plan.time[:steps], memory.plan.free[:steps] = source.plan.time[:steps], source.plan.free[:steps]
         if memory.kept is not None and source.kept is not None:

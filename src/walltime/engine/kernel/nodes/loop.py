@@ -39,7 +39,7 @@ from walltime.engine.kernel.nodes.plan import (
 )
 from walltime.engine.kernel.nodes.priority import count_end, priority_of, rank_users, sum_up_use
 from walltime.engine.kernel.nodes.use import end_use, is_any_overdue, move_overdue, start_use
-from walltime.engine.kernel.pools.passes import count_towards_limits, within_limits
+from walltime.engine.kernel.pools.limits import count_towards_limits, within_limits
 
 
 def run_slurm(state, rules, jobs, site, use, plan, traffic, budget):

@@ -15,10 +15,10 @@ import numpy as np
 
 from walltime.engine.kernel.jit import called_kernel, kernel
 from walltime.engine.kernel.memory import NEVER
+from walltime.engine.kernel.pools.limits import may_start
 from walltime.engine.kernel.pools.passes import (
     drop_started,
     is_steady,
-    may_start,
     next_candidate,
     push_candidate,
     sort_waiting_jobs,
@@ -48,7 +48,7 @@ def pass_with_kept_places(state, rules, jobs, machine, line, plan, kept):
     is_overdue = overdue(state, machine.running)
     afresh = is_overdue or state.broken > 0
     if afresh or state.steps == 0:
-        plan_of_running(state, jobs, machine, plan, line.deferred)
+        plan_of_running(state, machine, plan)
     if not afresh:
         forget_past(state, plan)
         _keep_within_limits(state, jobs, machine, line.queue, plan, kept)

@@ -25,8 +25,9 @@ from walltime.engine.kernel.heap import drop_first, push
 from walltime.engine.kernel.jit import called_kernel, kernel
 from walltime.engine.kernel.memory import DONE, NEVER, PAUSED, REACHED, STUCK
 from walltime.engine.kernel.pools.kept import give_back_rest, pass_with_kept_places
+from walltime.engine.kernel.pools.limits import call_next, count_towards_limits
 from walltime.engine.kernel.pools.memory import OPENS, SHUTS
-from walltime.engine.kernel.pools.passes import count_towards_limits, enter_queue, pass_with_fresh_places
+from walltime.engine.kernel.pools.passes import enter_queue, pass_with_fresh_places
 from walltime.engine.kernel.predictions import correct_running, next_expiry, note_end, note_start, predict_arrival, predict_waiting
 from walltime.engine.kernel.running import enter_running, leave_running
 
@@ -50,7 +51,7 @@ def run_cluster(state, rules, jobs, machine, line, plan, kept, budget):
         state.now = now
         _begin_predicting(state, rules, jobs, machine.running, predicting)
         while state.events > 0 and machine.events[0].rank == now:
-            _end_next(state, rules, jobs, machine, plan, kept)
+            _end_next(state, rules, jobs, machine, line, plan, kept)
         _correct_running(state, rules, jobs, machine.running, predicting)
         while state.next_change < len(machine.changes) and machine.changes[state.next_change].time == now:
             if machine.changes[state.next_change].phase < SHUTS:
@@ -100,7 +101,7 @@ def _next_arrival(state, jobs, machine):
 
 
 @kernel
-def _end_next(state, rules, jobs, machine, plan, kept):
+def _end_next(state, rules, jobs, machine, line, plan, kept):
     """The next termination: give back what the job had, and let those arrive that have waited for its end alone."""
     index = machine.events[0].job
     drop_first(machine.events, state.events)
@@ -116,6 +117,10 @@ def _end_next(state, rules, jobs, machine, plan, kept):
         machine.pools[p].free_procs += machine.given[index, p, 0]
         machine.pools[p].free_second += machine.given[index, p, 1]
     count_towards_limits(jobs, machine.limits, machine.limits_of, index, -1)
+    for k in range(machine.limits_of.first[index], machine.limits_of.first[index + 1]):
+        limit = machine.limits[machine.limits_of.items[k]]
+        if limit.parked > 0 and not limit.calls:
+            call_next(state, rules, jobs, machine.limits, line, machine.limits_of.items[k], -1)
     note_end(rules, jobs, machine.predicting, index, max(state.now, 0))
     for k in range(machine.followers.first[index], machine.followers.first[index + 1]):
         follower = jobs[machine.followers.items[k]]

@@ -45,31 +45,34 @@ another's end; `started`, `running`, `events`: jobs; `waiting`: places of the qu
 
 Places of the queue below `looked_at` were considered in an earlier pass; `freed`: 1 if anything has happened since then but arrivals at
 the end of the queue. Reservations made anew: `most_free`: free processors of the partition with the most; `settled`: a bit for each of the
-partitions that are; `planned`: 1 once the plan has been made, `deferred`: jobs whose reservations are made with it.
+partitions that are; `planned`: 1 once their reservations have been made, `deferred`: jobs whose reservations are made together.
 
 Kept reservations: `early`: 1 if a job ended before its expected end since the last pass; `broken`: 1 if the reservations are invalid;
 `next_due`: the earliest one; `opened_until`: until when something has been given back; `longest`: the length of the longest job that has
 had a reservation; `unreserved`: jobs that wait without one; `tightened`: 1 if jobs with reservations may be over a limit since then."""
 
-PLACE = _dtype("rank tie job partition procs second", {"rank": np.float64})
-"""A place in the queue: as an item of a heap, and what decides whether the job may fit."""
+PLACE = _dtype("rank tie job partition procs second length called", {"rank": np.float64})
+"""A place in the queue: as an item of a heap, and what decides whether the job may fit; `procs` is HOLE once it has started, and while it
+is parked (limits.py); `called`: one more than the limit that has just called it, 0 for none."""
 
-BLOCK = _dtype("least partitions")
-"""A block of PLACES_IN_BLOCK places of the queue: the fewest processors that a job there needs, and a bit for each of their partitions."""
+BLOCK = _dtype("least partitions called old")
+"""A block of PLACES_IN_BLOCK places of the queue: the fewest processors that a job there needs, a bit for each of their partitions, and how
+many have just been called; `old`: 1 if some have been left since this was noted."""
 PLACES_IN_BLOCK = 64
 
-PARTITION = _dtype("free_procs free_second settled")
+PARTITION = _dtype("free_procs free_second settled until beside")
 """A partition in a pass: what is free now in its open pools, and whether what the jobs behind do changes nothing for its pools: all are
-blocked, and one has its reservations."""
+blocked, and one has its reservations. A job that may be backfilled ends by `until`, s, or needs no more than `beside` processors."""
 
 OPENING = _dtype("longest earliest tried tried_earliest")
 """For a partition and a class of sizes, of the stretches of the plan in which something has been given back and as many processors as the
 smallest job of the class needs are free: the length of the longest one, s, and when the first one begins; and of those before the
 compression that is going on."""
 
-POOL = _dtype("free_procs free_second reservations blocked closed")
+POOL = _dtype("free_procs free_second reservations blocked closed begin left_procs left_second")
 """A pool: what is free, below 0 where capacity has gone that is still in use; in a pass, how many jobs have a reservation on it,
-whether a job ahead waits for it, and whether it is closed to the jobs behind one that waits."""
+whether a job ahead waits for it, and whether it is closed to the jobs behind one that waits. `begin`: when the only reservation on it
+begins, s, NEVER for none, and what this leaves free then (shadows.py)."""
 
 OUTAGE = _dtype("pool procs second begin end known phase")
 """Capacity that is missing from `begin` to `end`, and known from `known` on; `phase`: 0 unknown, 1 known, 2 begun, 3 ended."""
@@ -78,9 +81,10 @@ CHANGE = _dtype("time outage phase")
 """An outage enters a phase; or the window that is the limit of this number begins (SHUTS) or ends (OPENS)."""
 SHUTS, OPENS = 4, 5
 
-LIMIT = _dtype("jobs procs second used_jobs used_procs used_second shut until crossing")
+LIMIT = _dtype("jobs procs second used_jobs used_procs used_second shut until crossing parked first_parked last_parked last_entered calls")
 """A limit on what runs at the same time for a group of jobs, and what runs now. A window is a limit, too: `shut` is 1 while no job of the
-group may start, and none is planned to run beyond `until`, the next begin of a window with `crossing`."""
+group may start, and none is planned to run beyond `until`, the next begin of a window with `crossing`. `parked`: so many jobs wait for the
+limit alone, from the first to the last in queue order, and the one that was entered last; `calls`: 1 while one has been called."""
 
 
 class Lists(NamedTuple):
@@ -142,14 +146,14 @@ class Machine(NamedTuple):
 class Line(NamedTuple):
     """The waiting jobs in order, and their blocks; the candidates of a pass.
 
-    `deferred`: the jobs whose reservations are made with the plan, and `begins`, when these begin, s (int64).
+    `deferred`: the jobs whose reservations are made with the plan; `parked`: for each parked job the next one (int64).
     """
 
     queue: Records
     blocks: Records
     candidates: Records
     deferred: Array
-    begins: Array
+    parked: Array
 
 
 class Kept(NamedTuple):
@@ -211,6 +215,7 @@ def new_cluster_memory(
     """Memory before the first event; `capacity`: int64, shape (pools, 2)."""
     count, pools = len(jobs), records(POOL, len(capacity))
     pools.free_procs, pools.free_second = capacity[:, 0], capacity[:, 1]
+    pools.begin = NEVER
     most_reserved = 2 * count if rules.mode == KEEP else min(count, int(min(rules.depth, count)) * max(len(capacity), 1))
     steps = 2 * (count + most_reserved + 2 * len(outages)) + 4
     coming = np.flatnonzero((jobs.pending == 0) & (waiting.since == NEVER))

@@ -5,9 +5,11 @@ Most passes start nobody, so a pass does only what may change something:
 * Where nothing but arrivals has happened, and these are last in the queue, only they are considered.
 * A job that needs more than is free now, where all pools of its partition are blocked and have their reservations, is passed over with one
   look at its place in the queue.
-* Blocks of such jobs are passed over with one look, too; a job that starts leaves a hole in the queue.
-* The plan is made when a job that fits now could delay a reservation, or when a reservation is to be noted; until then reservations are
-  deferred, as those of jobs ahead do not depend on the jobs behind them.
+* So is one that would delay a reservation, as far as that can be seen from its partition's earliest one.
+* Blocks of such jobs are passed over with one look, too; a job that starts leaves a hole in the queue, and so does one that is over a limit
+  (limits.py).
+* The plan, or what EASY needs of it (shadows.py), is made when a job that fits now could delay a reservation, or when a reservation is to
+  be noted; until then reservations are deferred, as those of jobs ahead do not depend on the jobs behind them.
 """
 
 from __future__ import annotations
@@ -17,24 +19,23 @@ import numpy as np
 from walltime.engine.kernel.heap import push
 from walltime.engine.kernel.jit import called_kernel, kernel
 from walltime.engine.kernel.memory import BACKFILLED, HEAD, HOLE, IMMEDIATE, KEEP, NEVER, RESERVED
+from walltime.engine.kernel.pools.limits import before, call_next, count_towards_limits, full_limit, is_any_tight, is_shut, may_start, park
 from walltime.engine.kernel.pools.memory import PLACES_IN_BLOCK
-from walltime.engine.kernel.pools.plan import end_of_hole, first_hole, plan_of_running, share, step_before, take
+from walltime.engine.kernel.pools.plan import end_of_hole, first_hole, plan_of_running, share, take
+from walltime.engine.kernel.pools.shadows import are_shadows_enough, fits_beside, reserve_shadow, take_from_shadows
 from walltime.engine.kernel.predictions import note_start
 from walltime.engine.kernel.queue import backfill_rank, backfills_in_order, order_rank
 from walltime.engine.kernel.running import enter_running, overdue
 
 __all__ = [
-    "count_towards_limits",
     "drop_started",
     "enter_queue",
     "is_steady",
-    "may_start",
     "next_candidate",
     "pass_with_fresh_places",
     "push_candidate",
     "sort_waiting_jobs",
     "start_in_place",
-    "within_limits",
 ]
 
 
@@ -51,12 +52,12 @@ def enter_queue(state, rules, jobs, line, index):
     k = state.waiting
     if is_steady(rules):
         own = order_rank(rules, state.now, jobs, index)
-        while k > 0 and _before(job.tier, own, job.arrival, jobs[queue[k - 1].job].tier, queue[k - 1].rank, queue[k - 1].tie):
+        while k > 0 and before(job.tier, own, job.arrival, jobs[queue[k - 1].job].tier, queue[k - 1].rank, queue[k - 1].tie):
             queue[k] = queue[k - 1]
             k -= 1
     place = queue[k]
     place.rank, place.tie, place.job = own, job.arrival, index
-    place.partition, place.procs, place.second = job.partition, job.procs, job.second
+    place.partition, place.procs, place.second, place.length, place.called = job.partition, job.procs, job.second, job.own_length, 0
     state.waiting += 1
     state.unreserved += 1
     if k < state.looked_at:
@@ -72,8 +73,9 @@ def note_blocks(state, line, first):
     for i in range(first, state.waiting):
         place, block = line.queue[i], line.blocks[i // PLACES_IN_BLOCK]
         if i % PLACES_IN_BLOCK == 0:
-            block.least, block.partitions = HOLE, 0
+            block.least, block.partitions, block.called, block.old = HOLE, 0, 0, 0
         block.least = min(block.least, place.procs)
+        block.called += 1 if place.called else 0
         if place.procs != HOLE:
             block.partitions |= 1 << min(place.partition, np.int64(62))
 
@@ -85,24 +87,15 @@ def sort_waiting_jobs(state, rules, jobs, line):
     for i in range(state.waiting):
         queue[i].rank = order_rank(rules, state.now, jobs, queue[i].job)
         rank, tie, job, partition = queue[i].rank, queue[i].tie, queue[i].job, queue[i].partition
-        procs, second = queue[i].procs, queue[i].second
+        procs, second, length = queue[i].procs, queue[i].second, jobs[queue[i].job].own_length
         tier, k = jobs[job].tier, i
-        while k > 0 and _before(tier, rank, tie, jobs[queue[k - 1].job].tier, queue[k - 1].rank, queue[k - 1].tie):
+        while k > 0 and before(tier, rank, tie, jobs[queue[k - 1].job].tier, queue[k - 1].rank, queue[k - 1].tie):
             queue[k] = queue[k - 1]
             k -= 1
         place = queue[k]
         place.rank, place.tie, place.job, place.partition, place.procs, place.second = rank, tie, job, partition, procs, second
+        place.length = length
     note_blocks(state, line, 0)
-
-
-@kernel
-def _before(tier, own, arrival, other_tier, other, other_arrival):
-    """Whether a job comes before another one."""
-    if tier != other_tier:
-        return tier > other_tier
-    if own != other:
-        return own < other
-    return arrival < other_arrival
 
 
 @kernel
@@ -115,39 +108,31 @@ def pass_with_fresh_places(state, rules, jobs, machine, line, plan, kept):
     if kept is not None:
         return
     _begin_pass(state, rules, jobs, machine, line, plan)
-    in_order, queue = backfills_in_order(rules), line.queue
+    in_order, parks, queue = backfills_in_order(rules), is_steady(rules), line.queue
     i = state.looked_at
     state.looked_at = state.waiting
     while not state.again:
-        i = _skip_too_large(state, machine.partitions, line, i)
+        i = _next_place(state, machine.partitions, line, i)
         if i == state.waiting:
             break
-        place = queue[i]
-        fits = _may_fit(machine.partitions, place)
+        place, called = queue[i], queue[i].called
         i += 1
-        if (machine.partitions[place.partition].settled and not fits) or place.procs == HOLE:
+        if called:
+            place.called = machine.limits[called - 1].calls = 0
+            line.blocks[(i - 1) // PLACES_IN_BLOCK].called -= 1
+        if place.procs == HOLE:
             continue
-        index, job = place.job, jobs[place.job]
-        if not may_start(state, jobs, machine, index):
-            continue
-        reserves = _reservations(machine.pools, machine.pools_of, job) < rules.depth
-        if fits and (reserves or not rules.backfill or in_order or not _is_blocked(machine.pools, machine.pools_of, job)):
-            if _fits_now(state, rules, jobs, machine, line, plan, job):
-                _start_now(state, rules, jobs, machine, line, plan, i - 1)
-                continue
-        elif fits:
-            push_candidate(state, line.candidates, backfill_rank(rules, state.now, jobs, index), job.arrival, i - 1)
-        if reserves and state.planned and not _is_short(rules):
-            _reserve(state, rules, machine, plan, job, index)
-        elif reserves:
-            line.deferred[state.deferred] = index
-            state.deferred += 1
-            state.planned = 0
-        if not machine.partitions[place.partition].settled:
-            _block(state, rules, machine, job, reserves)
+        full = full_limit(jobs, machine.limits, machine.limits_of, place.job)
+        if full >= 0:
+            if parks:
+                park(state, rules, jobs, machine.limits, line, i - 1, full)
+        elif not is_shut(state, jobs, machine, place.job):
+            _consider(state, rules, jobs, machine, line, plan, i - 1, in_order)
+        if called:
+            call_next(state, rules, jobs, machine.limits, line, called - 1, place.job)
     while state.candidates > 0 and not state.again:
         i = next_candidate(state, line.candidates)
-        if _may_fit(machine.partitions, queue[i]) and may_start(state, jobs, machine, queue[i].job):
+        if _may_fit(state, machine.partitions, queue[i]) and may_start(state, jobs, machine, queue[i].job):
             if _fits_now(state, rules, jobs, machine, line, plan, jobs[queue[i].job]):
                 _start_now(state, rules, jobs, machine, line, plan, i)
     if state.again:
@@ -160,19 +145,62 @@ def pass_with_fresh_places(state, rules, jobs, machine, line, plan, kept):
 
 
 @kernel
-def _skip_too_large(state, partitions, line, i):
+def _consider(state, rules, jobs, machine, line, plan, i, in_order):
+    """Start a job, by its place in the queue, or keep it as a candidate, or block it."""
+    place = line.queue[i]
+    index, job, fits = place.job, jobs[place.job], _may_fit(state, machine.partitions, place)
+    reserves = _reservations(machine.pools, machine.pools_of, job) < rules.depth
+    if fits and (reserves or not rules.backfill or in_order or not _is_blocked(machine.pools, machine.pools_of, job)):
+        if _fits_now(state, rules, jobs, machine, line, plan, job):
+            _start_now(state, rules, jobs, machine, line, plan, i)
+            return
+    elif fits:
+        if state.deferred > 0 and not state.planned:
+            _make_plan(state, rules, jobs, machine, line, plan)
+            fits = _may_fit(state, machine.partitions, place)
+        if fits:
+            push_candidate(state, line.candidates, backfill_rank(rules, state.now, jobs, index), job.arrival, i)
+    if reserves and state.planned and not _is_short(rules):
+        _reserve(state, rules, machine, plan, job, index)
+    elif reserves:
+        line.deferred[state.deferred] = index
+        state.deferred += 1
+        state.planned = 0
+    if not machine.partitions[place.partition].settled:
+        _block(state, rules, machine, job, reserves)
+
+
+@kernel
+def _next_place(state, partitions, line, i):
     """The first place from this one on that is not passed over: `waiting` if there is none."""
     while i < state.waiting:
         block, last = line.blocks[i // PLACES_IN_BLOCK], min((i // PLACES_IN_BLOCK + 1) * PLACES_IN_BLOCK, state.waiting)
-        if block.partitions & ~state.settled != 0:
-            return i
+        if block.old and i % PLACES_IN_BLOCK == 0:
+            _renew_block(state, line, block, i, last)
+        if block.partitions & ~state.settled != 0 or block.called > 0:
+            while i < last and line.queue[i].procs == HOLE:
+                i += 1
+            if i < last:
+                return i
+            continue
         if block.least > state.most_free:
             i = last
-        while i < last and line.queue[i].procs > partitions[line.queue[i].partition].free_procs:
+        while i < last and not _may_fit(state, partitions, line.queue[i]):
             i += 1
         if i < last:
             return i
     return i
+
+
+@kernel
+def _renew_block(state, line, block, first, last):
+    """Note what the jobs that are left in a block mean for it."""
+    block.least, block.partitions, block.old = HOLE, 0, 0
+    for i in range(first, last):
+        place = line.queue[i]
+        if place.procs != HOLE:
+            block.least = min(block.least, place.procs)
+            block.partitions |= 1 << min(place.partition, np.int64(62))
 
 
 @kernel
@@ -190,6 +218,7 @@ def _begin_pass(state, rules, jobs, machine, line, plan):
     state.looked_at = state.planned = state.deferred = state.freed = 0
     for p in range(len(machine.pools)):
         machine.pools[p].reservations = machine.pools[p].blocked = machine.pools[p].closed = 0
+        machine.pools[p].begin = NEVER
     for k in range(len(machine.partitions)):
         machine.partitions[k].settled = 0
     state.settled = 0
@@ -198,17 +227,23 @@ def _begin_pass(state, rules, jobs, machine, line, plan):
 
 @kernel
 def _count_free(state, pools, pools_of, partitions):
-    """What is free now for each partition."""
+    """What is free now for each partition, and what besides its earliest reservation."""
     state.most_free = 0
     for part in range(len(partitions)):
-        procs = second = 0
+        own, procs, second, until = partitions[part], np.int64(0), np.int64(0), NEVER
         for k in range(pools_of.first[part], pools_of.first[part + 1]):
             pool = pools[pools_of.items[k]]
             if not pool.closed:
                 procs += max(pool.free_procs, 0)
                 second += max(pool.free_second, 0)
-        partitions[part].free_procs, partitions[part].free_second = procs, second
+            until = min(until, pool.begin)
+        own.free_procs, own.free_second, own.until, own.beside = procs, second, until, procs
         state.most_free = max(state.most_free, procs)
+        if until < NEVER:
+            for k in range(pools_of.first[part], pools_of.first[part + 1]):
+                pool = pools[pools_of.items[k]]
+                if pool.begin == until:
+                    own.beside -= max(pool.free_procs - pool.left_procs, 0)
 
 
 @kernel
@@ -241,10 +276,12 @@ def _note_settled(state, partitions):
 
 
 @kernel
-def _may_fit(partitions, job):
-    """Whether enough is free now for a job of this partition and these needs."""
-    part = partitions[job.partition]
-    return job.procs <= part.free_procs and job.second <= part.free_second
+def _may_fit(state, partitions, place):
+    """Whether enough is free now for the job of a place, also when the earliest reservation of its partition begins."""
+    part = partitions[place.partition]
+    if place.procs > part.free_procs or place.second > part.free_second:
+        return False
+    return place.procs <= part.beside or place.length <= part.until - state.now
 
 
 @kernel
@@ -258,33 +295,9 @@ def _fits_now(state, rules, jobs, machine, line, plan, job):
         _make_plan(state, rules, jobs, machine, line, plan)
     if not state.planned:
         return True
-    if state.outages > 0 or not _is_short(rules):
-        return end_of_hole(state, machine.pools, machine.pools_of, plan, job, 0) < 0
-    return _fits_beside(state, machine.pools, machine.pools_of, plan, line.begins, job)
-
-
-@called_kernel
-def _fits_beside(state, pools, pools_of, plan, begins, job):
-    """Whether a job that fits now delays none of the reservations: less is free only where one begins, so only there it is looked.
-
-    Afterwards `plan.least` has what is free of each pool all along.
-    """
-    procs, second, first = job.procs, job.second, pools_of.first
-    for k in range(first[job.partition], first[job.partition + 1]):
-        p = pools_of.items[k]
-        plan.least[p, 0], plan.least[p, 1] = max(plan.free[0, p, 0], 0), max(plan.free[0, p, 1], 0)
-    for i in range(state.deferred):
-        if begins[i] < state.now + job.own_length:
-            step = step_before(state, plan, begins[i] + 1)
-            for k in range(first[job.partition], first[job.partition + 1]):
-                p = pools_of.items[k]
-                plan.least[p, 0] = min(plan.least[p, 0], max(plan.free[step, p, 0], 0))
-                plan.least[p, 1] = min(plan.least[p, 1], max(plan.free[step, p, 1], 0))
-    for k in range(first[job.partition], first[job.partition + 1]):
-        if not pools[pools_of.items[k]].closed:
-            procs -= plan.least[pools_of.items[k], 0]
-            second -= plan.least[pools_of.items[k], 1]
-    return procs <= 0 and second <= 0
+    if are_shadows_enough(state, rules):
+        return fits_beside(state, machine.pools, machine.pools_of, plan.least, job)
+    return end_of_hole(state, machine.pools, machine.pools_of, plan, job, 0) < 0
 
 
 @called_kernel
@@ -292,7 +305,10 @@ def _start_now(state, rules, jobs, machine, line, plan, place):
     """Start a job, by its place in the queue, that has just been found to fit now."""
     index, least = line.queue[place].job, plan.least
     job = jobs[index]
-    if state.planned:
+    if state.planned and are_shadows_enough(state, rules):
+        share(machine.pools, machine.pools_of, machine.given, job, index, least)
+        take_from_shadows(state, machine.pools, machine.pools_of, machine.given, job, index)
+    elif state.planned:
         take(state, machine, plan, job, index, state.now)
     else:
         for k in range(machine.pools_of.first[job.partition], machine.pools_of.first[job.partition + 1]):
@@ -303,6 +319,7 @@ def _start_now(state, rules, jobs, machine, line, plan, place):
         job.reserved_start = state.now
     start_in_place(state, rules, jobs, machine, index, _is_blocked(machine.pools, machine.pools_of, job))
     line.queue[place].procs = HOLE
+    line.blocks[place // PLACES_IN_BLOCK].old = 1
     state.holes += 1
 
 
@@ -324,23 +341,27 @@ def _is_short(rules):
 @called_kernel
 def _make_plan(state, rules, jobs, machine, line, plan):
     """Make the plan, with the reservations that have been deferred."""
-    plan_of_running(state, jobs, machine, plan, line.deferred[: state.deferred if _is_short(rules) else 0])
-    for k in range(state.deferred):
-        line.begins[k] = _reserve(state, rules, machine, plan, jobs[line.deferred[k]], line.deferred[k])
     state.planned = 1
+    if are_shadows_enough(state, rules):
+        for k in range(state.deferred):
+            reserve_shadow(state, jobs, machine, line.deferred[k])
+        _count_free(state, machine.pools, machine.pools_of, machine.partitions)
+        return
+    plan_of_running(state, machine, plan)
+    for k in range(state.deferred):
+        _reserve(state, rules, machine, plan, jobs[line.deferred[k]], line.deferred[k])
     if not _is_short(rules):
         state.deferred = 0
 
 
 @kernel
 def _reserve(state, rules, machine, plan, job, index):
-    """Give a blocked job the earliest place that the plan has, if there is one; returns when it begins."""
+    """Give a blocked job the earliest place that the plan has, if there is one."""
     begin = first_hole(state, machine.pools, machine.pools_of, plan, job, state.now)
     if begin < NEVER:
         if job.reserved_start < 0 and (rules.depth > 1 or begin > state.now):
             job.reserved_start = begin
         take(state, machine, plan, job, index, begin)
-    return begin
 
 
 @kernel
@@ -370,7 +391,7 @@ def next_candidate(state, candidates):
     """Take out the candidate of the lowest rank, ties by arrival."""
     best = 0
     for i in range(1, state.candidates):
-        if _before(0, candidates[i].rank, candidates[i].tie, 0, candidates[best].rank, candidates[best].tie):
+        if before(0, candidates[i].rank, candidates[i].tie, 0, candidates[best].rank, candidates[best].tie):
             best = i
     index = candidates[best].job
     state.candidates -= 1
@@ -392,7 +413,8 @@ def start_in_place(state, rules, jobs, machine, index, behind):
         p = machine.pools_of.items[k]
         machine.pools[p].free_procs -= machine.given[index, p, 0]
         machine.pools[p].free_second -= machine.given[index, p, 1]
-    _count_free(state, machine.pools, machine.pools_of, machine.partitions)
+    if rules.mode != KEEP:
+        _count_free(state, machine.pools, machine.pools_of, machine.partitions)
     count_towards_limits(jobs, machine.limits, machine.limits_of, index, 1)
     note_start(rules, machine.predicting, index, state.now)
     push(machine.events, state.events, state.now + job.runtime, state.started, index)
@@ -400,9 +422,8 @@ def start_in_place(state, rules, jobs, machine, index, behind):
     state.started += 1
     enter_running(machine.running, state.running, state.now + job.run_length, index, job.procs)
     state.running += 1
-    if len(machine.limits) > 0:
-        state.freed = 1  # a job that waits may now be over a limit, and passed over
-        state.tightened |= _is_any_tight(machine.limits, machine.limits_of, index)
+    if len(machine.limits) > 0 and is_any_tight(machine.limits, machine.limits_of, index):
+        state.freed = state.tightened = 1  # a job that waits may now be over a limit, and passed over
     if job.run_length != job.own_length:
         state.freed = 1
         if rules.mode == HEAD:
@@ -427,45 +448,3 @@ def _is_blocked(pools, pools_of, job):
     for k in range(pools_of.first[job.partition], pools_of.first[job.partition + 1]):
         blocked |= pools[pools_of.items[k]].blocked > 0
     return blocked
-
-
-@kernel
-def may_start(state, jobs, machine, index):
-    """Whether a job may start now as far as its limits and its windows go."""
-    for k in range(machine.limits_of.first[index], machine.limits_of.first[index + 1]):
-        limit = machine.limits[machine.limits_of.items[k]]
-        if limit.shut or state.now + jobs[index].believed > limit.until:
-            return False
-    return within_limits(jobs, machine.limits, machine.limits_of, index)
-
-
-@kernel
-def within_limits(jobs, limits, limits_of, index):
-    """Whether a job may start as far as its limits go."""
-    for k in range(limits_of.first[index], limits_of.first[index + 1]):
-        limit = limits[limits_of.items[k]]
-        if limit.used_jobs + 1 > limit.jobs or limit.used_procs + jobs[index].procs > limit.procs:
-            return False
-        if limit.used_second + jobs[index].second > limit.second:
-            return False
-    return True
-
-
-@kernel
-def _is_any_tight(limits, limits_of, index):
-    """1 if another job may be over a limit that counts for this one, which has just started."""
-    for k in range(limits_of.first[index], limits_of.first[index + 1]):
-        limit = limits[limits_of.items[k]]
-        if limit.used_jobs >= limit.jobs or limit.procs < NEVER or limit.second < NEVER:
-            return 1
-    return 0
-
-
-@kernel
-def count_towards_limits(jobs, limits, limits_of, index, sign):
-    """Count a job that starts (1) or has ended (-1) towards its limits."""
-    for k in range(limits_of.first[index], limits_of.first[index + 1]):
-        limit = limits[limits_of.items[k]]
-        limit.used_jobs += sign
-        limit.used_procs += sign * jobs[index].procs
-        limit.used_second += sign * jobs[index].second

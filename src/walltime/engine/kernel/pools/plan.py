@@ -13,24 +13,15 @@ __all__ = ["end_of_hole", "first_hole", "forget_past", "occupy", "occupy_until",
 
 
 @kernel
-def plan_of_running(state, jobs, machine, plan, heads):
-    """Make the plan anew: what is free now, the expected ends of the running jobs, and the outages that are known.
-
-    `heads`: jobs (int64) without a common pool, whose reservations are all that there will be. With outages out of the way, the plan then
-    need not go on beyond them, as nobody will have less there.
-    """
+def plan_of_running(state, machine, plan):
+    """Make the plan anew: what is free now, the expected ends of the running jobs, and the outages that are known."""
     time, free, running, given = plan.time, plan.free, machine.running, machine.given
     count = len(machine.pools)
     time[0] = state.now
     for p in range(count):
         free[0, p, 0], free[0, p, 1] = machine.pools[p].free_procs, machine.pools[p].free_second
-    last = served = 0
+    last = 0
     for i in range(state.running):
-        if len(heads) > 0 and state.outages == 0 and max(running[i].expected, state.now + 1) > time[last]:
-            while served < len(heads) and _enough_at(machine.pools, machine.pools_of, jobs[heads[served]], free, last):
-                served += 1
-            if served == len(heads):
-                break
         end = max(running[i].expected, state.now + 1)
         if end > time[last]:
             last += 1
