@@ -88,7 +88,7 @@ def predict(
         from walltime.report.html import write_page
         from walltime.report.printed import replays_page
 
-        write_page(replays_page(workload, rows, blocks, command_line()), report)
+        write_page(replays_page(workload, rows, blocks, command_line(), int(judged.sum())), report)
     output.show(record, blocks, report=report, **{"predictions" if len(replays) == 1 else "table": out})
 
 

@@ -63,8 +63,16 @@ def log_page(w: Workload, blocks: Iterable[Block | Facts | str], command: Sequen
     )
 
 
-def replays_page(w: Workload, rows: Sequence[dict[str, Any]], blocks: Iterable[Block | Facts | str], command: Sequence[str]) -> Page:
-    """How well runtimes could have been predicted: the page of `walltime predict`; `rows`: a mapping for each predictor."""
+def replays_page(
+    w: Workload, rows: Sequence[dict[str, Any]], blocks: Iterable[Block | Facts | str], command: Sequence[str], judged: int
+) -> Page:
+    """How well runtimes could have been predicted: the page of `walltime predict`; `rows`: a mapping for each predictor.
+
+    `judged`: so many of the last jobs are judged.
+    """
+    log = f"On {w.origin.name}"
+    if judged < len(w):
+        log = f"On the last {judged:,} of the {len(w):,} jobs of {w.origin.name}, learned from all before them"
     known = sorted((row for row in rows if row["mean_accuracy"] is not None), key=lambda row: -row["mean_accuracy"])
     requests = rows[0]["mean_accuracy_of_requests"]
     numbers = [("mean accuracy of the requests", f"{requests:.2f}")]
@@ -73,10 +81,10 @@ def replays_page(w: Workload, rows: Sequence[dict[str, Any]], blocks: Iterable[B
         best = known[0]
         against = "" if best["predictor"] == "user" else f", that of the users' requests {requests:.2f}"
         answer = (
-            f"On {w.origin.name}, {best['predictor']} predicts runtimes best of {len(rows)}: its mean accuracy is "
+            f"{log}, {best['predictor']} predicts runtimes best of {len(rows)}: its mean accuracy is "
             f"{best['mean_accuracy']:.2f} (1 is exact){against}."
             if len(rows) > 1
-            else f"On {w.origin.name}, the mean accuracy of {best['predictor']} is {best['mean_accuracy']:.2f} (1 is exact){against}."
+            else f"{log}, the mean accuracy of {best['predictor']} is {best['mean_accuracy']:.2f} (1 is exact){against}."
         )
         numbers = [
             ("mean accuracy, best", f"{best['mean_accuracy']:.2f}"),

@@ -83,7 +83,8 @@ def print_text(text: str, begin: str = "") -> None:
 def _print_numbers(table: Table) -> None:
     """A table of numbers below each other.
 
-    No number is ever cut: columns for which a line has no room go into further blocks below, which begin with the first column too.
+    No number is ever cut: columns for which a line has no room go into further blocks below, which begin with the columns that name the
+    rows.
     """
     from rich import box
     from rich.table import Table as Lines
@@ -95,9 +96,10 @@ def _print_numbers(table: Table) -> None:
     longest = [max((len(line) for row in rows for line in row[k].split("\n")), default=1) for k in range(len(heads))]
     widths = [max(len(head), most) for head, most in zip(heads, longest, strict=True)]
     room = out.width - 2
-    if len(columns_of_blocks(widths, room)) > 1:  # headings take several lines
+    names = max(table.texts, 1)
+    if len(columns_of_blocks(widths, room, names)) > 1:  # headings take several lines
         widths[1:] = [max(most, *map(len, head.split())) for head, most in zip(heads[1:], longest[1:], strict=True)]
-    for number, block in enumerate(columns_of_blocks(widths, room)):
+    for number, block in enumerate(columns_of_blocks(widths, room, names)):
         title = Text(_printable(table.title), style="bold") if table.title and not number else None
         lines = Lines(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
         for k in block:
@@ -155,17 +157,25 @@ def at_commas(name: str, width: int) -> str:
     return "\n".join(lines)
 
 
-def columns_of_blocks(widths: Sequence[int], room: int, between: int = 3) -> list[list[int]]:
-    """The columns of each block of a table: the first column, and as many others as fit the room, one at least.
+def columns_of_blocks(widths: Sequence[int], room: int, names: int = 1, between: int = 3) -> list[list[int]]:
+    """The columns of each block of a table: the first ones, which name its rows, and as many others as fit the room, one at least.
+
+    `names`: so many columns are in every block, if they leave room for another, otherwise the first one.
 
     >>> columns_of_blocks([10, 8, 8, 8], 43), columns_of_blocks([10, 8, 8, 8], 33), columns_of_blocks([10, 50], 30)
     ([[0, 1, 2, 3]], [[0, 1, 2], [0, 3]], [[0, 1]])
+    >>> columns_of_blocks([10, 8, 8, 8], 33, names=2)
+    [[0, 1, 2], [0, 1, 3]]
     """
-    first = min(widths[0], room // 2)
-    blocks, left = [[0]], room - first
-    for k, width in enumerate(widths[1:], start=1):
-        if width + between > left and len(blocks[-1]) > 1:
-            blocks.append([0])
+    first = sum(widths[:names]) + between * (names - 1)
+    if names > 1 and first + between + max(widths[names:], default=0) > room:
+        return columns_of_blocks(widths, room, between=between)
+    named = list(range(names))
+    first = min(first, room // 2) if names == 1 else first
+    blocks, left = [[*named]], room - first
+    for k, width in enumerate(widths[names:], start=names):
+        if width + between > left and len(blocks[-1]) > names:
+            blocks.append([*named])
             left = room - first
         blocks[-1].append(k)
         left -= width + between

@@ -92,6 +92,9 @@ def test_predict__judges_the_last_part_and_says_what_knows_the_future(capsys, lo
     assert row["mean_accuracy"] == pytest.approx((jobs.runtime / np.minimum(jobs.runtime + 60, jobs.requested))[judged].mean())
     assert f"the last {judged.sum()} of {len(jobs)} jobs" in call(capsys, *arguments, "0.25")[1]
     assert json.loads(call(capsys, *arguments, "1", "--json")[1])["judged"] == len(jobs)
+    call(capsys, *arguments, "0.25", "--report", tmp_path / "page.html")
+    answer = f"On the last {judged.sum()} of the {len(jobs)} jobs of {jobs.origin.name}, learned from all before them, the mean accuracy"
+    assert answer in (tmp_path / "page.html").read_text()
     assert "must be over 0 and at most 1" in one_line(*call(capsys, *arguments, "0"))
 
 
