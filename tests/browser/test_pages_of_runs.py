@@ -115,6 +115,36 @@ def printed_pages(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="module")
+def pages_of_a_log(tmp_path_factory):
+    """The pages of start times, rules, differences, last week and predictions, of one log with recorded waits."""
+    folder = tmp_path_factory.mktemp("log")
+    made, log = folder / "made.swf", folder / "log.swf"
+    walltime("generate", "lublin99", "--jobs", 1500, "--load", 0.8, "--users", 12, "--estimates", "tsafrir05", "--out", made)
+    walltime("simulate", made, "--policy", "easy", "--out", log)
+    for policy in ("easy", "conservative"):
+        walltime("simulate", made, "--policy", policy, "--out", folder / f"{policy}.csv")
+    walltime("calibrate", log, "--procs", 128, "--starts", "--moments", 10, "--report", folder / "starts.html")
+    walltime("infer", log, "--report", folder / "rules.html")
+    walltime(
+        "diff", folder / "easy.csv", folder / "conservative.csv", "--log", made, "--policy", "easy", "--report", folder / "difference.html"
+    )
+    walltime("report", log, "--week", "--report", folder / "week.html")
+    walltime("benchmark", "predictions", log, "--copies", 0, "--only", "--report", folder / "predictions.html")
+    return folder
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("which", ["starts", "rules", "difference", "week", "predictions"])
+@pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (400, "dark")])
+def test_page_of_a_log__is_for_everybody(tabs, pages_of_a_log, keep, which, scheme, width):
+    tab = tabs(width=width, scheme=scheme).open(pages_of_a_log / f"{which}.html", ready=False)
+    found = [v for v in Axe().run(tab).response["violations"] if v["impact"] in ("serious", "critical")]
+    assert not found, [(v["id"], [node["html"][:200] for node in v["nodes"]]) for v in found]
+    assert tab.evaluate("document.documentElement.scrollWidth") <= width
+    keep(tab, f"{which}_page-{scheme}-{width}")
+
+
 @pytest.mark.parametrize("which", ["log", "predicted", "advice"])
 @pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), pytest.param(400, "dark", marks=pytest.mark.nightly)])
 def test_printed_page__answers_first_and_is_for_everybody(tabs, printed_pages, keep, which, scheme, width):
