@@ -82,7 +82,7 @@ def tuning_page(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tuning")
     log, page = folder / "made.swf", folder / "page.html"
     walltime("generate", "lublin99", "--jobs", 1500, "--users", 20, "--out", log)
-    walltime("tune", log, "--days", 1, "--warm", 1, "--copies", 1, "--budget", 4, "--optimiser", "random", "--report", page)
+    walltime("tune", log, "--days", 1, "--margin", 1, "--copies", 1, "--budget", 4, "--optimiser", "random", "--report", page)
     return page
 
 

@@ -79,7 +79,9 @@ def _machine(axes: Axes, difference: Difference, first: Parting, start: Array, e
 def difference_page(difference: Difference, command: Sequence[Any]) -> Page:
     """The page: the answer, the picture, the state at that instant, what was tried."""
     first = difference.first
-    sentences = difference.sentences()
+    sentences, rule = difference.sentences(), difference.rule
+    if not rule.startswith(difference.names):  # a file keeps its name
+        rule = rule[:1].upper() + rule[1:]
     sections = []
     picture = None
     if first is not None:
@@ -98,7 +100,7 @@ def difference_page(difference: Difference, command: Sequence[Any]) -> Page:
     return Page(
         kind="difference",
         title=f"{difference.names[0]} and {difference.names[1]}",
-        answer=[sentences[0] + ".", difference.rule[:1].upper() + difference.rule[1:] + "."] if difference.rule else [sentences[0] + "."],
+        answer=[f"{sentences[0]}.", f"{rule}."] if rule else [f"{sentences[0]}."],
         sections=sections,
         facts=workload_facts(difference.workload, difference.workload.origin.name),
         picture=picture,

@@ -338,10 +338,10 @@ def panel(height: float = 3.4) -> Iterator[tuple[Figure, Axes]]:
 
 
 @contextmanager
-def rows_figure(names: Sequence[str], xlabel: str, row: float = 0.3, top: float = 0.9) -> Iterator[tuple[Figure, Axes]]:
-    """A figure with a row for each name, from the top down, for marks and the bars of their intervals; `row`, `top`: heights, inches."""
+def rows_figure(names: Sequence[str], xlabel: str, row: float = 0.3, top: float = 0.9, width: float = 9.2) -> Iterator[tuple[Figure, Axes]]:
+    """A figure with a row for each name, from the top down, for marks and the bars of their intervals; `row`, `top`, `width`: inches."""
     with style():
-        figure = Figure(figsize=(9.2, top + row * max(len(names), 1)), layout="constrained")
+        figure = Figure(figsize=(width, top + row * max(len(names), 1)), layout="constrained")
         axes = figure.subplots()
         yield figure, axes
         axes.set_yticks(range(len(names)), [shortened(name) for name in names])

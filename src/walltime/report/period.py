@@ -45,14 +45,14 @@ def period_answer(numbers: Period) -> str:
     sentence = f"{first}; {human_percent(100 * n.utilization)} of the machine was used"
     lost = n.failed_hours + n.limit_hours
     if lost >= 0.005 * max(n.used_hours, 1e-9):
-        what = f"{human_percent(100 * min(lost / max(n.used_hours, 1e-9), 1))} of that by jobs that failed or ended at their limit"
-        sentence += f", {what}"
+        share = human_percent(100 * min(lost / max(n.used_hours, 1e-9), 1))
+        sentence += f", and {share} of what was used went to jobs that failed or ended at their limit"
     change, large = unusual(n.mean_wait, [one.mean_wait for one in numbers.before])
     if not math.isfinite(change):
         return f"{sentence}."
     told = "as long as" if abs(change) < 1 else f"{human_time(abs(change))} {'more' if change > 0 else 'less'} than"
-    usual = {True: f", more than {_length(n)}s differ as a rule", False: f", no more than {_length(n)}s differ anyway", None: ""}[large]
-    return f"{sentence}. They waited {told} in the {_length(n)} before{usual}."
+    usual = {True: f", which is unusual between {_length(n)}s", False: f", which is usual between {_length(n)}s", None: ""}[large]
+    return f"{sentence}. Jobs waited {told} in the {_length(n)} before{usual}."
 
 
 def period_page(
@@ -86,7 +86,7 @@ def period_page(
     three = [
         ("mean wait", human_time(n.mean_wait)),
         ("of the machine used", human_percent(100 * n.utilization)),
-        ("hours of failed and cut jobs", hours(lost)),
+        ("processor-hours of failed or cut jobs", hours(lost)),
     ]
     return Page(
         f"the {_length(n)} of a machine",

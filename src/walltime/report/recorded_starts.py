@@ -82,7 +82,9 @@ def recorded_starts_page(starts: RecordedStarts, workload: Workload, settings: M
         inside_figure(starts),
         "inside",
         "The part of the jobs that started within their intervals, by how far ahead the start was predicted.",
-        "The line: 90 %. A class of few predictions, or of few days, says little.",
+        "Blue: these predictions; grey: the other methods. The line: 90 %. A class of few predictions, or of few days, says little.",
+        wide=False,
+        pixels=720,
     )
     methods = Table(["", ""], [[NAMES[name], meaning] for name, meaning in METHODS.items()], texts=-1)
     half = len(tables) // 2
@@ -120,11 +122,11 @@ def inside_figure(starts: RecordedStarts) -> Figure:
     from walltime.report.figures import BLUE, rows_figure
 
     names = list(starts.classes)
-    with rows_figure(names, "started within the 90 % interval, %", 0.3) as (figure, axes):
+    with rows_figure(names, "started within the 90 % interval, %", 0.3, width=6.2) as (figure, axes):
         for k, name in enumerate(names):
             for method, score in starts.classes[name][1].items():
                 marker, colour = ("o", BLUE) if method == "prediction" else ("|", "#808890")
-                axes.plot([100 * score.inside], [k], marker=marker, color=colour, markersize=7)
+                axes.plot([100 * score.inside], [k], marker=marker, color=colour, markersize=7, clip_on=False)
         axes.axvline(90, color="#808890", linewidth=0.8)
         axes.set_xlim(0, 100)
     return figure

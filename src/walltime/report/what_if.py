@@ -60,6 +60,8 @@ SURE = (
 UNTRUSTED = "†"
 """Marks a difference below what the calibration trusts."""
 MOST_CURVES = 6
+FIRST = 6.2
+"""Inches of the first picture, whose letters can be read on a telephone."""
 MOST_NAMED = 3
 """So many changes stand in the title."""
 LONG_QUEUE = 0.3
@@ -390,7 +392,9 @@ def _drawings(answer: WhatIf) -> list[Drawing]:
     first = f", of today and the first {MOST_CURVES - 1} changes" if len(labels) >= MOST_CURVES else ""
     curves = f"Share of jobs that wait less than a time{first}."
     return [
-        Drawing(differences_figure(answer), "differences", f"Differences in mean wait from today: {values}.", caption),
+        Drawing(
+            differences_figure(answer), "differences", f"Differences in mean wait from today: {values}.", caption, wide=False, pixels=720
+        ),
         Drawing(waits_figure(answer), "waits", f"Curves of the share of jobs that wait less than a time: {values}.", curves),
     ]
 
@@ -403,7 +407,7 @@ def differences_figure(answer: WhatIf) -> Figure:
     widest = max((abs(value) for one in ones for value in (one.difference, one.low, one.high) if math.isfinite(value)), default=1.0)
     divisor, unit = next(((d, u) for d, u in ((86_400, "days"), (3600, "hours"), (60, "minutes")) if widest >= 1.5 * d), (1, "s"))
     names = [effect.name for effect in answer.effects]
-    with rows_figure(names, f"difference in mean wait from today, {unit}", 0.42, 1.0) as (figure, axes):
+    with rows_figure(names, f"difference in mean wait from today, {unit}", 0.42, 1.0, FIRST) as (figure, axes):
         for k, one in enumerate(ones):
             if math.isfinite(one.scatter):
                 ends = [(one.difference - one.scatter) / divisor, (one.difference + one.scatter) / divisor]

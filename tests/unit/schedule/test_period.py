@@ -85,8 +85,8 @@ def test_answer__says_what_changed():
     assert len(found.before) == 13
     assert period_answer(found) == (
         "2026-06-01 to 2026-06-07: jobs on site waited 20 min 00 s on average, half of them at most 20 min 00 s; 4.2 % of the machine was "
-        "used, 100 % of that by jobs that failed or ended at their limit. They waited 19 min 00 s more than in the week before, more than "
-        "weeks differ as a rule."
+        "used, and 100 % of what was used went to jobs that failed or ended at their limit. Jobs waited 19 min 00 s more than in the week "
+        "before, which is unusual between weeks."
     )
     page = period_page(found)
     assert page.picture is not None
