@@ -107,10 +107,11 @@ def slurm_million(jobs: str, nodes: str, waiting: str) -> dict[str, float]:
 
 def compression_work(name: str, count: str) -> dict[str, int]:
     """What conservative backfilling does in its compressions, counted without the compiler."""
-    import os
+    from numba import config
 
-    os.environ["NUMBA_DISABLE_JIT"] = "1"
     from benchmarks.compression import work
+
+    assert config.DISABLE_JIT
 
     return work(name, int(count))
 

@@ -45,7 +45,7 @@ def compression(options: Options) -> Result:
             policy.name: spread([kernel_seconds(workload, policy) for _ in range(options.long_runs)]) for policy in (Easy(), Conservative())
         }
         print(f"  {name}: the kernel's own steps, on {COUNTED:,} jobs", file=sys.stderr, flush=True)
-        part = child("compression_work", name, COUNTED)
+        part = child("compression_work", name, COUNTED, variables={"NUMBA_DISABLE_JIT": "1"})
         result[name] = found | {"jobs": len(workload), "seconds": taken, "part": part}
         ratio = taken["conservative"]["median"] / taken["easy"]["median"]
         rows.append((name, *(f"{found[key]:,}" for key in ("compressions", "waiting", "moves", "steps")), f"{ratio:.0f}"))
