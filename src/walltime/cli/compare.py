@@ -89,7 +89,7 @@ def compare(
     if many:
         from walltime.cli.replications import refuse, run_many
 
-        refuse({"--monthly": monthly, "--by": groupings, "--gains": gains})
+        refuse({"--monthly": monthly, "--by": groupings, "--gains": gains, "--test-share": run.test_share < 1})
         run_many(
             trace, reading.load(trace, machine)[0], chosen, run, part, machine, output, report=report, out=out, figures=figure, size=size
         )
@@ -97,7 +97,7 @@ def compare(
     workload, seconds_read = reading.load(trace, machine)
     workload = one_workload(run, part, workload)
     schedules = [run.run(workload, scheduler, machine=machine) for scheduler in chosen]
-    trim = run.trim.value
+    trim = run.measuring
     records = [run_record(schedule, run, trace, seconds_read)[0] for schedule in schedules]
     if out is not None:
         write_rows(side_by_side(*schedules, trim=trim).table(), out)
@@ -193,7 +193,7 @@ def _show_all(
     from walltime.report.caveats import caveats_of
     from walltime.simulation.first_look import COPIES, first_look
 
-    trim, baseline = run.trim.value, labels.index(BASELINE)
+    trim, baseline = run.measuring, labels.index(BASELINE)
     spread = None if no_spread else spread_of(schedules, trim, COPIES)
     looks = first_look(schedules, labels, baseline, spread, trim)
     sentences = [

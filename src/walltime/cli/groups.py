@@ -232,6 +232,16 @@ class Scheduling(Deciding):
 
     replications: o.ReplicationsOption = 1
     trim: o.TrimOption = o.Trim.none
+    test_share: o.TestShareOption = 1.0
+
+    @property
+    def measuring(self) -> str:
+        """Which jobs are measured, as `walltime.metrics.measured` has it; raises PolicyError for two ways at once."""
+        if not self.test_share:
+            raise PolicyError("the share of the log that is held out must be over 0 and at most 1, not 0")
+        if self.test_share < 1 and self.trim is not o.Trim.none:
+            raise PolicyError("--trim and --test-share both say which jobs are measured; leave one out")
+        return f"last:{self.test_share:g}" if self.test_share < 1 else self.trim.value
 
     @property
     def seeds(self) -> range:

@@ -364,6 +364,9 @@ WorkersOption = Annotated[int | None, option("--workers", min=1)]
 # ---------------------------------------------------------------------- the result
 
 TrimOption = Annotated[Trim, option("--trim", panel=OUTPUT)]
+TestShareOption = Annotated[
+    float, option("--test-share", "All jobs run, and only its jobs are measured; default: all.", OUTPUT, min=0, max=1)
+]
 MonthlyOption = Annotated[bool, _result("--monthly", "Also print a row for each calendar month, in the site's time zone.")]
 ByOption = Annotated[By, _result("--month-of", "The event that determines a job's month.")]
 BreakdownOption = Annotated[

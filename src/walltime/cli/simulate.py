@@ -108,12 +108,12 @@ def simulate(
         from walltime.cli.replications import refuse, run_many
 
         single: dict[str, object] = {"--out": out, "--monthly": monthly, "--dynamics": dynamics, "--by": groupings}
-        refuse(single | {"--batch-means": batch_means, "--timeline": timeline, "--fairness": fair})
+        refuse(single | {"--test-share": run.test_share < 1, "--batch-means": batch_means, "--timeline": timeline, "--fairness": fair})
         run_many(trace, reading.load(trace, machine)[0], [chosen], run, part, machine, output, report=report, figures=figure, size=size)
         return
     workload, seconds_read = reading.load(trace, machine)
     schedule = run.run(one_workload(run, part, workload), chosen, dynamics=dynamics, machine=machine)
-    trim = run.trim.value
+    trim = run.measuring
     record, summary = run_record(schedule, run, trace, seconds_read)
     sentences = caveats_of([schedule], trim, run.estimates)
     record["caveats"] = sentences
@@ -157,7 +157,7 @@ def run_record(schedule: Schedule, run: Scheduling, trace: Path, seconds_read: f
     """The `--json` record of one run, and its summary."""
     from walltime.provenance import version
 
-    trim, begin = run.trim.value, time.perf_counter()
+    trim, begin = run.measuring, time.perf_counter()
     summary = schedule.summary(trim)
     measure = time.perf_counter() - begin
     w = schedule.workload
@@ -196,7 +196,7 @@ def write_comparison(path: Path, schedules: Sequence[Schedule], run: Scheduling,
     from walltime.report import write_report
 
     settings = {"command": command_line(), "seed": run.seed, "estimates": run.estimates, "feedback": run.feedback or None}
-    write_report(path, schedules, trim=run.trim.value, spread=spread, settings=settings)
+    write_report(path, schedules, trim=run.measuring, spread=spread, settings=settings)
 
 
 def draw_figures(texts: Sequence[str] | None, schedules: Sequence[Schedule], trim: str, size: str = "") -> None:

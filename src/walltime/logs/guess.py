@@ -45,8 +45,8 @@ SYNONYMS: Mapping[str, str] = {
     " nbresources",
     "requested_procs": "requestedprocs processorsreq procsreq reqcpus requestedcpus requestcpus cpusreq reqprocs numcoresreq coresreq"
     " requestedcores requestednumberofresources resourcelistncpus",
-    "nodes": "nodes nnodes numnodes nodenum nodecount numnodesalloc allocnodes allocatednodes nodesused usednodenum nodect",
-    "requested_nodes": "requestednodes nodesreq reqnodes numnodesreq nodesrequested resourcelistnodect",
+    "nodes": "nodes nnodes numnodes nodenum nodecount numnodesalloc allocnodes allocatednodes nodesused usednodenum nodect numhosts nhosts",
+    "requested_nodes": "requestednodes noderequested nodesreq reqnodes numnodesreq nodesrequested resourcelistnodect",
     "gpus": "gpus ngpus gpunum numgpus gpucount gpusreq reqgpus numgpusalloc numgpusreq gpusrequested usedgpunum",
     "user": "user userid username uid owner usr iduser usernamegenid userhash jobowner jobuser uname",
     "group": "account group project projectname groupid accounthash vc idgroup projectnamegenid",

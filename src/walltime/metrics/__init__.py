@@ -54,10 +54,11 @@ from walltime.metrics.predictions import (
 )
 from walltime.metrics.recorded import RecordedWaits, correlation, rank_correlation, recorded_waits
 from walltime.metrics.series import halves_differ, series_interval, stratified_interval
-from walltime.metrics.summary import TRIMS, Summary, field_values, measured, nothing_to_measure, summarize
+from walltime.metrics.summary import LAST, TRIMS, Summary, field_values, measured, nothing_to_measure, summarize
 
 __all__ = [
     "FEW_WAITING",
+    "LAST",
     "TRIMS",
     "AdjustmentClass",
     "AskedTime",

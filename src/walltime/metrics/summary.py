@@ -15,7 +15,7 @@ from walltime.metrics.machine import utilization
 from walltime.tables import Facts, number
 from walltime.wording import shown
 
-__all__ = ["TRIMS", "Averages", "Summary", "field_values", "measured", "nothing_to_measure", "summarize"]
+__all__ = ["LAST", "TRIMS", "Averages", "Summary", "field_values", "measured", "nothing_to_measure", "summarize"]
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,8 @@ Array = np.ndarray
 
 TRIMS = ("none", "tsafrir06")
 """The known ways of excluding warm-up and cool-down."""
+LAST = "last:"
+"""Begins a trim that leaves the last share of the jobs."""
 
 
 def measured(end: Array, last_submit: int, trim: str = "none", *, ignored: Array | None = None) -> Array:
@@ -46,17 +48,21 @@ def measured(end: Array, last_submit: int, trim: str = "none", *, ignored: Array
     excludes the first floor(1 %) of all simulated jobs in order of termination (ties by arrival; none below 100 jobs) and every
     job that ends after the last arrival. `ignored` (bool, shape (jobs,)) marks jobs that are never measured; as in the pyss
     simulator, which ignores 1-processor jobs with an estimate of 1 s, each of them that ended earlier reduces the number of
-    jobs of which the 1 % is taken. Raises PolicyError for an unknown trim.
+    jobs of which the 1 % is taken. `trim="last:0.3"` includes the last 30 % of the jobs, which were held out from what a prediction has
+    learned from. Raises PolicyError for an unknown trim.
     Source: tsafrir06, section II; that the 1 % is of
     all simulated jobs is an interpretation.
 
     >>> measured(np.array([10, 90, 50]), last_submit=60, trim="tsafrir06").tolist()
     [True, False, True]
     """
-    if trim not in TRIMS:
+    share = _share_of(trim)
+    if trim not in TRIMS and share is None:
         raise PolicyError(f"unknown trim {trim!r}; known are {', '.join(TRIMS)}")
     end = np.asarray(end)
     never = np.zeros(len(end), bool) if ignored is None else np.asarray(ignored, bool)
+    if share is not None:
+        return ~never & (np.arange(len(end)) >= int((1 - share) * len(end)))
     if trim == "none":
         return ~never
     order = np.argsort(end, kind="stable")
@@ -65,6 +71,17 @@ def measured(end: Array, last_submit: int, trim: str = "none", *, ignored: Array
     mask = (end <= last_submit) & ~never
     mask[order[warm_up]] = False
     return mask
+
+
+def _share_of(trim: str) -> float | None:
+    """The share of a trim such as `last:0.3`; None for another one."""
+    if not trim.startswith(LAST):
+        return None
+    try:
+        share = float(trim.removeprefix(LAST))
+    except ValueError:
+        return None
+    return share if 0 < share <= 1 else None
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from walltime.errors import PolicyError
+from walltime.metrics import LAST
 from walltime.report.stretch import assign_processors
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.specification import Scheduler, parse_scheduler
@@ -149,7 +150,8 @@ def repeat_command(schedules: Sequence[Schedule], trim: str) -> str | None:
     options = spelled_options(schedules)
     if options is None:
         return None
-    return shlex.join(["walltime", "compare", schedules[0].workload.origin.name, *options, "--trim", trim, "--report", "report.html"])
+    measured = ["--test-share", trim.removeprefix(LAST)] if trim.startswith(LAST) else ["--trim", trim]
+    return shlex.join(["walltime", "compare", schedules[0].workload.origin.name, *options, *measured, "--report", "report.html"])
 
 
 def spelled_options(schedules: Sequence[Schedule]) -> list[str] | None:

@@ -162,7 +162,8 @@ def simulate_many(
         if isinstance(case.estimates, np.ndarray) and (case.estimates.dtype != np.int64 or case.estimates.shape != (len(workload),)):
             raise PolicyError(f"estimates given as an array must be int64 with one entry per job ({len(workload)})")
     rules = Dialect.of(dialect, coincident)
-    metrics.measured(np.zeros(0, np.int64), 0, trim)  # rejects an unknown trim before anything runs
+    if trim not in metrics.TRIMS:
+        raise PolicyError(f"unknown trim {trim!r}; batches know {', '.join(metrics.TRIMS)}")
     effective(workload.runtime, workload.requested, workload.believed, overrun)
     if machine is None:
         compile_for(cases, dynamics)

@@ -560,3 +560,15 @@ def test_progress__long_work_says_early_how_long_it_takes(capsys, monkeypatch):
         lines.update(done)
     said = capsys.readouterr().err.splitlines()
     assert said == ["walltime: readings: 4 of 100, about 1 min 36 s left", "walltime: readings: 15 of 100, about 1 min 25 s left"]
+
+
+def test_test_share__all_jobs_run_and_the_last_are_measured(log, capsys):
+    whole = json.loads(call(capsys, "simulate", log, "--json")[1])
+    part = json.loads(call(capsys, "simulate", log, "--test-share", 0.4, "--json")[1])
+    assert part["jobs"] == whole["jobs"]
+    assert 0 < part["measured_jobs"] <= -(-4 * whole["jobs"] // 10)
+    both = json.loads(call(capsys, "compare", log, "--policy", "easy", "--test-share", 0.4, "--json")[1])
+    assert both["runs"][0]["mean_wait"] == part["mean_wait"]
+    assert "both say which jobs" in one_line(*call(capsys, "compare", log, "--trim", "tsafrir06", "--test-share", 0.4))
+    assert "over 0 and at most 1" in one_line(*call(capsys, "simulate", log, "--test-share", 0))
+    assert "--test-share" in one_line(*call(capsys, "compare", log, "--test-share", 0.4, "--replications", 3, "--shake", 30))

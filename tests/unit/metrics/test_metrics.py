@@ -242,3 +242,14 @@ def test_summary__does_not_depend_on_when_the_log_starts(rows, shift):
     assert one.as_dict() == two.as_dict()
     assert one.mean_response == pytest.approx(one.mean_wait + runtime.mean())
     assert 0 <= one.median_wait <= one.p90_wait <= one.p99_wait <= one.max_wait
+
+
+@pytest.mark.parametrize(("trim", "kept"), [("last:0.3", [7, 8, 9]), ("last:1", list(range(10))), ("last:0.05", [9])])
+def test_measured__the_last_share_of_the_jobs(trim, kept):
+    assert np.flatnonzero(metrics.measured(np.arange(10), 5, trim)).tolist() == kept
+
+
+@pytest.mark.parametrize("trim", ["last:0", "last:1.5", "last:x", "last:", "first:0.3"])
+def test_measured__an_unknown_trim(trim):
+    with pytest.raises(PolicyError, match="unknown trim"):
+        metrics.measured(np.arange(10), 5, trim)
