@@ -1,4 +1,4 @@
-"""Thirteen kinds of hidden rules, planted in generated logs: what `walltime infer` finds of them, what it misses, and what it invents.
+"""Fifteen kinds of hidden rules, planted in generated logs: what `walltime infer` finds of them, what it misses, and what it invents.
 
     python validation/planted_rules.py [--jobs 12000] [--seeds 2] [--only NAME ...] [--json]
 
@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
+import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -104,7 +106,7 @@ def says_window(begin: str, days: tuple[str, ...], **kind: int) -> Callable[[Inf
 
     def says(inference: Inference, workload: Workload) -> bool:
         own = inference.machine.windows
-        return any(one.begin == begin and one.days == days and all(getattr(one, name) is not None for name in kind) for one in own)
+        return any(one.begin == begin and one.days == days and all(getattr(one, name) for name in kind) for one in own)
 
     return says
 
@@ -137,6 +139,12 @@ def says_policy(name: str) -> Callable[[Inference, Workload], bool]:
     return lambda inference, workload: inference.machine.policy == name
 
 
+def says_handicap(inference: Inference, workload: Workload) -> bool:
+    """Whether the order of arrival was inferred, with wide jobs back by 2 to 8 h of waiting for each doubling of their processors."""
+    numbers = re.fullmatch(r"easy:order=expr:-elapsed-(\d+)\*log\(procs\)", inference.machine.policy or "")
+    return numbers is not None and 2 * HOUR <= int(numbers[1]) * math.log(2) <= 8 * HOUR
+
+
 def nothing(inference: Inference, workload: Workload) -> bool:
     """Whether no rule was inferred."""
     return not inference.rules
@@ -153,6 +161,11 @@ RULES: dict[str, Planted] = {
     "long requests do not start by day": Planted(
         lambda w: site(Window("08:00", "17:00", days=WEEKDAYS, longer_than=SHORT)), says_window("08:00", WEEKDAYS, longer_than=1), "window"
     ),
+    "long requests are not planned into the day": Planted(
+        lambda w: site(Window("08:00", "17:00", days=WEEKDAYS, longer_than=SHORT, drain=True)),
+        says_window("08:00", WEEKDAYS, longer_than=1, drain=1),
+        "window",
+    ),
     "wide jobs do not start by day": Planted(
         lambda w: site(Window("08:00", "17:00", days=WEEKDAYS, wider_than=32)), says_window("08:00", WEEKDAYS, wider_than=1), "window"
     ),
@@ -165,6 +178,9 @@ RULES: dict[str, Planted] = {
     "no backfilling": Planted(lambda w: site(), says_policy("fcfs"), "policy", policy="fcfs"),
     "reservations for all": Planted(lambda w: site(), says_policy("conservative"), "policy", policy="conservative"),
     "the smallest area first": Planted(lambda w: site(), says_policy("easy:order=saf"), "policy", policy="easy:order=saf"),
+    "in order of arrival, wide jobs as if they had come later": Planted(
+        lambda w: site(), says_handicap, "policy", policy=f"easy:order=expr:-elapsed-{4 * HOUR / math.log(2):.0f}*log(procs)"
+    ),
 }
 
 

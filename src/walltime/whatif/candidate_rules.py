@@ -8,7 +8,7 @@ the record is judged by one-step agreement (rule_search.py).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +16,16 @@ import numpy as np
 from walltime.machine.machine import DAY, DAYS, Window
 from walltime.workload import Workload
 
-__all__ = ["FEWEST", "Part", "RecordedLog", "candidate_parts", "candidate_windows", "not_eligible_before", "stopped_stretches"]
+__all__ = [
+    "FEWEST",
+    "Part",
+    "RecordedLog",
+    "candidate_parts",
+    "candidate_windows",
+    "not_eligible_before",
+    "stopped_stretches",
+    "windows_near",
+]
 
 Array = np.ndarray
 SLOT = 1800
@@ -50,10 +59,19 @@ class RecordedLog(NamedTuple):
 def candidate_windows(log: RecordedLog, clock: int) -> list[Window]:
     """Windows that the counts by half hour suggest; `clock`: what the site's clock is ahead of the log's times, s.
 
+    Those of the whole log, and of each half of it, as a rule may come or go.
+
     An instant is a candidate where fewer jobs are planned across it than across the half hours beside it; hours are where jobs of long
-    requests, or wide ones, start less often than they are submitted.
+    requests, or wide ones, start less often than they are submitted; perhaps these are not planned to run into them either.
     """
-    w, known = log.workload, log.known
+    early = log.start < np.median(log.start[log.known])
+    halves = (log.known, log.known & early, log.known & ~early)
+    return list(dict.fromkeys(window for known in halves for window in _windows_of(log, known, clock)))
+
+
+def _windows_of(log: RecordedLog, known: Array, clock: int) -> list[Window]:
+    """The windows that the counts of these jobs suggest."""
+    w = log.workload
     begin = log.start[known] + clock
     request, procs = w.requested[known], w.procs[known]
     windows: list[Window] = []
@@ -74,8 +92,22 @@ def candidate_windows(log: RecordedLog, clock: int) -> list[Window]:
         for days in GROUPS[:3]:
             rows = [DAYS.index(day) for day in days]
             for first, last in _low_stretches(starts[rows].sum(axis=0), comes[rows].sum(axis=0)):
-                windows.append(Window(_time(first), _time((last + 1) % SLOTS), days=days, **kind))
-    return list(dict.fromkeys(windows))
+                hours = Window(_time(first), _time((last + 1) % SLOTS), days=days, **kind)
+                windows += [hours, replace(hours, drain=True)]
+    return windows
+
+
+def windows_near(window: Window) -> list[Window]:
+    """Windows of other days, or whose hours begin or end up to two hours before or after those of this one."""
+    times = [(name, value) for name in ("begin", "end") if (value := getattr(window, name)) is not None]
+    moved = [replace(window, **{name: _time((_slot(value) + by) % SLOTS)}) for name, value in times for by in (-4, -2, -1, 1, 2, 4)]
+    moved += [replace(window, days=days) for days in GROUPS[:3]]
+    return [one for one in moved if one != window and one.begin != one.end]
+
+
+def _slot(time: str) -> int:
+    """The half hour of a time of day."""
+    return int(time[:2]) * 2 + int(time[3:]) // 30
 
 
 def _time(slot: int) -> str:

@@ -14,7 +14,6 @@ import numpy as np
 
 from walltime.auditor.one_step import OneStep
 from walltime.machine import NO_OVERHEAD, Machine, Overhead, Window
-from walltime.policy import Easy, parse_policy
 from walltime.whatif.candidate_rules import (
     FEWEST,
     Part,
@@ -24,10 +23,12 @@ from walltime.whatif.candidate_rules import (
     not_eligible_before,
     periods,
     stopped_stretches,
+    windows_near,
 )
 from walltime.whatif.free_runs import free_runs
 from walltime.whatif.inference import Inference, MonthAgreement, unread_of
-from walltime.whatif.rule_trial import AtOnce, Rules, RuleTrial, Suggestion
+from walltime.whatif.queue_order import inferred_policy
+from walltime.whatif.rule_trial import LEAST_GAIN, AtOnce, Rules, RuleTrial, Suggestion
 from walltime.whatif.step_agreement import agreement_by
 from walltime.wording import human_time
 from walltime.workload import Workload, check_workload
@@ -35,16 +36,10 @@ from walltime.workload import Workload, check_workload
 __all__ = ["infer"]
 
 Array = np.ndarray
-LEAST_GAIN = 0.005
-"""A rule that adds less to the agreement of the folds that choose is left out."""
 MOST_MISFITS = 0.05
 """From this share of starts on for which the record leaves too few processors, log and machine contradict each other."""
-POLICIES = ("easy", "fcfs", "hybrid:depth=0", "conservative", "easy:order=sjf", "easy:order=saf", "easy:order=wfp")
-"""Policies that are tried last."""
 OUTAGES = (3600, 4 * 3600, 12 * 3600)
 """Stretches of at least so many s without jobs are tried as outages."""
-DEEPEST = 30
-"""With more jobs waiting on average, policies that plan for all of them are not tried."""
 LONGEST_DELAY = 600
 """A job that starts so long after the policy would start it waited for something else, s."""
 PROMPT = 30
@@ -90,7 +85,7 @@ def infer(
     current = _parts(search, current)
     current = _overheads(search, current)
     current = _limits(search, current)
-    current = _policy(search, current)
+    current = inferred_policy(search, current)
     current = _drop_superseded(search, current)
     return _result(search, plain, current, misfits, "")
 
@@ -139,7 +134,9 @@ def _outages(search: RuleTrial, current: OneStep) -> OneStep:
     text = f"{len(stretches)} outages of the whole machine, known in advance{f', {every}' if every else ''}"
     evidence = f"nothing runs for an hour and longer while jobs wait, {sum(b - a for a, b in stretches) / 3600:,.0f} h in all"
     suggestion = Suggestion("outage", text, evidence, rules, lambda rules: rules._replace(outages=()))
-    if stretches and search.gain(current, answer, search.choose) > LEAST_GAIN / 5 and search.keep(suggestion, current, answer):
+    better, worse = search.weeks_moved(current, answer, search.judge)
+    few = better > 0 and worse == 0  # what stands still is seen; nothing but a few weeks of either kind can agree better
+    if stretches and search.gain(current, answer, search.choose) > LEAST_GAIN / 5 and search.keep(suggestion, current, answer, sure=few):
         return answer
     return current
 
@@ -174,6 +171,7 @@ def _windows(search: RuleTrial, current: OneStep) -> OneStep:
             return current
         worth.remove(window)
         candidates = worth
+        window, best = _fitted(search, current, window, best)
         window, best = _period(search, current, window, best)
         rules = search.rules._replace(windows=(*search.rules.windows, window))
         text, evidence = _said(search, window)
@@ -182,6 +180,21 @@ def _windows(search: RuleTrial, current: OneStep) -> OneStep:
         if search.keep(suggestion, current, best, **times):  # type: ignore[arg-type]
             current = best
     return current
+
+
+def _fitted(search: RuleTrial, current: OneStep, window: Window, best: OneStep) -> tuple[Window, OneStep]:
+    """The hours and days near those of a window that explain most of the months that choose; an instant stays as it is."""
+    while window.end is not None:
+        gain, place = search.gain_of_run(current, best), window
+        for one in windows_near(window):
+            answer = search.ask(search.rules._replace(windows=(*search.rules.windows, one)))
+            own = search.gain_of_run(current, answer)
+            if own > gain:
+                best, gain, place = answer, own, one
+        if place == window:
+            break
+        window = place
+    return window, best
 
 
 def _clocks(workload: Workload) -> list[int]:
@@ -227,7 +240,8 @@ def _said(search: RuleTrial, window: Window) -> tuple[str, str]:
     if window.end is None:
         text = f"no job is planned to run across {window.begin} ({days})"
         return text, "far fewer requests cross it than the half hours beside it"
-    return f"{who} do not start from {window.begin} to {window.end} ({days})", "far fewer of them start then than are submitted"
+    into = ", nor are they planned to run into these hours" if window.drain else ""
+    return f"{who} do not start from {window.begin} to {window.end} ({days}){into}", "far fewer of them start then than are submitted"
 
 
 def _processors(count: int) -> str:
@@ -365,32 +379,6 @@ def _said_limit(limited: Sequence[AtOnce]) -> str:
     whose = "jobs of one size and request" if one.alike else "jobs"
     times = {1: "one at a time", 2: "two at a time"}.get(one.jobs, f"at most {one.jobs} at a time")
     return f"{len(limited)} user{'s' if len(limited) > 1 else ''} whose {whose} run {times}"
-
-
-def _policy(search: RuleTrial, current: OneStep) -> OneStep:
-    """The order of the queue, and who may overtake: a named policy where it explains more."""
-    best, gain, policy = None, LEAST_GAIN, None
-    known = search.log.known
-    waiting = float((search.log.start - search.w.submit)[known].sum() / max(np.ptp(search.log.start[known]), 1))
-    for name in POLICIES:
-        own = parse_policy(name)
-        if own == search.rules.policy:
-            continue
-        if own.passes.kind == "kept" and waiting > DEEPEST:
-            search.notes.append(
-                f"{name} is not tried: {waiting:.0f} jobs wait on average, and a plan for all of them at every instant takes long."
-            )
-            continue
-        answer = search.ask(search.rules._replace(policy=own))
-        if search.gain(current, answer, search.choose) > gain:
-            best, gain, policy = answer, search.gain(current, answer, search.choose), own
-    if best is None or policy is None:
-        return current
-    text = f"the policy is {policy.label}"
-    evidence = "it explains more starts than EASY in order of arrival"
-    rules = search.rules._replace(policy=policy)
-    suggestion = Suggestion("policy", text, evidence, rules, lambda rules: rules._replace(policy=Easy()))
-    return best if search.keep(suggestion, current, best) else current
 
 
 def _without(name: str, value: Part | Window, rules: Rules) -> Rules:

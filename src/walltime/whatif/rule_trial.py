@@ -24,9 +24,11 @@ from walltime.whatif.candidate_rules import Part, RecordedLog
 from walltime.whatif.inference import InferredRule
 from walltime.workload import Workload
 
-__all__ = ["AtOnce", "RuleTrial", "Rules", "Suggestion"]
+__all__ = ["LEAST_GAIN", "AtOnce", "RuleTrial", "Rules", "Suggestion"]
 
 Array = np.ndarray
+LEAST_GAIN = 0.005
+"""A rule that adds less to the agreement of the folds that choose is left out."""
 WEEK, MONTH = 7 * DAY, 30 * DAY
 SHORTEST = 56 * DAY
 """A shorter record has too few weeks to choose and to judge in."""
@@ -234,13 +236,15 @@ class RuleTrial:
         gain = self.gain(old, new, mask, within)
         return gain > 2 * self.error(old, new, mask, within) and better - worse > np.sqrt(better + worse)
 
-    def keep(self, suggestion: Suggestion, old: OneStep, new: OneStep, within: int | None = None, **times: int | None) -> bool:
-        """Keep a rule if the folds that judge agree better with it."""
+    def keep(
+        self, suggestion: Suggestion, old: OneStep, new: OneStep, within: int | None = None, *, sure: bool = False, **times: int | None
+    ) -> bool:
+        """Keep a rule if the folds that judge surely agree better with it, or `sure` says that they do."""
         kind, text, evidence, rules, without = suggestion
         better, worse = self.weeks_moved(old, new, self.judge, within)
         gain, error = self.gain(old, new, self.judge, within), self.error(old, new, self.judge, within)
         rule = InferredRule(kind, text, evidence, gain, error, better, worse, **times)
-        if not self.is_sure(old, new, self.judge, within):
+        if not sure and not self.is_sure(old, new, self.judge, within):
             self.notes.append(
                 f"Left out: {text}. It explains the {self.unit} that choose, but not surely those that judge ({rule.agreement}; "
                 f"{rule.weeks})."

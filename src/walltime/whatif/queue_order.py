@@ -1,0 +1,88 @@
+"""The order of the queue, and who may overtake, read off a log: a named policy, or the order of arrival with handicaps."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from walltime.auditor.one_step import OneStep
+from walltime.policy import Easy, Policy, parse_policy
+from walltime.whatif.rule_trial import LEAST_GAIN, RuleTrial, Suggestion
+from walltime.wording import human_time
+
+__all__ = ["inferred_policy", "said_order", "weighted"]
+
+POLICIES = ("easy", "fcfs", "hybrid:depth=0", "conservative", "easy:order=sjf", "easy:order=saf", "easy:order=wfp")
+"""Policies that are tried last."""
+DEEPEST = 30
+"""With more jobs waiting on average, policies that plan for all of them are not tried."""
+HANDICAPS = (3600, 4 * 3600, 16 * 3600)
+"""A doubling of a job's processors, or of its request, may count as so many s of waiting in the order of the queue."""
+
+
+def inferred_policy(search: RuleTrial, current: OneStep) -> OneStep:
+    """The order of the queue, and who may overtake: a named policy, or weights, where they explain more."""
+    best, gain, policy = None, LEAST_GAIN, None
+    known = search.log.known
+    waiting = float((search.log.start - search.w.submit)[known].sum() / max(np.ptp(search.log.start[known]), 1))
+    for name in POLICIES:
+        own = parse_policy(name)
+        if own == search.rules.policy:
+            continue
+        if own.passes.kind == "kept" and waiting > DEEPEST:
+            search.notes.append(
+                f"{name} is not tried: {waiting:.0f} jobs wait on average, and a plan for all of them at every instant takes long."
+            )
+            continue
+        answer = search.ask(search.rules._replace(policy=own))
+        if search.gain(current, answer, search.choose) > gain:
+            best, gain, policy = answer, search.gain(current, answer, search.choose), own
+    weights, answer = _best_weights(search, current)
+    if any(weights) and search.gain(current, answer, search.choose) > gain + LEAST_GAIN / 2:
+        best, policy = answer, weighted(weights)
+    if best is None or policy is None:
+        return current
+    text = f"the policy is {policy.label}"
+    if any(weights) and policy == weighted(weights):
+        text += f": {said_order(weights)}"
+    evidence = "it explains more starts than EASY in order of arrival"
+    rules = search.rules._replace(policy=policy)
+    suggestion = Suggestion("policy", text, evidence, rules, lambda rules: rules._replace(policy=Easy()))
+    return best if search.keep(suggestion, current, best) else current
+
+
+def _best_weights(search: RuleTrial, current: OneStep) -> tuple[tuple[int, int], OneStep]:
+    """What a doubling of the processors, and of the request, is worth in the order of the queue, s of waiting: the best of a few."""
+    best, answer = (0, 0), current
+    for steps in (HANDICAPS, (1,)):
+        for place in (0, 1):
+            now = best
+            around = (now[place] // 2, now[place] * 2) if steps == (1,) else (*steps, *(-step for step in steps))
+            for value in around:
+                weights = (value, now[1]) if place == 0 else (now[0], value)
+                if weights in (now, (0, 0)):
+                    continue
+                asked = search.ask(search.rules._replace(policy=weighted(weights)))
+                if search.gain(answer, asked, search.choose) > 0:
+                    best, answer = weights, asked
+    return best, answer
+
+
+def weighted(weights: tuple[int, int]) -> Policy:
+    """EASY in the order of arrival, in which each doubling of the processors, and of the request, moves a job so many s back."""
+    terms = zip(weights, ("procs", "believed"), strict=True)
+    return parse_policy(
+        "easy:order=expr:-elapsed" + "".join(f"{-weight / math.log(2):+.0f}*log({name})" for weight, name in terms if weight)
+    )
+
+
+def said_order(weights: tuple[int, int]) -> str:
+    """That order in words."""
+    named = zip(weights, ("processors", "request"), strict=True)
+    each = [
+        f"{human_time(abs(weight))} {'later' if weight > 0 else 'earlier'} for each doubling of its {name}"
+        for weight, name in named
+        if weight
+    ]
+    return f"in order of arrival, but a job counts as come {' and '.join(each)}"

@@ -1,0 +1,51 @@
+"""Candidates for rules, from counts of a record."""
+
+from dataclasses import replace
+
+import numpy as np
+
+import walltime as wt
+from walltime.machine import Window
+from walltime.whatif.candidate_rules import RecordedLog, candidate_windows, windows_near
+
+HOUR, DAY = 3600, 86_400
+MONDAY = 4 * DAY
+"""Midnight of a Monday, Unix time."""
+
+
+def record(start, requested, submit):
+    """A record of jobs of one processor; times in s from midnight of a Monday."""
+    start, requested, submit = (np.asarray(values, np.int64) for values in (start, requested, submit))
+    order = np.argsort(submit, kind="stable")
+    workload = wt.Workload.from_arrays(
+        submit=submit[order], runtime=requested[order], procs=np.ones(len(start), np.int64), requested=requested[order], machine_procs=64
+    )
+    workload = replace(workload, origin=replace(workload.origin, unix_start_time=MONDAY))
+    return RecordedLog.of(workload, start[order])
+
+
+def test_candidate_windows__of_hours_are_with_and_without_running_into_them():
+    days = np.repeat(np.arange(20) * DAY, 96)
+    came = days + np.tile(np.arange(96) * 900, 20)  # a job every quarter of an hour
+    long = np.arange(len(came)) % 2 == 1
+    by_day = (came % DAY >= 8 * HOUR) & (came % DAY < 17 * HOUR)
+    log = record(np.where(long & by_day, days + 17 * HOUR, came), np.where(long, 5 * HOUR, HOUR), came)
+    found = candidate_windows(log, MONDAY)
+    assert {Window("08:00", "17:00", longer_than=HOUR), Window("08:00", "17:00", drain=True, longer_than=HOUR)} <= set(found)
+
+
+def test_candidate_windows__of_half_of_a_log_are_seen_there():
+    quarters = np.arange(96) * 900
+    came = (np.arange(40)[:, None] * DAY + quarters).ravel()
+    crossing = (came % DAY < 12 * HOUR) & (came % DAY + 2 * HOUR > 12 * HOUR)
+    kept = came < 12 * DAY  # in under a third of the log, and so in under the half of it that comes first
+    log = record(np.where(crossing & kept, came // DAY * DAY + 12 * HOUR, came), np.full(len(came), 2 * HOUR), came)
+    assert Window("12:00") in candidate_windows(log, MONDAY)
+
+
+def test_windows_near__move_either_end_by_up_to_two_hours_or_take_other_days():
+    near = windows_near(Window("23:00", "08:30", days=("sat", "sun")))
+    assert Window("00:00", "08:30", days=("sat", "sun")) in near
+    assert Window("23:00", "06:30", days=("sat", "sun")) in near
+    assert Window("23:00", "08:30") in near
+    assert all(one.end is not None and one.begin != one.end for one in near)
