@@ -71,6 +71,7 @@ def calibrate(
     from walltime.simulation.specification import parse_scheduler
     from walltime.whatif import calibrate as run
     from walltime.whatif.setting import NEEDED, Setting, machine_of
+    from walltime.whatif.step_agreement import said_of_record
 
     if policy is not None:
         parse_scheduler(policy)  # so that what is misspelled is told before the log is read
@@ -86,7 +87,8 @@ def calibrate(
         from walltime.report import write_calibration_report
 
         write_calibration_report(report, agreement, workload, settings={"command": command_line(), "overrun": overrun.value})
-    output.show(agreement.as_dict(), _blocks(agreement, verbose), calibration=out, report=report)
+    said = said_of_record(workload, machine, Setting.of(machine, policy).scheduler())
+    output.show(agreement.as_dict() | {"one_step": said}, _blocks(agreement, said, verbose), calibration=out, report=report)
 
 
 def _starts(
@@ -115,7 +117,7 @@ def _starts(
     output.show(starts.as_dict(), blocks, report=report)
 
 
-def _blocks(calibration: Calibration, verbose: bool) -> Iterator[Block | str]:
+def _blocks(calibration: Calibration, said: str, verbose: bool) -> Iterator[Block | str]:
     """The verdict, then the numbers behind it; all of them if that is asked for."""
     from walltime.report.calibration import short_tables
     from walltime.report.page import Items
@@ -124,6 +126,6 @@ def _blocks(calibration: Calibration, verbose: bool) -> Iterator[Block | str]:
     yield ""
     tables = [table for table in short_tables(calibration) if table.rows]
     yield from tables if verbose else tables[:2]
-    yield Items(calibration.evidence.hints)
+    yield Items([*calibration.evidence.hints, said])
     if not verbose:
         yield "What else jobs waited for, utilization, and what is trusted by group: --verbose, --report page.html, --json."

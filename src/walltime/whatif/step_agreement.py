@@ -8,11 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from walltime.auditor.machine_steps import one_step_on
 from walltime.auditor.one_step import OneStep, Score
+from walltime.errors import PolicyError, WorkloadError
+from walltime.machine import Machine
 from walltime.schedule.groups import group_jobs
+from walltime.simulation.specification import Scheduler
 from walltime.workload import Workload
 
-__all__ = ["GroupAgreement", "agreement_by"]
+__all__ = ["GroupAgreement", "agreement_by", "said_of_record"]
 
 Array = np.ndarray
 FEWEST = 20
@@ -60,6 +64,27 @@ def agreement_by(
             if mine.sum() >= FEWEST:
                 rows.append(_row(by, name, workload, answer, eligible, mine, plain))
     return rows
+
+
+def said_of_record(workload: Workload, machine: Machine, scheduler: Scheduler) -> str:
+    """How a log's record agrees with a scheduler, one step each, and what stood in the way, in a sentence; or why it is not known."""
+    wait = workload.recorded_wait
+    try:
+        if wait is None or scheduler.prediction is not None:
+            raise PolicyError("it is asked of records with waits, and of policies without predictions")
+        start = np.where(wait >= 0, workload.submit + wait, -1)
+        _, answer = one_step_on(workload, start, scheduler.policy, machine)
+    except (PolicyError, WorkloadError) as error:
+        return f"One-step agreement with the record is not known: {error}."
+    score = answer.score()
+    text = (
+        f"In the recorded state {scheduler.label} would have made {100 * score.at:.0f} % of the starts, and {100 * score.precision:.0f} % "
+        f"of what it would have started was started (F1 {score.f1:.2f})"
+    )
+    counts = answer.in_the_way()
+    return (
+        f"{text}; in the way of the others: {', '.join(f'{name} {count:,}' for name, count in counts.items())}." if counts else f"{text}."
+    )
 
 
 def _row(by: str, name: str, workload: Workload, answer: OneStep, eligible: Array, mine: Array, plain: OneStep | None) -> GroupAgreement:
