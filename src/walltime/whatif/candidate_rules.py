@@ -38,6 +38,8 @@ HELD = 0.5
 FEWEST = 20
 """Neighbours of fewer jobs say nothing."""
 GROUPS: tuple[tuple[str, ...], ...] = (DAYS[:5], DAYS, DAYS[5:], *((day,) for day in DAYS))
+STEPS = (-4, -2, -1, 1, 2, 4)
+"""Hours begin or end so many half hours earlier or later."""
 SPLITS = 8
 """So many thresholds of requests, and of sizes, are tried."""
 
@@ -99,15 +101,15 @@ def _windows_of(log: RecordedLog, known: Array, clock: int) -> list[Window]:
 
 def windows_near(window: Window) -> list[Window]:
     """Windows of other days, or whose hours begin or end up to two hours before or after those of this one."""
-    times = [(name, value) for name in ("begin", "end") if (value := getattr(window, name)) is not None]
-    moved = [replace(window, **{name: _time((_slot(value) + by) % SLOTS)}) for name, value in times for by in (-4, -2, -1, 1, 2, 4)]
+    moved = [replace(window, begin=_moved(window.begin, by)) for by in STEPS]
+    moved += [] if window.end is None else [replace(window, end=_moved(window.end, by)) for by in STEPS]
     moved += [replace(window, days=days) for days in GROUPS[:3]]
     return [one for one in moved if one != window and one.begin != one.end]
 
 
-def _slot(time: str) -> int:
-    """The half hour of a time of day."""
-    return int(time[:2]) * 2 + int(time[3:]) // 30
+def _moved(time: str, by: int) -> str:
+    """The half hour so many after a time of day."""
+    return _time((int(time[:2]) * 2 + int(time[3:]) // 30 + by) % SLOTS)
 
 
 def _time(slot: int) -> str:
