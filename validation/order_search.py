@@ -3,9 +3,12 @@
     walltime search LOG... --out order.toml --store search
     walltime search --final order.toml FINAL... --out final.json
     python validation/order_search.py order.toml final.json LOG... [--out FILE]
+    python validation/final_logs.py FOLDER
+    walltime search --final known.toml FOLDER/*.swf.gz --copies 1 --out fresh.json
+    python validation/order_search.py --fresh fresh.json [--out FILE]
 
 Stores everything in docs/generators/search.json, which docs/background/found-order.md is made from. The logs of the last command are those
-of the search.
+of the search. `--fresh` stores the table of further logs (validation/final_logs.py) beside what is there.
 """
 
 from __future__ import annotations
@@ -106,11 +109,18 @@ def losers(scheduler: Scheduler, log: Workload) -> dict[str, Any]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Take the order apart, and store what came out."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("order", type=Path)
-    parser.add_argument("final", type=Path)
-    parser.add_argument("logs", type=Path, nargs="+")
+    parser.add_argument("order", type=Path, nargs="?")
+    parser.add_argument("final", type=Path, nargs="?")
+    parser.add_argument("logs", type=Path, nargs="*")
+    parser.add_argument("--fresh", type=Path)
     parser.add_argument("--out", type=Path, default=OUT)
     given = parser.parse_args(arguments)
+    if given.fresh is not None:
+        kept = json.loads(given.out.read_text()) | {"fresh": json.loads(given.fresh.read_text())}
+        given.out.write_text(json.dumps(kept, indent=1) + "\n")
+        return 0
+    if not given.logs:
+        parser.error("name the order, the final table and the logs of the search, or --fresh FILE")
     found = read_order_file(given.order)
     scheduler, logs = parse_scheduler(found.scheduler), [read(log) for log in given.logs]
     stored = {

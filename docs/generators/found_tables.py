@@ -17,6 +17,14 @@ from walltime.report.figures import COLOURS, style
 FILE = Path(__file__).with_name("search.json")
 PICTURE = "found-order.svg"
 SHOWN = 8
+BESIDE = (
+    "easy:backfill-order=lxf,predictor=tsafrir07,believe=100",
+    "easy:order=lxf:limit=0.4",
+    "easy:order=saf:limit=0.4",
+    "easy:backfill-order=lxf",
+    "easy:order=f3",
+)
+"""The schedulers that are shown on each generated log."""
 
 
 def stored(file: Path = FILE) -> dict[str, Any]:
@@ -93,23 +101,47 @@ def final(kept: dict[str, Any]) -> str:
     rows = [row for row in kept["final"]["rows"] if row["kind"] in ("found", "front")]
     for kind in ("named", "limited", "predicted"):
         rows += sorted((row for row in kept["final"]["rows"] if row["kind"] == kind), key=lambda row: row["overall"][0])[:SHOWN]
-    return _final(kept, rows)
+    return _final(kept["final"], rows)
+
+
+def fresh(kept: dict[str, Any]) -> str:
+    """Orders on the generated logs that nobody had looked at."""
+    rows = [row for row in kept["fresh"]["rows"] if row["kind"] in ("found", "front")]
+    for kind, shown in (("named", 2 * SHOWN), ("limited", SHOWN), ("predicted", SHOWN)):
+        rows += sorted((row for row in kept["fresh"]["rows"] if row["kind"] == kind), key=lambda row: row["overall"][0])[:shown]
+    head = ("scheduler", "", "slowdown", "wait by area", "99th percentile", "longest wait", "longest 0.1 %")
+    return table(head, [(f"`{row['scheduler']}`", row["kind"], *(f"{value:.2f}" for value in row["overall"])) for row in rows])
+
+
+def fresh_logs(kept: dict[str, Any]) -> str:
+    """The order that was judged, and the best ones beside it, on each of the generated logs."""
+    found = next(row for row in kept["fresh"]["rows"] if row["kind"] == "found")
+    shown = [found, *(row for row in kept["fresh"]["rows"] if row["scheduler"] in BESIDE and row["kind"] not in ("exact", "knows"))]
+    rows = [
+        (name, *(f"{row['logs'][k][0]:.2f} / {row['logs'][k][3]:.2f}" for row in shown)) for k, name in enumerate(kept["fresh"]["logs"])
+    ]
+    return table(("log", *(f"`{row['scheduler'].removeprefix('easy:')}`" for row in shown)), rows)
+
+
+def fresh_against(kept: dict[str, Any]) -> str:
+    """The order against EASY and the best others on these logs."""
+    return against(kept, "fresh")
 
 
 def exact(kept: dict[str, Any]) -> str:
     """The same with exact estimates, over EASY with exact estimates."""
     rows = sorted((row for row in kept["final"]["rows"] if row["kind"] == "exact"), key=lambda row: row["overall"][0])[:SHOWN]
-    return _final(kept, rows)
+    return _final(kept["final"], rows)
 
 
 def knows(kept: dict[str, Any]) -> str:
     """With exact estimates, over EASY with users' estimates."""
     rows = sorted((row for row in kept["final"]["rows"] if row["kind"] == "knows"), key=lambda row: row["overall"][0])[:SHOWN]
-    return _final(kept, rows)
+    return _final(kept["final"], rows)
 
 
-def _final(kept: dict[str, Any], rows: Sequence[dict[str, Any]]) -> str:
-    head = ("scheduler", "", "slowdown", "wait by area", "99th percentile", "longest wait", "longest 0.1 %", *kept["final"]["logs"])
+def _final(final: dict[str, Any], rows: Sequence[dict[str, Any]]) -> str:
+    head = ("scheduler", "", "slowdown", "wait by area", "99th percentile", "longest wait", "longest 0.1 %", *final["logs"])
     cells = [
         (
             f"`{row['scheduler']}`",
@@ -122,11 +154,11 @@ def _final(kept: dict[str, Any], rows: Sequence[dict[str, Any]]) -> str:
     return table(head, cells)
 
 
-def against(kept: dict[str, Any]) -> str:
+def against(kept: dict[str, Any], part: str = "final") -> str:
     """The found order against EASY and the best others."""
     rows = [
         (f"`{label}`", f"{one['mean']:+.0f} %", f"{one['low']:+.0f} to {one['high']:+.0f} %")
-        for label, one in kept["final"]["against"].items()
+        for label, one in kept[part]["against"].items()
     ]
     return table(("against", "mean bounded slowdown", "90 % interval over the final logs"), rows)
 
@@ -167,6 +199,9 @@ PARTS = {
     "exact": exact,
     "knows": knows,
     "against": against,
+    "fresh": fresh,
+    "fresh-logs": fresh_logs,
+    "fresh-against": fresh_against,
     "ablation": ablation,
     "losers": losers,
     "users": users,

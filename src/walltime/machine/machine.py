@@ -22,6 +22,8 @@ Time = Annotated[int | datetime, Key(said="a date and time, or seconds from the 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 DAY = 86_400
 Count = Annotated[int, Key(least=0)]
+YEAR = 31_536_000
+Delay = Annotated[int, Key(least=0, most=YEAR)]
 
 
 def length_of(value: int | str) -> int:
@@ -221,11 +223,11 @@ class Window:
 class Overhead:
     """Time that a site's scheduler takes, s: until it looks, from its decision to the start, and from the end until processors are free."""
 
-    start: Count = 0
+    start: Delay = 0
     """from the decision to the start of a job (s); it has its processors all that time"""
-    end: Count = 0
+    end: Delay = 0
     """from the end of a job until its processors are free (s)"""
-    tick: Annotated[int, Key(least=1)] = 1
+    tick: Annotated[int, Key(least=1, most=YEAR)] = 1
     """the scheduler looks every so many seconds, and sees only then what has happened"""
 
 

@@ -14,6 +14,8 @@ from walltime.policy.formulas import FORMULAS, SCORES
 from walltime.policy.orders import FCFS, FirstCome, Order, ShortestFirst, UserOrder, Wfp
 from walltime.policy.plain import OwnPolicy, PlainPolicy
 from walltime.specification import Family, Form, spell
+from walltime.toml_file import TomlFile
+from walltime.wording import printable
 
 __all__ = ["NAMED_ORDERS", "ORDERS", "POLICIES", "every_policy", "parse_order", "parse_policy", "takes"]
 
@@ -134,6 +136,8 @@ def takes(text: str | Policy, option: str) -> bool:
 def parse_order(text: str | Order) -> Order:
     """The order with this specification, or the `walltime.order` function NAME of a file, written `FILE.py:NAME`.
 
+    `FILE.toml` is the order of the scheduler that `walltime search` wrote there.
+
     Orders may take options: `wfp:exponent=2,threshold=0.75`, `f1:submit-weight=500`, `sjf:starvation=86400`, `lxf:limit=0.5`; `linear` and
     `power` are scores with weights: `linear:wait=1.2,area=-0.3`, and `expr:log(wait+60)-log(area)` is an expression.
     Raises PolicyError, in one line, for what is not known.
@@ -141,4 +145,19 @@ def parse_order(text: str | Order) -> Order:
     >>> parse_order("wfp:exponent=2").exponent
     2
     """
+    if isinstance(text, str) and text.endswith(".toml"):
+        return _found_order(text)
     return ORDERS.parse(text)
+
+
+def _found_order(path: str) -> Order:
+    """The order in a file of `walltime search`; raises PolicyError for a file that is none, or whose scheduler is more than an order."""
+    file = TomlFile(dict, "a file of walltime search", "the guide on searching for orders", PolicyError)
+    label = file.content(file.text(path), printable(path)).get("scheduler")
+    if not isinstance(label, str):
+        raise PolicyError(f"{printable(path)}: has no scheduler; name a file of walltime search")
+    policy = POLICIES.parse(label) if "predictor=" not in label else None
+    if policy is None or policy != POLICIES.parse("easy", order=policy.order):
+        raise PolicyError(f"{printable(path)}: is of a scheduler with more than an order of the queue; give --policy '{label}'")
+    found: Order = policy.order
+    return found

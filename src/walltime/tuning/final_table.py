@@ -25,6 +25,14 @@ LIMIT = 0.4
 """The limit with which the orders that have a name are tried, too."""
 EXACT = ("sjf", "saf", "lxf", "wfp", "unicef")
 """Named orders that are tried with exact estimates, too: those that gain by knowing them."""
+PREDICTED = (
+    "easy:order=lxf,predictor={}",
+    "easy:order=lxf,backfill-order=saf,predictor={}",
+    "easy:backfill-order=sjf,predictor={}",
+    f"easy:order=lxf:limit={LIMIT},predictor={{}},believe=100",
+    "easy:backfill-order=lxf,predictor={},believe=100",
+)
+"""Schedulers that are tried with predictions; with `believe=100` these decide the order only, and backfilling keeps to the requests."""
 TOLERANCE = 0.001
 """By which share a longest wait may be above EASY's and count as equal."""
 
@@ -104,8 +112,8 @@ def judge(
 ) -> FinalTable:
     """Simulate the schedulers that were `found`, of which the first is judged, and all named ones on final logs.
 
-    Each log is there as recorded and `copies` - 1 times shaken, the same for all. `predictors`: the found order, `lxf` and EASY++ are also
-    simulated with these, on the logs that say who submitted; on the others their values are nan. The found order and those of `EXACT` are
+    Each log is there as recorded and `copies` - 1 times shaken, the same for all. `predictors`: the found order and `PREDICTED` also
+    run with these, on the logs that say who submitted; on the others their values are nan. The found order and those of `EXACT` are
     also simulated with exact estimates. `progress` is called with the number of simulations that are done.
     """
     chosen = [parse_scheduler(label) for label in found]
@@ -121,8 +129,8 @@ def judge(
 
     able = [number for number, log in enumerate(logs) if "user" in log.columns]  # which predictors learn from
     if predictors and able:
-        bases = (chosen[0].label, "easy:order=lxf", "easy:order=lxf,backfill-order=saf", "easy:backfill-order=sjf")
-        predicted = [parse_scheduler(f"{one},predictor={name}") for name in predictors for one in bases]
+        forms = PREDICTED if chosen[0].prediction else (f"{chosen[0].label},predictor={{}}", *PREDICTED)
+        predicted = [parse_scheduler(one.format(name)) for name in predictors for one in forms]
         some = Parts([one for one in users.parts if one.log in able], Scheduler(Easy()), workers)
         values = np.full((len(predicted), *relative.shape[1:]), np.nan)
         values[:, np.isin(users.logs, able)] = some.relative(predicted, later)
@@ -169,4 +177,4 @@ def _change(difference: Array, logs: Array) -> Interval:
 
 def simulations(parts: int, found: int, predictors: int = 1) -> int:
     """How many simulations `judge` makes of so many parts."""
-    return parts * (found + len(named_schedulers()) + 4 * predictors + 1 + len(EXACT))
+    return parts * (found + len(named_schedulers()) + (1 + len(PREDICTED)) * predictors + 1 + len(EXACT))

@@ -3,15 +3,48 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
+
+import numpy as np
 
 from walltime.errors import PolicyError
 from walltime.files import whole_file
 from walltime.toml_file import NOTHING, TomlFile, to_toml
 from walltime.workload import Workload
 
-__all__ = ["ORDER_FILE", "LogUsed", "OrderFile", "Point", "Touched", "read_order_file", "write_order_file"]
+__all__ = ["ORDER_FILE", "LogUsed", "OrderFile", "Point", "Touched", "are_alike", "fingerprint", "read_order_file", "write_order_file"]
+
+PRINTS = 64
+"""How many numbers a fingerprint has."""
+ALIKE = 0.1
+"""Logs whose fingerprints share more than this have jobs in common; those of different machines share next to nothing."""
+SHORT = 60
+"""Shorter jobs, s, are left out of a fingerprint: many logs have the same ones."""
+
+
+def fingerprint(log: Workload) -> tuple[int, ...]:
+    """Numbers that two versions of a log share, cleaned or not, a part of it, or at another load; and two logs do not.
+
+    They are the smallest of the hashes of sizes and runtimes (s) of two jobs that follow each other, over all jobs: a sample that is the
+    same wherever these jobs are.
+    """
+    chosen = log.runtime >= SHORT
+    runtime, procs = log.runtime[chosen].astype(np.uint64), log.procs[chosen].astype(np.uint64)
+    mixed = np.zeros(max(len(runtime) - 1, 0), np.uint64)
+    for values in (runtime[:-1], procs[:-1], runtime[1:], procs[1:]):
+        mixed = (mixed ^ values) * np.uint64(0x9E3779B97F4A7C15)
+        mixed ^= mixed >> np.uint64(29)
+    return tuple(int(value) for value in np.unique(mixed >> np.uint64(12))[:PRINTS])
+
+
+def are_alike(one: Sequence[int], other: Sequence[int]) -> bool:
+    """Whether two fingerprints are of logs that have jobs in common."""
+    if not one or not other:
+        return False
+    least = sorted({*one, *other})[: min(len(one), len(other))]
+    return len({*least} & {*one} & {*other}) > ALIKE * len(least)
 
 
 @dataclass(frozen=True)
@@ -24,11 +57,13 @@ class LogUsed:
     """of its file"""
     jobs: int = 0
     """jobs that were simulated"""
+    prints: tuple[int, ...] = ()
+    """by which other versions of it are recognised"""
 
     @classmethod
     def of(cls, log: Workload) -> LogUsed:
         """A workload that was used."""
-        return cls(log.origin.name, log.origin.sha256 or "", len(log))
+        return cls(log.origin.name, log.origin.sha256 or "", len(log), fingerprint(log))
 
 
 @dataclass(frozen=True)
@@ -41,6 +76,8 @@ class Touched:
     """of its file"""
     times: int = 1
     """how many times; after the first it is no longer a log that nobody has seen"""
+    prints: tuple[int, ...] = ()
+    """by which other versions of it are recognised"""
 
 
 @dataclass(frozen=True)
@@ -99,19 +136,32 @@ class OrderFile:
         return asdict(self)
 
     def touching(self, logs: list[Workload], again: bool) -> OrderFile:
-        """The file that says that these logs are looked at. Raises PolicyError for a log of the search, or one that has been looked at."""
-        of_search = {one.sha256 or one.name for one in self.log}
-        known = {one.sha256 or one.name: one for one in self.final}
+        """The file that says that these logs are looked at. Raises PolicyError for a log of the search, or one that has been looked at.
+
+        Other versions of such a log, which have jobs in common with it, count as that log.
+        """
+        known = list(self.final)
         for log in logs:
-            key = log.origin.sha256 or log.origin.name
-            if key in of_search:
-                raise PolicyError(f"{log.origin.name} was searched on, so it says nothing about the order; name another log")
-            times = known[key].times if key in known else 0
+            own = LogUsed.of(log)
+            of_search = next((one for one in self.log if _is_same(one, own)), None)
+            if of_search is not None:
+                called = own.name if of_search.name == own.name else f"{own.name} has the jobs of {of_search.name}, which"
+                raise PolicyError(f"{called} was searched on, so it says nothing about the order; name another log")
+            place = next((k for k, one in enumerate(known) if _is_same(one, own)), len(known))
+            times = known[place].times if place < len(known) else 0
             if times and not again:
+                called = own.name if known[place].name == own.name else f"{own.name} has the jobs of {known[place].name}, which"
                 before = "once" if times == 1 else f"{times} times"
-                raise PolicyError(f"{log.origin.name} has been looked at {before} already; name another log, or say again=True")
-            known[key] = Touched(log.origin.name, log.origin.sha256 or "", times + 1)
-        return replace(self, final=tuple(known.values()))
+                raise PolicyError(f"{called} has been looked at {before} already; name another log, or say again=True")
+            known[place : place + 1] = [Touched(own.name, own.sha256, times + 1, own.prints)]
+        return replace(self, final=tuple(known))
+
+
+def _is_same(one: LogUsed | Touched, other: LogUsed) -> bool:
+    """Whether these are one log, by their files, or by their jobs."""
+    if (one.sha256 or one.name) == (other.sha256 or other.name):
+        return True
+    return are_alike(one.prints, other.prints)
 
 
 ORDER_FILE = TomlFile(OrderFile, "a file of walltime search", "the guide on searching for orders", PolicyError)

@@ -1,6 +1,7 @@
 """The search for orders on several logs, its file, and the table of final logs."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from walltime.simulation.specification import parse_scheduler
 from walltime.tuning.final_table import judge, simulations
 from walltime.tuning.formula_search import BACKFILL, TERMS, Formula, search_orders
 from walltime.tuning.objectives import Parts, by_log, merit, objectives, parts_of
-from walltime.tuning.order_file import ORDER_FILE, read_order_file, write_order_file
+from walltime.tuning.order_file import ORDER_FILE, LogUsed, OrderFile, are_alike, fingerprint, read_order_file, write_order_file
 from walltime.workload.models import MODELS
 
 
@@ -111,6 +112,35 @@ def test_touching__refuses_logs_of_the_search_and_counts_the_others():
     with pytest.raises(wt.PolicyError, match="b has been looked at once already; name another log, or say again=True"):
         touched.touching([b], False)
     assert [(one.name, one.times) for one in touched.touching([b], True).final] == [("b", 2)]
+
+
+def test_touching__recognises_other_versions_of_a_log():
+    whole, other = log(1, 400), log(2, 400)
+    rest = replace(whole.take(np.arange(len(whole)) % 9 > 0, "some left out"), origin=wt.workload.Origin(name="cleaned"))
+    assert are_alike(fingerprint(whole), fingerprint(rest))
+    assert are_alike(fingerprint(whole), fingerprint(wt.workload.scaling.scale_load(whole, 0.5)))
+    assert not are_alike(fingerprint(whole), fingerprint(other))
+    assert not are_alike((), fingerprint(whole))
+    found = OrderFile("easy", log=(LogUsed.of(replace(whole, origin=wt.workload.Origin(name="raw"))),))
+    with pytest.raises(wt.PolicyError, match="cleaned has the jobs of raw, which was searched on"):
+        found.touching([rest], False)
+    touched = OrderFile("easy").touching([whole], False)
+    with pytest.raises(wt.PolicyError, match="which has been looked at once already"):
+        touched.touching([rest], False)
+    assert [one.times for one in touched.touching([rest], True).final] == [2]
+
+
+def test_order_file__is_an_order(tmp_path):
+    file = tmp_path / "order.toml"
+    write_order_file(OrderFile("easy:order=expr:log(wait+60)-log(believed),limit=0.4"), file)
+    assert parse_order(str(file)) == parse_order("expr:log(wait+60)-log(believed),limit=0.4")
+    for label in ("easy:order=lxf,backfill-order=saf", "easy:order=lxf,predictor=tsafrir07", "fcfs"):
+        write_order_file(OrderFile(label), file)
+        with pytest.raises(wt.PolicyError, match="is of a scheduler with more than an order of the queue; give --policy"):
+            parse_order(str(file))
+    file.write_text("a = 1\n")
+    with pytest.raises(wt.PolicyError, match="has no scheduler; name a file of walltime search"):
+        parse_order(str(file))
 
 
 @pytest.mark.slow
