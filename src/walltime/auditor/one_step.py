@@ -16,8 +16,7 @@ import numpy as np
 from walltime.auditor.decisions import STEPS, Decisions, RecordedJobs
 from walltime.auditor.lowering import lowered
 from walltime.auditor.passes import state as s
-from walltime.auditor.passes.answers import ASKED, BY_CLOCK, BY_OUTAGE, FREE_TO_START, WINDOW, Asked
-from walltime.auditor.passes.asked import ask_along
+from walltime.auditor.passes.asked import ASKED, BY_CLOCK, BY_OUTAGE, FREE_TO_START, WINDOW, Asked, ask_along
 from walltime.errors import PolicyError, WorkloadError
 from walltime.machine import NO_OVERHEAD, Overhead
 from walltime.machine.overheads import freed
@@ -30,7 +29,7 @@ __all__ = ["IN_THE_WAY", "OneStep", "Score", "SiteRules", "one_step"]
 
 Array = np.ndarray
 IN_THE_WAY = ("nothing", "the clock", "a limit", "not eligible", "an outage", "too few processors", "the order or a reservation")
-"""What keeps a policy from a start; the first ones have the numbers of `passes.answers`."""
+"""What keeps a policy from a start; the first ones have the numbers of `passes.asked`."""
 TOO_FEW, RESERVED = 5, 6
 LONGEST = np.iinfo(np.int64).max // 4
 

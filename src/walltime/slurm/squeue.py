@@ -120,6 +120,8 @@ def _jobs(
     )
     if tasks is None:
         return [job]
+    if len(tasks[0]) > MOST_JOBS:
+        return [job] * len(tasks[0])  # they are only counted
     return [replace(job, task=task, array_limit=tasks[1], expected=job.expected if k == 0 else None) for k, task in enumerate(tasks[0])]
 
 
