@@ -123,7 +123,9 @@ def _read(file: LogFile, options: ReadOptions) -> WalltimeLog:
         if not (name in SWF_BY_NAME or is_further_name(name)):
             raise LogError(f"{file.where}: {name!r} is no column of a log; say what the columns mean with mapping=FILE")
         if series.dtype == pl.String and name in SWF_BY_NAME and name not in TEXTS:
-            raise LogError(f"{file.where}: {name} holds texts such as {quoted(series.drop_nulls()[0])}; it must hold numbers")
+            if len(texts_in := series.drop_nulls()):
+                raise LogError(f"{file.where}: {name} holds texts such as {quoted(texts_in[0])}; it must hold numbers")
+            series = series.cast(pl.Int64)
         if series.dtype == pl.String:
             numbers = Names()
             columns[name] = numbers.numbers(series)

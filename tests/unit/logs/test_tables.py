@@ -418,3 +418,11 @@ def test_folder__is_read_as_its_parts_in_order(ending, tmp_path, capsys):
     (folder / "more.tsv").write_text("a\tb\n")
     status, _, error = call(capsys, "info", folder)
     assert (status, "several kinds (" in error) == (1, True)
+
+
+def test_own_table__a_column_without_a_value_is_unknown_and_one_of_texts_is_refused(tmp_path, capsys):
+    path = tmp_path / "log.csv"
+    path.write_text("job_id,submit,runtime,allocated_procs,requested\n1,0,5,2,\n2,3,5,2,\n")
+    assert read_log(path).column("requested").tolist() == [-1, -1]
+    path.write_text("job_id,submit,runtime,allocated_procs,requested\n1,0,5,2,60\n2,3,5,2,an hour\n")
+    assert "requested holds texts such as" in call(capsys, "info", path)[2]
