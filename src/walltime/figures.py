@@ -22,6 +22,7 @@ from matplotlib.figure import Figure
 
 from walltime import metrics
 from walltime.campaign import Line, Results
+from walltime.declared import nearest
 from walltime.errors import PolicyError, WorkloadError
 from walltime.report import estimates as of_estimates
 from walltime.report import figures as of_schedules
@@ -241,8 +242,8 @@ def named_file(text: str) -> tuple[str, Path]:
     path = Path(file if equals else text)
     name = name if equals else path.stem
     if name not in OF_SCHEDULES:
-        known = ", ".join(OF_SCHEDULES)
-        raise PolicyError(f"there is no figure {name!r}; known are {known}: write NAME=FILE, or call the file as the figure (wait.pdf)")
+        known = f"{nearest(name, OF_SCHEDULES)}; known are {', '.join(OF_SCHEDULES)}"
+        raise PolicyError(f"there is no figure {name!r}{known}: write NAME=FILE, or call the file as the figure (wait.pdf)")
     figure_format(path)
     return name, path
 

@@ -30,7 +30,7 @@ def tune(
     features: Annotated[
         str | None,
         typer.Option(
-            "--features", help="wait, believed, procs, area; for linear also log-wait, ...: with commas between.", rich_help_panel=FIT
+            "--features", help="wait, believed, procs, area; for linear also log-wait, ...; such as wait/area.", rich_help_panel=FIT
         ),
     ] = None,
     where: Annotated[str, typer.Option("--where", help="Use the score as order or as backfill-order.", rich_help_panel=FIT)] = "order",
@@ -80,7 +80,7 @@ def tune(
         with progress_bar(span, "weeks") as progress:
             result = choose_weekly(workload, policy, strategy=weekly, look=look, progress=progress, **orders, **shared)
     else:
-        shared |= {"score": score, "features": None if features is None else [name.strip() for name in features.split(",")], "where": where}
+        shared |= {"score": score, "features": None if features is None else [name.strip() for name in features.split("/")], "where": where}
         shared |= {"days": days, "warm": margin, "share": 1 - test_share, "most": most, "copies": copies, "shake": shake, "budget": budget}
         with progress_bar(budget, "candidates") as progress:
             result = fit(workload, policy, optimiser=optimiser, store=store, workers=workers, progress=progress, **shared)

@@ -168,7 +168,7 @@ def test_parse_model__knows_every_name(name):
 
 
 def test_parse_model__parameters():
-    assert parse_model("downey97:size_rule=fixed:16,keep_cycle=no").size_rule == "fixed:16"
+    assert parse_model("downey97:size_rule=16,keep_cycle=no").size_rule == 16
     assert parse_model("downey97:keep_cycle=no").keep_cycle is False
     assert parse_model("downey97:most_parallelism=32").most_parallelism == 32.0
     changed = parse_model("feitelson96-fs:think_time=60,mean_gap=1e3")
@@ -190,7 +190,7 @@ def test_parse_model__parameters():
         ("feitelson96:same_runtime=maybe", r"^same-runtime of the workload model .* must be yes or no, not 'maybe'$"),
         ("feitelson96:mean_gap=-1", r"^the workload model .*: mean_gap of feitelson96 must be over 0, not -1$"),
         ("feitelson96:mean_gap=nan", r"^mean-gap of the workload model .* must be a number, not 'nan'$"),
-        ("downey97:size_rule=fixed:x", r"^the workload model .*: unknown size rule 'fixed:x' of downey97"),
+        ("downey97:size_rule=x", r"^size-rule of the workload model .* must be a whole number"),
     ],
 )
 def test_parse_model__unknown(text, message):

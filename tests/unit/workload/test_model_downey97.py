@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from tests.strategies import examples
-from walltime.errors import WorkloadError
+from walltime.errors import PolicyError, WorkloadError
 from walltime.workload.models.downey97 import Downey97, chosen_size, speedup
 from walltime.workload.models.model import stream
 
@@ -73,7 +73,7 @@ def test_knee__is_the_last_size_of_half_efficiency(a, s):
 def test_chosen_size__other_rules():
     a = np.array([1.0, 1.4, 1.6, 99.5])
     assert chosen_size("average-parallelism", a, a).tolist() == [1, 1, 2, 100]
-    assert chosen_size("fixed:16", a, a).tolist() == [16] * 4
+    assert chosen_size(16, a, a).tolist() == [16] * 4
 
 
 def log_uniform_mean(low, high):
@@ -91,7 +91,7 @@ def test_draws__are_log_uniform():
     assert abs(stats.spearmanr(a, work).statistic) < 0.02
 
 
-@pytest.mark.parametrize("rule", ["average-parallelism", "half-efficiency-knee", "fixed:7"])
+@pytest.mark.parametrize("rule", ["average-parallelism", "half-efficiency-knee", 7])
 def test_generate__runtime_is_work_over_speedup(rule):
     model = Downey97(size_rule=rule)
     jobs = model.generate(2000, 64, 0.8, seed=2)
@@ -142,10 +142,14 @@ def test_keep_cycle__off_stretches_the_arrivals_themselves():
         ({"mean_gap": -1.0}, r"^arrivals need a mean gap over 0 s"),
         ({"day_share": 1.5}, r"^arrivals need"),
         ({"day_begins": 86_400}, r"^arrivals need"),
-        ({"size_rule": "fixed:0"}, r"^unknown size rule 'fixed:0' of downey97; known are average-parallelism, half-eff"),
-        ({"size_rule": "best"}, r"^unknown size rule 'best'"),
     ],
 )
 def test_bad_constants(change, message):
     with pytest.raises(WorkloadError, match=message):
         Downey97(**change)
+
+
+@pytest.mark.parametrize("rule", [0, "best"])
+def test_size_rule__other_values_are_refused(rule):
+    with pytest.raises(PolicyError, match=r"^size-rule of Downey97 must be a whole number of 1 or more or one of average-parallelism"):
+        Downey97(size_rule=rule)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Annotated, Literal
 
 import numpy as np
 
+from walltime.declared import Key
 from walltime.errors import WorkloadError
 from walltime.workload.models.model import DrawnJobs, WorkloadModel, stream, stretch_to, total_work
 
@@ -15,7 +17,7 @@ __all__ = ["Downey97", "chosen_size", "speedup"]
 Array = np.ndarray
 
 DAY = 86_400
-SIZE_RULES = ("average-parallelism", "half-efficiency-knee", "fixed:N")
+SizeRule = int | Literal["average-parallelism", "half-efficiency-knee"]
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class Downey97(WorkloadModel):
     `least_work, most_work`: of the total work, processor seconds on one processor. `least_sigma, most_sigma`: of the variance
     of the parallelism, which is uniform. `size_rule` determines the number of processors n of a job, which the model leaves to
     the scheduler: `average-parallelism` A itself, rounded; `half-efficiency-knee` the most for which the efficiency S(n) / n is
-    at least 1/2; `fixed:N` N for every job. No job is wider than the machine. The runtime is the work over S(n), rounded, at
+    at least 1/2; a number that many for every job. No job is wider than the machine. The runtime is the work over S(n), rounded, at
     least 1 s. Arrivals are a Poisson process whose rate has two phases of 12 h: `day_share` of the jobs arrive by day, from
     `day_begins` s after midnight; `mean_gap` is the mean interarrival time in s. A load is reached by changing the rate of both
     phases, so that a day still has 24 hours, unless `keep_cycle` is off. A and sigma are not in the columns of the workload,
@@ -53,8 +55,8 @@ class Downey97(WorkloadModel):
     """least variance of the parallelism"""
     most_sigma: float = 2.0
     """the largest"""
-    size_rule: str = "average-parallelism"
-    """how the size is chosen: average-parallelism, half-efficiency-knee, or fixed:N"""
+    size_rule: Annotated[SizeRule, Key(least=1)] = "average-parallelism"
+    """how the size is chosen: average-parallelism, half-efficiency-knee, or the processors that every job has"""
     mean_gap: float = 1200.0
     """mean time between arrivals, s"""
     day_share: float = 0.75
@@ -78,7 +80,6 @@ class Downey97(WorkloadModel):
                 f"arrivals need a mean gap over 0 s, a share of the day from 0 to 1 and a start within the day, not"
                 f" {self.mean_gap:g}, {self.day_share:g} and {self.day_begins}"
             )
-        _fixed_size(self.size_rule)
 
     def draw(self, jobs: int, machine_procs: int, seed: int = 0) -> tuple[Array, Array, Array]:
         """Average parallelism, sigma and work (processor seconds) of each job, float64: the moldable job itself."""
@@ -132,15 +133,14 @@ def speedup(procs: Array, parallelism: Array, sigma: Array) -> Array:
     return np.where(s <= 1, low, high)
 
 
-def chosen_size(rule: str, parallelism: Array, sigma: Array) -> Array:
+def chosen_size(rule: SizeRule, parallelism: Array, sigma: Array) -> Array:
     """The number of processors of each job by a rule of `Downey97`; int64, at least 1.
 
     >>> chosen_size("half-efficiency-knee", np.array([4.0, 4.0]), np.array([0.5, 2.0])).tolist()
     [8, 7]
     """
-    fixed = _fixed_size(rule)
-    if fixed is not None:
-        return np.full(len(parallelism), fixed)
+    if isinstance(rule, int):
+        return np.full(len(parallelism), rule)
     if rule == "average-parallelism":
         return np.maximum(np.floor(parallelism + 0.5), 1).astype(np.int64)
     # While the speedup grows with sigma >= 1, the efficiency is 1/2 at A + A / sigma + 1; once it has reached A, at 2 A.
@@ -148,16 +148,6 @@ def chosen_size(rule: str, parallelism: Array, sigma: Array) -> Array:
     grows_until = parallelism + parallelism * sigma - sigma
     knee = np.where((sigma >= 1) & (growing <= grows_until), growing, 2 * parallelism)
     return np.floor(knee + 1e-9).astype(np.int64)
-
-
-def _fixed_size(rule: str) -> int | None:
-    """N of `fixed:N`, None for the other rules; raises WorkloadError for an unknown one."""
-    kind, _, number = rule.partition(":")
-    if kind == "fixed" and number.isdecimal() and int(number) >= 1:
-        return int(number)
-    if rule not in SIZE_RULES[:2]:
-        raise WorkloadError(f"unknown size rule {rule!r} of downey97; known are {', '.join(SIZE_RULES)}, with N of at least 1")
-    return None
 
 
 def _log_uniform(low: float, high: float, count: int, random: np.random.Generator) -> Array:
