@@ -7,9 +7,10 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from tests.sites import MACHINE, jobs_of, recorded_as
+from walltime import report
 from walltime.benchmark import read_result, run_suite
-from walltime.campaign import read_plan, run_campaign
-from walltime.report import write_calibration_report, write_campaign_report, write_leaderboard, write_what_if_report
+from walltime.campaign import read_plan, read_results, run_campaign
+from walltime.report import write_page
 from walltime.whatif import calibrate, what_if
 
 PLAN = """
@@ -39,7 +40,7 @@ def campaign_page(tmp_path_factory):
     (folder / "plan.toml").write_text(PLAN)
     plan = read_plan(folder / "plan.toml")
     run_campaign(plan)
-    return write_campaign_report(folder / "page.html", plan)
+    return write_page(report.campaign_page(read_results(plan)), folder / "page.html")
 
 
 @pytest.fixture(scope="module")
@@ -68,13 +69,13 @@ def jobs():
 
 @pytest.fixture(scope="module")
 def calibration_page(jobs, tmp_path_factory):
-    return write_calibration_report(tmp_path_factory.mktemp("calibration") / "page.html", calibrate(jobs, MACHINE), jobs)
+    return write_page(report.calibration_page(calibrate(jobs, MACHINE), jobs), tmp_path_factory.mktemp("calibration") / "page.html")
 
 
 @pytest.fixture(scope="module")
 def what_if_page(jobs, tmp_path_factory):
     found = what_if(jobs, MACHINE, ["nodes+=25%", "partition.main.MaxTime=2h", "policy=fcfs"], replications=2)
-    return write_what_if_report(tmp_path_factory.mktemp("what-if") / "page.html", found)
+    return write_page(report.what_if_page(found), tmp_path_factory.mktemp("what-if") / "page.html")
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +91,7 @@ def tuning_page(tmp_path_factory):
 def leaderboard_page(tmp_path_factory):
     folder = tmp_path_factory.mktemp("leaderboard")
     results = [read_result(run_suite("overload", policy, folder)) for policy in ("easy", "fcfs", "easy:order=sjf")]
-    return write_leaderboard(folder / "page.html", results)
+    return write_page(report.leaderboard_page(results), folder / "page.html")
 
 
 @pytest.fixture(scope="module")

@@ -172,12 +172,13 @@ def leaderboard(
 
     from walltime.benchmark import leaderboard as compare
     from walltime.benchmark import read_result, result_files
-    from walltime.report.windows import LEADERBOARD_CAVEATS, leaderboard_answer, leaderboard_table, write_leaderboard
+    from walltime.report.html import write_page
+    from walltime.report.windows import LEADERBOARD_CAVEATS, leaderboard_answer, leaderboard_page, leaderboard_table
 
     results = [read_result(file) for file in result_files(*paths)]
     boards = compare(results)
     if report is not None:
-        write_leaderboard(report, results)
+        write_page(leaderboard_page(results), report)
     suites = {name: [asdict(one) | {"is_clear": one.is_clear} for one in rows] for name, rows in boards.items()}
     answers = {name: leaderboard_answer(rows) for name, rows in boards.items()}
     blocks = [block for name, rows in boards.items() for block in (leaderboard_table(name, rows), answers[name])]

@@ -84,9 +84,9 @@ def calibrate(
     if out is not None:
         agreement.write(out)
     if report is not None:
-        from walltime.report import write_calibration_report
+        from walltime.report import calibration_page, write_page
 
-        write_calibration_report(report, agreement, workload, settings={"command": command_line(), "overrun": overrun.value})
+        write_page(calibration_page(agreement, workload, {"command": command_line(), "overrun": overrun.value}), report)
     said = said_of_record(workload, machine, Setting.of(machine, policy).scheduler())
     output.show(agreement.as_dict() | {"one_step": said}, _blocks(agreement, said, verbose), calibration=out, report=report)
 
@@ -100,6 +100,7 @@ def _starts(
 ) -> None:
     """Predicted start times against the recorded ones; `site`: machine, policy, predictor; `drawn`: moments, samples, seed."""
     from walltime.report import recorded_starts as pages
+    from walltime.report.html import write_page
     from walltime.slurm import calibrate_starts
     from walltime.slurm.starts.forecast import Draws
     from walltime.slurm.starts.recorded import REPLAYED
@@ -112,7 +113,7 @@ def _starts(
             workload, machine, policy, predictor=predictor, moments=moments, draws=draws, progress=progress, learning=learning
         )
     if report is not None:
-        pages.write_recorded_starts_report(report, starts, workload, settings={"command": command_line(), "moments": moments})
+        write_page(pages.recorded_starts_page(starts, workload, {"command": command_line(), "moments": moments}), report)
     blocks = [*paragraphs(pages.verdict(starts)), "", *pages.tables_of(starts), *caveats(starts.caveats)]
     output.show(starts.as_dict(), blocks, report=report)
 

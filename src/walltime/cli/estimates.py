@@ -83,7 +83,8 @@ def estimates(
     """Show the quality of estimates: how much of them is used, which values are chosen, how accurate they are, who could give back most."""
     from walltime.estimates import parse_estimates
     from walltime.provenance import version
-    from walltime.report.accuracy import as_record, write_accuracy_report
+    from walltime.report.accuracy import accuracy_page, as_record
+    from walltime.report.html import write_page
     from walltime.schedule.groups import parse_grouping
     from walltime.simulation.accuracy import estimate_accuracy
 
@@ -116,7 +117,7 @@ def estimates(
     if report is not None and accuracy is not None:
         procs = ["--procs", str(machine.procs)] if machine is not None and reading.procs is None else []
         log = [str(trace), *reading.words, *procs]
-        write_accuracy_report(report, accuracy, settings={"command": command_line()}, log=log)
+        write_page(accuracy_page(accuracy, settings={"command": command_line()}, log=log), report)
     for line in () if output.as_json else record["notes"]:
         note(f"{workload.origin.name}: {line}")
     head = {"trace": str(trace), "sha256": workload.origin.sha256, "procs": workload.machine_procs, "jobs": len(workload)}

@@ -29,6 +29,7 @@ def infer(
 ) -> None:
     """Read a site's rules off its log: hours, outages, parts, limits; exit status 1 if the log does not fit its machine."""
     from walltime.report import inference as rows
+    from walltime.report.html import write_page
     from walltime.report.page import Items
     from walltime.simulation.specification import Variation
     from walltime.whatif import infer as run
@@ -42,7 +43,7 @@ def infer(
     if out is not None and not inference.refused:
         write_site(inference, out)
     if report is not None:
-        rows.write_inference_report(report, inference, workload, settings={"command": command_line()})
+        write_page(rows.inference_page(inference, workload, {"command": command_line()}), report)
     blocks: list[Any] = [*paragraphs(rows.verdict(inference)), "", *rows.tables_of(inference), Items(inference.notes)]
     output.show(inference.as_dict(), blocks, machine=None if inference.refused else out, report=report)
     if inference.refused:

@@ -151,9 +151,9 @@ def evaluate(
     if out is not None:
         write_rows(evaluation.table(), out)
     if report is not None:
-        from walltime.report import write_learned_report
+        from walltime.report import learned_page, write_page
 
-        write_learned_report(report, evaluation, workload, settings={"command": command_line()})
+        write_page(learned_page(evaluation, workload, {"command": command_line()}), report)
     blocks = [*learned_tables(evaluation), *evaluation.verdict, *caveats(evaluation.caveats)]
     output.show(evaluation.as_dict(), blocks, report=report, **{f"{evaluation.windows} rows": out})
 

@@ -55,7 +55,8 @@ def run_many(
     same, and for a figure of one run.
     """
     from walltime.campaign import replication_cells
-    from walltime.report.replicated import caveats_of_cells, compare_replications, write_replicated_report
+    from walltime.report.html import write_page
+    from walltime.report.replicated import caveats_of_cells, compare_replications, replicated_page
 
     models, variations, trim = run.models(), part.variations(run.feedback), run.trim.value
     several = len(models) > 1 or len(variations) > 1
@@ -75,7 +76,7 @@ def run_many(
     if report is not None:
         settings = {"command": command_line(), "shake": part.shake or None, "feedback": run.feedback or None, **run.settings}
         settings |= {"estimates": estimates, **loads}
-        write_replicated_report(report, results, shown, combinations=combinations, trim=trim, settings=settings)
+        write_page(replicated_page(results, shown, combinations, trim=trim, settings=settings), report)
     cells = replication_cells(results, combinations)
     if out is not None:
         write_rows(cells, out)

@@ -65,7 +65,8 @@ def tune(
     output: Output,
 ) -> None:
     """Fit the order of the queue to the first months of a log, and say what it gains on the later ones."""
-    from walltime.report.windows import tuning_tables, write_tuning_report
+    from walltime.report.html import write_page
+    from walltime.report.windows import tuning_page, tuning_tables
     from walltime.tuning import choose_weekly
     from walltime.tuning import tune as fit
 
@@ -87,5 +88,5 @@ def tune(
     if out is not None:
         write_json(result.as_dict(), out)
     if report is not None:
-        write_tuning_report(report, result, workload, settings={"command": command_line()})
+        write_page(tuning_page(result, workload, {"command": command_line()}), report)
     output.show(result.as_dict(), [*tuning_tables(result), *result.verdict, *caveats(result.caveats)], result=out, report=report)

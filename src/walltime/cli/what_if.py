@@ -107,10 +107,10 @@ def what_if(
     if out is not None:
         write_rows(result.table(), out)
     if report is not None:
-        from walltime.report import write_what_if_report
+        from walltime.report import what_if_page, write_page
 
         settings = {"command": command_line(), "overrun": overrun.value, "seed": seed}
-        write_what_if_report(report, result, settings=settings)
+        write_page(what_if_page(result, settings), report)
     blocks = _all_blocks(result) if verbose else _blocks(result)
     output.show(result.as_dict() | {"report": report, "out": out}, blocks, report=report, **{f"{len(result.effects) + 1} rows": out})
 

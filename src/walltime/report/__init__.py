@@ -5,26 +5,28 @@ from typing import TYPE_CHECKING, Any
 from walltime.lazy import lazy
 
 if TYPE_CHECKING:
-    from walltime.report.accuracy import write_accuracy_report as write_accuracy_report
+    from walltime.report.accuracy import accuracy_page as accuracy_page
     from walltime.report.answers import answer as answer
-    from walltime.report.calibration import write_calibration_report as write_calibration_report
-    from walltime.report.campaign import write_campaign_report as write_campaign_report
+    from walltime.report.calibration import calibration_page as calibration_page
+    from walltime.report.campaign import campaign_page as campaign_page
     from walltime.report.comparison import write_report as write_report
-    from walltime.report.replicated import write_replicated_report as write_replicated_report
-    from walltime.report.what_if import write_what_if_report as write_what_if_report
-    from walltime.report.windows import write_leaderboard as write_leaderboard
-    from walltime.report.windows import write_learned_report as write_learned_report
-    from walltime.report.windows import write_tuning_report as write_tuning_report
+    from walltime.report.html import write_page as write_page
+    from walltime.report.replicated import replicated_page as replicated_page
+    from walltime.report.what_if import what_if_page as what_if_page
+    from walltime.report.windows import leaderboard_page as leaderboard_page
+    from walltime.report.windows import learned_page as learned_page
+    from walltime.report.windows import tuning_page as tuning_page
 
 _HOMES = {
-    "report.accuracy": ("write_accuracy_report",),
+    "report.accuracy": ("accuracy_page",),
     "report.answers": ("answer",),
-    "report.calibration": ("write_calibration_report",),
-    "report.campaign": ("write_campaign_report",),
+    "report.calibration": ("calibration_page",),
+    "report.campaign": ("campaign_page",),
     "report.comparison": ("write_report",),
-    "report.replicated": ("write_replicated_report",),
-    "report.what_if": ("write_what_if_report",),
-    "report.windows": ("write_leaderboard", "write_learned_report", "write_tuning_report"),
+    "report.html": ("write_page",),
+    "report.replicated": ("replicated_page",),
+    "report.what_if": ("what_if_page",),
+    "report.windows": ("leaderboard_page", "learned_page", "tuning_page"),
 }
 _get, _names, __all__ = lazy(__name__, _HOMES)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from walltime.metrics.estimates import FAILED
@@ -13,7 +12,6 @@ from walltime.metrics.intervals import SHOWN_LEVEL
 from walltime.provenance import provenance
 from walltime.report.answers import ELSEWHERE
 from walltime.report.caveats import caveats_of
-from walltime.report.html import write_page
 from walltime.report.page import Block, Code, Drawing, Fold, Group, Heading, Page, Paragraph, Section, note
 from walltime.schedule.groups import UNKNOWN
 from walltime.simulation.accuracy import WalltimeAccuracy
@@ -33,7 +31,6 @@ __all__ = [
     "hours",
     "kind_of",
     "use_table",
-    "write_accuracy_report",
 ]
 
 Rows = Sequence[Mapping[str, Any]]
@@ -50,22 +47,6 @@ MEANING = (
 )
 
 
-def write_accuracy_report(
-    path: str | Path,
-    accuracy: WalltimeAccuracy,
-    *,
-    title: str | None = None,
-    settings: Mapping[str, Any] | None = None,
-    log: Sequence[str] | None = None,
-) -> Path:
-    """Write a self-contained page of `estimate_accuracy`; returns its path.
-
-    `settings`: further entries of the provenance, and as `command` the command line. `log`: the log and how it is read, as words of a
-    command line, for the commands that the page shows; by default its name. Raises OutputError if it cannot be written.
-    """
-    return write_page(accuracy_page(accuracy, title=title, settings=settings, log=log), path)
-
-
 def accuracy_page(
     accuracy: WalltimeAccuracy,
     *,
@@ -73,7 +54,11 @@ def accuracy_page(
     settings: Mapping[str, Any] | None = None,
     log: Sequence[str] | None = None,
 ) -> Page:
-    """The page of `write_accuracy_report`."""
+    """The page of `estimate_accuracy`.
+
+    `settings`: further entries of the provenance, and as `command` the command line. `log`: the log and how it is read, as words of a
+    command line, for the commands that the page shows; by default its name.
+    """
     workload, t = accuracy.workload, accuracy.total
     record = provenance(workload, **(settings or {}))
     return Page(

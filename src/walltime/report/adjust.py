@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from walltime.provenance import provenance
-from walltime.report.html import write_page
 from walltime.report.page import Heading, Page, Paragraph, Section
 from walltime.report.start_times import clock
 from walltime.report.what_if import all_caveats, effect_sections, three_numbers
@@ -31,7 +29,6 @@ __all__ = [
     "run_row",
     "sentences",
     "tables_of",
-    "write_adjust_report",
 ]
 
 UNKNOWN = "-"
@@ -198,15 +195,8 @@ def recorded(world: WhatIf) -> str:
     )
 
 
-def write_adjust_report(
-    path: str | Path, review: Review | None, world: WhatIf | None, jobs: Workload, *, settings: Mapping[str, Any] | None = None
-) -> Path:
-    """Write the page: what happened, by the ledger, and what was gained, by simulation; either may be None. Raises OutputError."""
-    return write_page(adjust_page(review, world, jobs, settings), path)
-
-
 def adjust_page(review: Review | None, world: WhatIf | None, jobs: Workload, settings: Mapping[str, Any] | None = None) -> Page:
-    """The page of `write_adjust_report`."""
+    """The page of what happened, by the ledger, and what was gained, by simulation; either may be None."""
     name = harmless(jobs.origin.name)
     answers = [alarm(review)] if review is not None and review.killed else []
     sections, caveats = [], []

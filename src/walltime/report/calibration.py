@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from walltime.provenance import provenance
-from walltime.report.html import write_page
 from walltime.report.page import Block, Drawing, Fold, Heading, Page, Section, note, workload_facts
 from walltime.report.tables import RECORDED
 from walltime.tables import Table
@@ -21,7 +19,7 @@ from walltime.workload import Workload
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["RULE", "calibration_page", "short_tables", "tables_of", "write_calibration_report"]
+__all__ = ["RULE", "calibration_page", "short_tables", "tables_of"]
 
 COLUMNS = (
     "",
@@ -53,15 +51,8 @@ MOST_LINES = 20
 """A longer table is folded on the page."""
 
 
-def write_calibration_report(
-    path: str | Path, calibration: Calibration, workload: Workload, *, settings: Mapping[str, Any] | None = None
-) -> Path:
-    """Write the page; `settings`: further entries of the provenance, and as `command` the command line. Raises OutputError."""
-    return write_page(calibration_page(calibration, workload, settings), path)
-
-
 def calibration_page(calibration: Calibration, workload: Workload, settings: Mapping[str, Any] | None = None) -> Page:
-    """The page of `write_calibration_report`."""
+    """The page of a calibration; `settings`: further entries of the provenance, and as `command` the command line."""
     record = provenance(
         workload, policy=calibration.policy, trim=calibration.trim, machine_digest=calibration.machine_digest, **(settings or {})
     )

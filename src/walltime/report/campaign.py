@@ -5,22 +5,20 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from walltime.campaign import DIMENSIONS, Plan, Results, Store, campaign_caveats, read_results
+from walltime.campaign import DIMENSIONS, Results, campaign_caveats
 from walltime.campaign.caveats import count_flurries
 from walltime.campaign.comparison import METRICS
 from walltime.campaign.run import find_logs
 from walltime.provenance import version
-from walltime.report.html import write_page
 from walltime.report.measures import measure
 from walltime.report.page import Block, Code, Fold, Page, Paragraph, Section, command_text, note
 from walltime.report.runs import answer, figures_sections, groups_tables, numbers_section, three_numbers, value_cell
 from walltime.schedule.groups import GROUPINGS
 from walltime.tables import Table
 
-__all__ = ["campaign_page", "write_campaign_report"]
+__all__ = ["campaign_page"]
 
 OF_GROUPS = ("mean_wait", "mean_bounded_slowdown")
 """Measures of the tables by groups of jobs."""
@@ -30,30 +28,6 @@ MOST_MISSING = 20
 """So many kinds of missing cells are listed."""
 
 
-def write_campaign_report(
-    path: str | Path,
-    plan: Plan,
-    store: Store | None = None,
-    *,
-    metrics: Sequence[str] = METRICS,
-    baseline: Mapping[str, Any] | None = None,
-    command: str | Sequence[str] | None = None,
-    flurries: Mapping[str, int] | None = None,
-) -> Path:
-    """Write a page of a campaign's results; returns its path.
-
-    The page needs no network and no other file, and the same store gives the same bytes. It is written completely or not at all.
-    `store`: by default the folder that the plan names. `metrics`: fields of the summary. `baseline`: values of parameters that the
-    others are compared with, by default the first policy. `command`: the command line that repeats it. `flurries`: from
-    `count_flurries`, which is called without them.
-
-    Raises OutputError if there is no result or the page cannot be written, PolicyError for an unknown measure or baseline, LogError
-    for a log that is missing.
-    """
-    results = read_results(plan, store)
-    return write_page(campaign_page(results, metrics, baseline, command, count_flurries(plan) if flurries is None else flurries), path)
-
-
 def campaign_page(
     results: Results,
     metrics: Sequence[str] = METRICS,
@@ -61,12 +35,18 @@ def campaign_page(
     command: str | Sequence[str] | None = None,
     flurries: Mapping[str, int] | None = None,
 ) -> Page:
-    """The page of `write_campaign_report`."""
+    """The page of a campaign's results; the same store gives the same page.
+
+    `metrics`: fields of the summary. `baseline`: values of parameters that the others are compared with, by default the first policy.
+    `command`: the command line that repeats it. `flurries`: from `count_flurries`, which is called without them.
+
+    Raises PolicyError for an unknown measure or baseline, LogError for a log that is missing.
+    """
     plan, cells = results.plan, results.cells
     base = dict(results.baseline or {}) if baseline is None else dict(baseline)
     lines = results.lines(metrics, baseline=base)
     missing, wanted = len(results.missing), len(results.keys)
-    caveats = campaign_caveats(plan, cells, dict(flurries or {}))
+    caveats = campaign_caveats(plan, cells, dict(count_flurries(plan) if flurries is None else flurries))
     if missing:
         verb = "is" if missing == 1 else "are"
         caveats.insert(0, f"Incomplete: {missing:,} of {wanted:,} cells {verb} missing, so means are over fewer runs.")

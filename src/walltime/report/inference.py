@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from walltime.provenance import provenance
-from walltime.report.html import write_page
 from walltime.report.page import Code, Drawing, Page, Section, note, workload_facts
 from walltime.tables import Table
 from walltime.whatif.inference import Inference, period_of, site_text
@@ -18,7 +16,7 @@ from walltime.workload import Workload
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["groups_table", "inference_page", "months_figure", "tables_of", "verdict", "write_inference_report"]
+__all__ = ["groups_table", "inference_page", "months_figure", "tables_of", "verdict"]
 
 WHAT_IT_IS = (
     "One-step agreement: at every recorded instant the policy is asked, in the recorded state, what it would start. Two shares say how "
@@ -110,15 +108,8 @@ def groups_table(groups: Sequence[GroupAgreement]) -> Table:
     return Table(heads, rows, "agreement by class and user", look="groups")
 
 
-def write_inference_report(
-    path: str | Path, inference: Inference, workload: Workload, *, settings: Mapping[str, Any] | None = None
-) -> Path:
-    """Write the page; `settings`: further entries of the provenance, and as `command` the command line. Raises OutputError."""
-    return write_page(inference_page(inference, workload, settings), path)
-
-
 def inference_page(inference: Inference, workload: Workload, settings: Mapping[str, Any] | None = None) -> Page:
-    """The page of `write_inference_report`."""
+    """The page of an inference; `settings`: further entries of the provenance, and as `command` the command line."""
     record = provenance(workload, **(settings or {}))
     first, *rest = verdict(inference)
     texts = [f"{rule.text}{period_of(inference, rule)}" for rule in inference.rules]

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from walltime.provenance import provenance
-from walltime.report.html import write_page
 from walltime.report.page import Drawing, Page, Section, note, workload_facts
 from walltime.slurm.starts.recorded import METHODS, RecordedStarts, StartScore
 from walltime.tables import Cell, Row, Table
@@ -17,7 +15,7 @@ from walltime.workload import Workload
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["recorded_starts_page", "tables_of", "verdict", "write_recorded_starts_report"]
+__all__ = ["recorded_starts_page", "tables_of", "verdict"]
 
 NAMES = {"prediction": "predicted", "simulation": "simulation alone", "limits": "by limits", "qbets": "QBETS", "no_model": "past waits"}
 AT_LEAST = 100
@@ -66,15 +64,8 @@ def _text(measure: str, value: float) -> str:
     return UNDEFINED if value != value else human_percent(100 * value) if measure == "inside" else human_time(value)
 
 
-def write_recorded_starts_report(
-    path: str | Path, starts: RecordedStarts, workload: Workload, *, settings: Mapping[str, Any] | None = None
-) -> Path:
-    """Write the page; `settings`: further entries of the provenance, and as `command` the command line. Raises OutputError."""
-    return write_page(recorded_starts_page(starts, workload, settings), path)
-
-
 def recorded_starts_page(starts: RecordedStarts, workload: Workload, settings: Mapping[str, Any] | None = None) -> Page:
-    """The page of `write_recorded_starts_report`."""
+    """The page of `calibrate_starts`; `settings`: further entries of the provenance, and as `command` the command line."""
     chosen = {"policy": starts.policy, "samples": starts.samples, "seed": starts.seed}
     record = provenance(workload, **chosen, **(settings or {}))
     tables = tables_of(starts)

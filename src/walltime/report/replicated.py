@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from walltime.campaign.caveats import cell_caveats
 from walltime.campaign.comparison import METRICS, Line, compare_cells, replication_cells
 from walltime.errors import WorkloadError
 from walltime.provenance import provenance
-from walltime.report.html import write_page
 from walltime.report.page import Drawing, Group, Page, Section
 from walltime.report.runs import LEVEL, answer, figures_sections, numbers_section, overview_table, three_numbers
 from walltime.schedule.schedule import Schedule
@@ -25,37 +23,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["SLOWDOWNS", "WAITS", "caveats_of_cells", "compare_replications", "curves", "draw_bands"]
-__all__ += ["replicated_page", "write_replicated_report"]
+__all__ += ["replicated_page"]
 
 Array = np.ndarray
 WAITS = np.geomspace(1, 4e7, 260)
 """Waits (s) at which distributions are taken, up to over a year."""
 SLOWDOWNS = np.geomspace(1, 4e6, 230)
 """Bounded slowdowns at which distributions are taken."""
-
-
-def write_replicated_report(
-    path: str | Path,
-    results: Sequence[Replications],
-    workload: Workload,
-    *,
-    combinations: Sequence[Mapping[str, Any]] | None = None,
-    title: str | None = None,
-    trim: str = "none",
-    names: Sequence[str] = METRICS,
-    notes: Sequence[str] = (),
-    settings: Mapping[str, Any] | None = None,
-) -> Path:
-    """Write a page that compares replications of one workload, all with the same seeds; the first is the baseline. Returns its path.
-
-    `workload`: the one from which the replications were drawn. `combinations`: the parameters of each result, such as its policy, load
-    and estimates, if they differ in more than the policy. `trim`: as it was for `replicate`. `names`: fields of the summary. `notes`:
-    sentences to add under "Caveats". `settings`: further entries of the provenance, and as `command` the command line.
-    Distributions are drawn of results that kept `curves(trim)`. Raises WorkloadError without results or for different seeds,
-    OutputError if the page cannot be written.
-    """
-    page = replicated_page(results, workload, combinations, title=title, trim=trim, names=names, notes=notes, settings=settings)
-    return write_page(page, path)
 
 
 def replicated_page(
@@ -69,7 +43,13 @@ def replicated_page(
     notes: Sequence[str] = (),
     settings: Mapping[str, Any] | None = None,
 ) -> Page:
-    """The page of `write_replicated_report`."""
+    """The page that compares replications of one workload, all with the same seeds; the first is the baseline.
+
+    `workload`: the one from which the replications were drawn. `combinations`: the parameters of each result, such as its policy, load
+    and estimates, if they differ in more than the policy. `trim`: as it was for `replicate`. `names`: fields of the summary. `notes`:
+    sentences to add under "Caveats". `settings`: further entries of the provenance, and as `command` the command line.
+    Distributions are drawn of results that kept `curves(trim)`. Raises WorkloadError without results or for different seeds.
+    """
     if not results or len({tuple(result.seeds) for result in results}) > 1:
         raise WorkloadError("a report of replications needs at least one result, and the same seeds for all of them")
     lines, baseline = compare_replications(results, combinations, names)

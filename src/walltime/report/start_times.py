@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from walltime.files import whole_file
 from walltime.provenance import provenance
-from walltime.report.html import write_page
 from walltime.report.page import Drawing, Page, Section
 from walltime.slurm.starts.scores import Score
 from walltime.slurm.starts.start_times import StartTime, StartTimes
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["ahead", "answer", "clock", "prometheus", "scores_table", "start_times_page", "start_times_table", "trials_table"]
-__all__ += ["write_prometheus", "write_start_times_report"]
+__all__ += ["write_prometheus"]
 
 NEVER, UNKNOWN = "never", "-"
 MOST_BARS = 40
@@ -97,13 +96,8 @@ def answer(times: StartTimes) -> str:
     return f"{sentence}, the last in {ahead(last.median, now)} ({interval}){slurm}."
 
 
-def write_start_times_report(path: str | Path, times: StartTimes, history: Workload, *, settings: Mapping[str, Any] | None = None) -> Path:
-    """Write the page; `settings`: further entries of the provenance, and as `command` the command line. Raises OutputError."""
-    return write_page(start_times_page(times, history, settings), path)
-
-
 def start_times_page(times: StartTimes, history: Workload, settings: Mapping[str, Any] | None = None) -> Page:
-    """The page of `write_start_times_report`."""
+    """The page of predicted start times; `settings`: further entries of the provenance, and as `command` the command line."""
     now, name = times.snapshot.time, harmless(times.snapshot.machine.name)
     record = provenance(history, policy=times.policy, samples=times.samples, seed=times.seed, arrivals=times.arrivals, **(settings or {}))
     rows: list[Row] = [

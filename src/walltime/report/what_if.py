@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from walltime.metrics.intervals import KINDS, SCOPES, SHOWN_LEVEL
 from walltime.provenance import provenance
 from walltime.report import calibration as calibrated
 from walltime.report.caveats import caveats, longest_queue, queue_keeps_growing
-from walltime.report.html import write_page
 from walltime.report.page import Block, Drawing, Fold, Heading, Items, Page, Paragraph, Section, note, workload_facts
 from walltime.report.tables import gains_blocks, sides_table
 from walltime.tables import Cell, Row, Table
@@ -38,7 +36,6 @@ __all__ = [
     "tables_of",
     "threshold",
     "what_if_page",
-    "write_what_if_report",
 ]
 
 SHOWN = {"mean_wait": "mean wait", "median_wait": "median wait", "p90_wait": "wait, 90 %", "mean_bounded_slowdown": "bounded slowdown"}
@@ -67,13 +64,8 @@ MOST_NAMED = 3
 LONG_QUEUE = 0.3
 
 
-def write_what_if_report(path: str | Path, answer: WhatIf, *, settings: Mapping[str, Any] | None = None) -> Path:
-    """Write the page; `settings`: further entries of the provenance, and as `command` the command line. Raises OutputError."""
-    return write_page(what_if_page(answer, settings), path)
-
-
 def what_if_page(answer: WhatIf, settings: Mapping[str, Any] | None = None) -> Page:
-    """The page of `write_what_if_report`."""
+    """The page of a what-if; `settings`: further entries of the provenance, and as `command` the command line."""
     jobs = answer.today.workload
     shared = {
         "policy": answer.today.label,

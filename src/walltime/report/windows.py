@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from walltime.benchmark.standings import BEST, LOWEST
 from walltime.metrics import Interval
 from walltime.provenance import provenance
 from walltime.report.figures import COLOURS, MARKS, rows_figure
-from walltime.report.html import write_page
 from walltime.report.page import Block, Drawing, Page, Section, note, workload_facts
 from walltime.tables import Cell, Row, Table
 from walltime.tuning import Tuning, Weekly
@@ -33,12 +31,12 @@ __all__ = [
     "behind_cells",
     "changes_figure",
     "leaderboard_answer",
+    "leaderboard_page",
     "leaderboard_table",
+    "learned_page",
     "learned_tables",
+    "tuning_page",
     "tuning_tables",
-    "write_leaderboard",
-    "write_learned_report",
-    "write_tuning_report",
 ]
 
 TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0, 1000.0, 10_000.0)
@@ -48,29 +46,19 @@ APART = 0.2
 """Distance of the marks of one row, in rows."""
 
 
-def write_tuning_report(
-    path: str | Path, tuning: Tuning | Weekly, workload: Workload, *, settings: Mapping[str, Any] | None = None
-) -> Path:
-    """Write the page of a fitted order or of weekly choices; returns its path.
-
-    `settings`: further entries of the provenance, and as `command` the command line. Raises OutputError if it cannot be written.
-    """
+def tuning_page(tuning: Tuning | Weekly, workload: Workload, settings: Mapping[str, Any] | None = None) -> Page:
+    """The page of a fitted order or of weekly choices; `settings`: further entries of the provenance, and as `command` the command line."""
     title = f"{'A queue order fitted to' if isinstance(tuning, Tuning) else 'A queue order chosen every week on'} {tuning.log}"
-    return write_page(_page("tuning", title, tuning, [_tuning_drawing(tuning)], tuning_tables(tuning), workload, settings), path)
+    return _page("tuning", title, tuning, [_tuning_drawing(tuning)], tuning_tables(tuning), workload, settings)
 
 
-def write_learned_report(
-    path: str | Path, evaluation: Evaluation, workload: Workload, *, settings: Mapping[str, Any] | None = None
-) -> Path:
-    """Write the page of an evaluation of trained agents, and return its path.
+def learned_page(evaluation: Evaluation, workload: Workload, settings: Mapping[str, Any] | None = None) -> Page:
+    """The page of an evaluation of trained agents.
 
-    `workload`: the log of the windows. `settings`: further entries of the provenance, and as `command` the command line. Raises
-    OutputError if it cannot be written.
+    `workload`: the log of the windows. `settings`: further entries of the provenance, and as `command` the command line.
     """
     title = f"A trained agent on {evaluation.log}"
-    return write_page(
-        _page("learning", title, evaluation, _learned_drawings(evaluation), learned_tables(evaluation), workload, settings), path
-    )
+    return _page("learning", title, evaluation, _learned_drawings(evaluation), learned_tables(evaluation), workload, settings)
 
 
 def _page(
@@ -233,15 +221,15 @@ HOW = (
 )
 
 
-def write_leaderboard(path: str | Path, results: Sequence[Result]) -> Path:
-    """Write the page of these results, a table for each suite; returns its path. Raises as `leaderboard` does, and OutputError."""
+def leaderboard_page(results: Sequence[Result]) -> Page:
+    """The page of these results, a table for each suite; raises as `leaderboard` does."""
     boards = leaderboard(results)
     sections = [_board(name, rows) for name, rows in boards.items()]
     answers = [leaderboard_answer(rows) for rows in boards.values()]
     numbers = []
     for name, rows in list(boards.items())[:1]:
         numbers = [(f"lowest on {name}", rows[0].scheduler), ("schedulers", f"{len(rows):,}"), ("windows", f"{rows[0].windows:,}")]
-    return write_page(Page("benchmark", "Leaderboard", answers, sections, caveats=LEADERBOARD_CAVEATS, numbers=numbers), path)
+    return Page("benchmark", "Leaderboard", answers, sections, caveats=LEADERBOARD_CAVEATS, numbers=numbers)
 
 
 def _board(name: str, rows: Sequence[Standing]) -> Section:

@@ -13,7 +13,7 @@ from scipy import stats
 import walltime as wt
 from tests.cli import call, one_line
 from tests.unit.report.test_report import Page
-from walltime.report import write_replicated_report
+from walltime.report import replicated_page, write_page
 from walltime.report.replicated import SLOWDOWNS, WAITS, compare_replications, curves
 from walltime.wording import human_time
 from walltime.workload.models import MODELS
@@ -103,7 +103,7 @@ def test_curves__are_shares_worked_by_hand():
 def test_page__from_python_gives_the_same_bytes_and_names_repeated_policies(log, tmp_path):
     jobs = wt.read(log)
     results = [wt.replicate(lambda seed: shaken(log, None, seed), name, range(3), keep=curves()) for name in ("easy", "easy", "fcfs")]
-    files = [write_replicated_report(tmp_path / f"{k}.html", results, jobs, notes=["Made <for> a test."]) for k in range(2)]
+    files = [write_page(replicated_page(results, jobs, notes=["Made <for> a test."]), tmp_path / f"{k}.html") for k in range(2)]
     assert files[0].read_bytes() == files[1].read_bytes()
     page = files[0].read_text()
     assert "easy (2)" in page
@@ -113,7 +113,7 @@ def test_page__from_python_gives_the_same_bytes_and_names_repeated_policies(log,
     same = next(line for line in lines if line.combination["policy"] == "easy (2)")
     assert same.clear is False, "the same policy with the same seeds"
     with pytest.raises(wt.WorkloadError, match="at least one result, and the same seeds"):
-        write_replicated_report(tmp_path / "x.html", [], jobs)
+        replicated_page([], jobs)
 
 
 # -------------------------------------------------------------------------------------------------- loads and estimates

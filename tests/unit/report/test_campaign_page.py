@@ -18,7 +18,7 @@ from tests.cli import call, one_line
 from tests.unit.report.test_report import Page
 from walltime.campaign import Line, compare_cells, read_plan, read_results, run_campaign
 from walltime.campaign.naming import group_rank
-from walltime.report import write_campaign_report
+from walltime.report import campaign_page, write_page
 from walltime.report.combinations import positions, said, swept
 from walltime.report.measures import measure
 from walltime.report.runs import answer, difference_cell, mean_cell
@@ -147,7 +147,9 @@ def test_page__is_whole_and_says_what_was_run(capsys, plan, tmp_path, monkeypatc
     images = [value for name, value in found.attributes if name == "aria-label"]
     assert sum("Curves of the mean wait over the load" in image for image in images) == 1
     again = tmp_path / "again.html"
-    write_campaign_report(again, read_plan(plan), command=["walltime", "campaign", "report", str(plan), "--report", str(path)])
+    write_page(
+        campaign_page(read_results(read_plan(plan)), command=["walltime", "campaign", "report", str(plan), "--report", str(path)]), again
+    )
     assert again.read_text() == page, "the same from Python, to the byte"
 
 
@@ -169,7 +171,7 @@ def test_page__of_a_campaign_without_a_swept_parameter(tmp_path):
     path.write_text(PLAN.replace("load = [0.5, 0.7, 0.9]", "load = [0.7]").replace(', "easy:backfill-order=orders.py:narrow"', ""))
     plan = read_plan(path)
     run_campaign(plan)
-    page = write_campaign_report(tmp_path / "page.html", plan).read_text()
+    page = write_page(campaign_page(read_results(plan)), tmp_path / "page.html").read_text()
     assert page.index("Bars: 90 % confidence intervals") < page.index("The numbers"), "the means are the picture of the first screen"
     assert "Over the" not in page
     assert "Bars: 90 % confidence intervals" in page
@@ -180,7 +182,7 @@ def test_page__refuses_a_file_of_another_kind_and_a_campaign_that_was_not_run(ca
     path = tmp_path / "plan.toml"
     path.write_text(PLAN.replace("orders.py", str(plan.parent / "orders.py")))
     with pytest.raises(wt.errors.OutputError, match="has no cell of this plan"):
-        write_campaign_report(tmp_path / "page.html", read_plan(path))
+        campaign_page(read_results(read_plan(path)))
 
 
 # ------------------------------------------------------------------------------------------------------------- figures

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type
 import typer
 
 from walltime.cli import options as o
+from walltime.cli.output import command_line, program
 from walltime.errors import PolicyError
 from walltime.slurm.sidecar.settings import SETTINGS_FILE, Settings
 
@@ -189,7 +190,8 @@ def _report(path: Path, places: Places, predictor: Tang13, settings: Settings, g
     from walltime.cli import output
     from walltime.cli.groups import Reading
     from walltime.machine import read_machine
-    from walltime.report.adjust import answer, recorded, sentences, write_adjust_report
+    from walltime.report.adjust import adjust_page, answer, recorded, sentences
+    from walltime.report.html import write_page
     from walltime.slurm.sidecar.ledger import read_events
     from walltime.slurm.sidecar.review import gain_of, what_happened, with_delays
     from walltime.whatif import runs
@@ -201,7 +203,7 @@ def _report(path: Path, places: Places, predictor: Tang13, settings: Settings, g
     with output.progress_bar(runs(1, gain.replications), "simulations") as progress:
         world = gain_of(jobs, predictor, settings, machine, gain.policy, gain.replications, progress)
     review = None if events is None else with_delays(what_happened(events, jobs), jobs, world.machine, gain.policy)
-    write_adjust_report(path, review, world, jobs, settings={"command": ["walltime", *sys.argv[1:]]})
+    write_page(adjust_page(review, world, jobs, {"command": command_line()}), path)
     for sentence in [*([] if review is None else sentences(review)), answer(world), recorded(world)]:
         output.print_blocks([sentence])
     typer.echo(f"report written to {path}")
@@ -315,8 +317,6 @@ def _show(report: Report, as_json: bool, say: Callable[[str], None]) -> None:
 
 def _command_line() -> list[str]:
     """The command line, without --print-unit, with whole paths."""
-    from walltime.cli.output import program
-
     words = [program(), *(word for word in sys.argv[1:] if word != "--print-unit")]
     paths = ("--settings", *(f"--{field.name.replace('_', '-')}" for field in fields(Places)))
     for place, word in enumerate(words):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +10,7 @@ import typer
 
 from walltime.cli import options as o
 from walltime.cli.groups import Reading
+from walltime.cli.output import command_line
 from walltime.errors import PolicyError
 from walltime.wording import printable
 
@@ -171,6 +171,7 @@ def start_times(
     from walltime.cli import output
     from walltime.provenance import version
     from walltime.report import start_times as pages
+    from walltime.report.html import write_page
     from walltime.slurm import Draws, PredictionLedger, learn_from_history, read_snapshot, why
     from walltime.slurm import start_times as run
     from walltime.slurm.starts.start_times import why_not
@@ -203,7 +204,7 @@ def start_times(
         kept.add(result)
     reasons = None if job is None else why(queue, log, job, policy=policy, predictor=result.predicted)
     if report is not None:
-        pages.write_start_times_report(report, result, log, settings={"command": ["walltime", *sys.argv[1:]]})
+        write_page(pages.start_times_page(result, log, {"command": command_line()}), report)
     if metrics is not None:
         pages.write_prometheus(metrics, result)
     chosen = result.jobs if job is None else [result.of(job)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from datetime import UTC
 from pathlib import Path
@@ -12,6 +11,7 @@ import typer
 
 from walltime.cli import options as o
 from walltime.cli.groups import Reading
+from walltime.cli.output import command_line
 from walltime.cli.slurm.starts import unix_time
 
 __all__ = ["what_happened"]
@@ -41,6 +41,7 @@ def what_happened(
     from walltime.machine import read_machine
     from walltime.provenance import version
     from walltime.report import adjust as pages
+    from walltime.report.html import write_page
     from walltime.slurm.sidecar.advice import ANY_SIZE
     from walltime.slurm.sidecar.ledger import read_events
     from walltime.slurm.sidecar.review import what_happened as find
@@ -56,7 +57,7 @@ def what_happened(
     if machine is not None:
         review = with_delays(review, jobs, machine, policy)
     if report is not None:
-        pages.write_adjust_report(report, review, None, jobs, settings={"command": ["walltime", *sys.argv[1:]]})
+        write_page(pages.adjust_page(review, None, jobs, {"command": command_line()}), report)
     if as_json:
         output.print_json(review.as_dict() | {"report": report, "version": version()})
         return
