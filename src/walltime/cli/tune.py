@@ -30,7 +30,7 @@ def tune(
     features: Annotated[
         str | None,
         typer.Option(
-            "--features", help="wait, believed, procs, area; for linear also log-wait, ...; such as wait/area.", rich_help_panel=FIT
+            "--features", help="Of the score, as wait/area: wait, believed, procs, area; for linear also log-wait, ...", rich_help_panel=FIT
         ),
     ] = None,
     where: Annotated[str, typer.Option("--where", help="Use the score as order or as backfill-order.", rich_help_panel=FIT)] = "order",
