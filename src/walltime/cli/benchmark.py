@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,7 +10,7 @@ import typer
 
 from walltime.cli import options as o
 from walltime.cli.groups import CommandGroup, Reading
-from walltime.cli.output import Output, caveats, command_line, progress_bar
+from walltime.cli.output import Output, PageOutput, caveats, command_line, progress_bar
 from walltime.errors import PolicyError
 from walltime.tables import Cell, Table
 from walltime.wording import human_number
@@ -74,55 +75,60 @@ def run(
     output.show(record, [table, scope, *(f"result written to {file}" for file in files)])
 
 
+@dataclass(frozen=True)
+class Judging:
+    """What predictors are judged by."""
+
+    predictor: Annotated[
+        list[str] | None, o.option("--predictor", "Judged beside those of the suite; repeat it for more.", None, metavar="NAME")
+    ] = None
+    only: Annotated[bool, typer.Option("--only", help="Judge only the predictors that are named.")] = False
+    buffer: Annotated[
+        list[float] | None, typer.Option("--buffer", help="Factor on predictions; repeat it. Default: 1, 1.5 and 3.", metavar="FACTOR")
+    ] = None
+    copies: Annotated[int, o.option("--copies", "Shaken by 30 s, they show how much is chance; 0 for none.", None, min=0)] = 4
+    test_share: Annotated[float, o.option("--test-share", "Only its jobs are measured; default: all.", None, min=0, max=1)] = 1.0
+
+
 @app.command()
 def predictions(
     traces: Annotated[list[Path], typer.Argument(metavar="TRACE...", help="Logs on which predictors are judged, one or several.")],
     *,
-    predictor: Annotated[
-        list[str] | None, o.option("--predictor", "Judged beside those of the suite; repeat it for more.", None, metavar="NAME")
-    ] = None,
-    only: Annotated[bool, typer.Option("--only", help="Judge only the predictors that are named.")] = False,
-    buffer: Annotated[
-        list[float] | None, typer.Option("--buffer", help="Factor on predictions; repeat it. Default: 1, 1.5 and 3.", metavar="FACTOR")
-    ] = None,
-    copies: Annotated[int, o.option("--copies", "Shaken by 30 s, they show how much is chance; 0 for none.", None, min=0)] = 4,
-    test_share: Annotated[float, o.option("--test-share", "Only its jobs are measured; default: all.", None, min=0, max=1)] = 1.0,
+    judging: Judging,
     reading: Reading,
     workers: o.WorkersOption = None,
-    report: o.ReportOption = None,
-    output: Output,
+    output: PageOutput,
 ) -> None:
     """Judge predictions by the schedules that they make: accuracy, kills and lost work beside waits, and which accuracy tells the gain."""
     from walltime.benchmark.predictions import BUFFERS, PREDICTORS, judge_predictions
     from walltime.report.predictions import answers, predictions_page, predictions_tables
 
-    if only and not predictor:
+    if judging.only and not judging.predictor:
         raise PolicyError("--only judges the predictors that are named; name one with --predictor")
     logs = {}
     for trace in traces:
         workload, _ = reading.load(trace)
         name = workload.origin.name
         logs[name if name not in logs else str(trace)] = workload
-    texts = predictor or []
-    total = len(logs) * len(dict.fromkeys([*([] if only else PREDICTORS), *texts]))
+    texts = judging.predictor or []
+    total = len(logs) * len(dict.fromkeys([*([] if judging.only else PREDICTORS), *texts]))
     with progress_bar(total, "predictors") as progress:
         found = judge_predictions(
             logs,
             texts,
-            buffers=tuple(buffer or BUFFERS),
-            copies=copies,
-            only=only,
-            test_share=test_share,
+            buffers=tuple(judging.buffer or BUFFERS),
+            copies=judging.copies,
+            only=judging.only,
+            test_share=judging.test_share,
             workers=workers,
             progress=progress,
         )
-    if report is not None:
-        from walltime.report.html import write_page
-
-        write_page(predictions_page(found, logs, command_line()), report)
+    if output.report is not None:
+        output.write(predictions_page(found, logs, command_line()))
     answer = answers(found)
     output.show(
-        found.as_dict() | {"answers": answer}, [*predictions_tables(found), *answer, *found.skipped, *caveats(found.caveats)], report=report
+        found.as_dict() | {"answers": answer},
+        [*predictions_tables(found), *answer, *found.skipped, *caveats(found.caveats)],
     )
 
 
@@ -164,23 +170,19 @@ def verify(
 def leaderboard(
     paths: PathsArgument,
     *,
-    report: o.ReportOption = None,
-    output: Output,
+    output: PageOutput,
 ) -> None:
     """Compare results, suite by suite, each scheduler with the best one."""
-    from dataclasses import asdict
-
     from walltime.benchmark import leaderboard as compare
     from walltime.benchmark import read_result, result_files
-    from walltime.report.html import write_page
     from walltime.report.windows import LEADERBOARD_CAVEATS, leaderboard_answer, leaderboard_page, leaderboard_table
 
     results = [read_result(file) for file in result_files(*paths)]
     boards = compare(results)
-    if report is not None:
-        write_page(leaderboard_page(results), report)
+    if output.report is not None:
+        output.write(leaderboard_page(results))
     suites = {name: [asdict(one) | {"is_clear": one.is_clear} for one in rows] for name, rows in boards.items()}
     answers = {name: leaderboard_answer(rows) for name, rows in boards.items()}
     blocks = [block for name, rows in boards.items() for block in (leaderboard_table(name, rows), answers[name])]
     record = {"answers": answers, "caveats": LEADERBOARD_CAVEATS, "suites": suites}
-    output.show(record, [*blocks, *caveats(LEADERBOARD_CAVEATS)], report=report)
+    output.show(record, [*blocks, *caveats(LEADERBOARD_CAVEATS)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,8 +12,8 @@ import typer
 
 from walltime.cli import options as o
 from walltime.cli.explain import paragraphs
-from walltime.cli.groups import Reading, Stretch, machine_in
-from walltime.cli.output import Output, caveats, command_line, progress_bar
+from walltime.cli.groups import Reading, Site, Stretch, machine_in
+from walltime.cli.output import PageOutput, caveats, command_line, progress_bar
 from walltime.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -27,95 +28,89 @@ PANEL = "A site and its machine"
 SAMPLES = 40
 
 
-def calibrate(
-    trace: o.TraceArgument,
-    *,
-    machine_file: o.MachineOption = None,
-    policy: o.PolicyOption = None,
-    predictor: o.PredictorOption = None,
-    overrun: o.OverrunOption = o.Overrun.kill,
-    reading: Reading,
-    part: Stretch,
-    trim: o.TrimOption = o.Trim.tsafrir06,
+@dataclass(frozen=True)
+class Moments:
+    """At which moments start times are predicted, and by what."""
+
     starts: Annotated[
         bool,
         typer.Option("--starts", help="Predict start times at moments of the log instead, and compare with those that were recorded."),
-    ] = False,
+    ] = False
+    predictor: o.PredictorOption = None
     moments: Annotated[
         int, typer.Option("--moments", min=1, help="At how many moments start times are predicted.", rich_help_panel=o.RUN)
-    ] = 150,
-    samples: Annotated[int, typer.Option("--samples", min=1, help="Simulations of what may come.", rich_help_panel=o.RUN)] = SAMPLES,
-    seed: o.SeedOption = 0,
+    ] = 150
+    samples: Annotated[int, typer.Option("--samples", min=1, help="Simulations of what may come.", rich_help_panel=o.RUN)] = SAMPLES
+    seed: o.SeedOption = 0
+
+
+def calibrate(
+    trace: o.TraceArgument,
+    *,
+    site: Site,
+    drawn: Moments,
+    reading: Reading,
+    part: Stretch,
     out: Annotated[Path | None, o.out("the calibration, for walltime what-if", ".json")] = None,
-    report: o.ReportOption = None,
     verbose: o.VerboseOption = False,
-    output: Output,
+    output: PageOutput,
 ) -> None:
     """Simulate the site's own policy, compare with the recorded waits, and say which differences can be trusted.
 
     With --starts: predict when waiting jobs start, at moments of the log with what was known then, and say how many did within their
     intervals; with --predictor the runtimes are drawn around its predictions.
     """
-    if starts:
+    if drawn.starts:
         from walltime.simulation.specification import Variation
 
         if out is not None:
             raise PolicyError("--out writes the calibration for walltime what-if, which --starts does not make; use --json")
-        machine = machine_in(machine_file)
+        machine = machine_in(site.machine_file)
         workload, _ = reading.load(trace, machine)
         workload = Variation(remove=part.remove or (), window=part.window, head=part.head, tail=part.tail).apply(workload, 0)
-        _starts(workload, (machine, policy, predictor), (moments, samples, seed), report, output)
+        _starts(workload, machine, site.policy, drawn, output)
         return
-    if predictor is not None:
+    if drawn.predictor is not None:
         raise PolicyError("--predictor is for --starts; what the scheduler plans with is a part of --policy: easy:predictor=tsafrir07")
     from walltime.simulation.specification import parse_scheduler
     from walltime.whatif import calibrate as run
     from walltime.whatif.setting import NEEDED, Setting, machine_of
     from walltime.whatif.step_agreement import said_of_record
 
-    if policy is not None:
-        parse_scheduler(policy)  # so that what is misspelled is told before the log is read
-    machine = machine_in(machine_file, NEEDED if policy is None else {})
+    if site.policy is not None:
+        parse_scheduler(site.policy)  # so that what is misspelled is told before the log is read
+    machine = machine_in(site.machine_file, NEEDED if site.policy is None else {})
     workload, _ = reading.load(trace, machine)
     machine = machine_of(workload, machine)
     workload = part.of(workload, machine)
-    with progress_bar(len(workload), Setting.of(machine, policy).scheduler().label) as progress:
-        agreement = run(workload, machine, policy, trim=trim.value, overrun=overrun.value, progress=progress)
+    with progress_bar(len(workload), Setting.of(machine, site.policy).scheduler().label) as progress:
+        agreement = run(workload, machine, site.policy, trim=site.trim.value, overrun=site.overrun.value, progress=progress)
     if out is not None:
         agreement.write(out)
-    if report is not None:
-        from walltime.report import calibration_page, write_page
+    if output.report is not None:
+        from walltime.report import calibration_page
 
-        write_page(calibration_page(agreement, workload, {"command": command_line(), "overrun": overrun.value}), report)
-    said = said_of_record(workload, machine, Setting.of(machine, policy).scheduler())
-    output.show(agreement.as_dict() | {"one_step": said}, _blocks(agreement, said, verbose), calibration=out, report=report)
+        output.write(calibration_page(agreement, workload, {"command": command_line(), "overrun": site.overrun.value}))
+    said = said_of_record(workload, machine, Setting.of(machine, site.policy).scheduler())
+    output.show(agreement.as_dict() | {"one_step": said}, _blocks(agreement, said, verbose), calibration=out)
 
 
-def _starts(
-    workload: Workload,
-    site: tuple[Machine | None, str | None, str | None],
-    drawn: tuple[int, int, int],
-    report: Path | None,
-    output: Output,
-) -> None:
-    """Predicted start times against the recorded ones; `site`: machine, policy, predictor; `drawn`: moments, samples, seed."""
+def _starts(workload: Workload, machine: Machine | None, policy: str | None, drawn: Moments, output: PageOutput) -> None:
+    """Predicted start times against the recorded ones."""
     from walltime.report import recorded_starts as pages
-    from walltime.report.html import write_page
     from walltime.slurm import calibrate_starts
     from walltime.slurm.starts.forecast import Draws
     from walltime.slurm.starts.recorded import REPLAYED
 
-    (machine, policy, predictor), (moments, samples, seed) = site, drawn
-    with progress_bar((REPLAYED + 1) * moments, "simulating", "moments") as progress:
+    with progress_bar((REPLAYED + 1) * drawn.moments, "simulating", "moments") as progress:
         learning = partial(progress, description="learning")
-        draws = Draws(samples, seed=seed)
+        draws = Draws(drawn.samples, seed=drawn.seed)
         starts = calibrate_starts(
-            workload, machine, policy, predictor=predictor, moments=moments, draws=draws, progress=progress, learning=learning
+            workload, machine, policy, predictor=drawn.predictor, moments=drawn.moments, draws=draws, progress=progress, learning=learning
         )
-    if report is not None:
-        write_page(pages.recorded_starts_page(starts, workload, {"command": command_line(), "moments": moments}), report)
+    output.write(pages.recorded_starts_page(starts, workload, {"command": command_line(), "moments": drawn.moments}))
     blocks = [*paragraphs(pages.verdict(starts)), "", *pages.tables_of(starts), *caveats(starts.caveats)]
-    output.show(starts.as_dict(), blocks, report=report)
+    output.show(starts.as_dict(), blocks)
 
 
 def _blocks(calibration: Calibration, said: str, verbose: bool) -> Iterator[Block | str]:

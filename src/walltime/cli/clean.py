@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,27 +25,34 @@ NEEDED = {"times": ("--flurry-times", "flurries"), "share": ("--flurry-share", "
 """Options that need another option: parameter, its option, and the parameter that it needs."""
 
 
-def clean(
-    context: typer.Context,
-    trace: o.TraceArgument,
-    *,
-    part: Part,
-    published: Annotated[
-        bool, typer.Option("--published", help="Apply the archive's filters for this log.", rich_help_panel=o.VARY)
-    ] = False,
-    flurries: Annotated[
-        bool, typer.Option("--flurries", help="Find bursts of single users, and remove them.", rich_help_panel=o.VARY)
-    ] = False,
+@dataclass(frozen=True)
+class Filters:
+    """Which jobs are filtered out."""
+
+    published: Annotated[bool, typer.Option("--published", help="Apply the archive's filters for this log.", rich_help_panel=o.VARY)] = (
+        False
+    )
+    flurries: Annotated[bool, typer.Option("--flurries", help="Find bursts of single users, and remove them.", rich_help_panel=o.VARY)] = (
+        False
+    )
     times: Annotated[
         float,
         typer.Option(
             "--flurry-times", min=0, help="A flurry has more than this many times the median week's jobs.", rich_help_panel=o.VARY
         ),
-    ] = 2.0,
+    ] = 2.0
     share: Annotated[
         float,
         typer.Option("--flurry-share", min=0, max=1, help="A flurry has more than this share of its weeks' jobs.", rich_help_panel=o.VARY),
-    ] = 0.5,
+    ] = 0.5
+
+
+def clean(
+    context: typer.Context,
+    trace: o.TraceArgument,
+    *,
+    part: Part,
+    filtering: Filters,
     seed: o.SeedOption = 0,
     reading: Reading,
     out: Annotated[Path | None, o.out("the remaining jobs", *o.LOGS)] = None,
@@ -58,8 +65,8 @@ def clean(
 
     _check_call(context)
     before, _ = reading.load(trace)
-    filters = [*(part.remove or []), *(published_filters(before.origin.name) if published else ())]
-    bursts = find_flurries(before, times=times, share=share) if flurries else []
+    filters = [*(part.remove or []), *(published_filters(before.origin.name) if filtering.published else ())]
+    bursts = find_flurries(before, times=filtering.times, share=filtering.share) if filtering.flurries else []
     filters += [flurry.filter for flurry in bursts]
     cleaned = remove_jobs(before, filters) if filters else CleaningReport({}, before, before)
     variation = replace(part, remove=None).variation()

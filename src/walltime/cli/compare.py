@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.groups import Part, Reading, Scheduling, machine_in, one_workload
-from walltime.cli.output import Output, caveats, drawn_in, progress_bar, write_rows
+from walltime.cli.groups import Files, Part, Reading, Scheduling, machine_in, one_workload
+from walltime.cli.output import Output, PageOutput, caveats, drawn_in, progress_bar, write_rows
 from walltime.cli.simulate import draw_figures, run_record, write_comparison
 from walltime.errors import PolicyError
 
@@ -35,9 +36,10 @@ SHARED = (
 """What all runs of the `--json` record share."""
 
 
-def compare(
-    trace: o.TraceArgument,
-    *,
+@dataclass(frozen=True)
+class Compared:
+    """The policies, and their machine."""
+
     policy: Annotated[
         list[str] | None,
         o.option(
@@ -45,27 +47,37 @@ def compare(
             "Repeat it for each; 'all' for a first look at every policy, sorted by bounded slowdown. Default: fcfs, easy, conservative; "
             "with a machine's file that has a policy, that one, fcfs, easy.",
         ),
-    ] = None,
-    run: Scheduling,
-    machine_file: o.MachineOption = None,
-    reading: Reading,
-    part: Part,
-    monthly: o.MonthlyOption = False,
-    month_of: o.ByOption = o.By.end,
-    by: o.BreakdownOption = None,
+    ] = None
+    machine_file: o.MachineOption = None
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Which tables are shown."""
+
+    monthly: o.MonthlyOption = False
+    month_of: o.ByOption = o.By.end
+    by: o.BreakdownOption = None
     gains: Annotated[
         bool,
         typer.Option("--gains", help="Say who gains and who loses: jobs, users, the largest changes.", rich_help_panel=o.OUTPUT),
-    ] = False,
+    ] = False
     no_spread: Annotated[
         bool,
         typer.Option("--no-spread", help="Do not measure how far the means move when the log is shaken.", rich_help_panel=o.OUTPUT),
-    ] = False,
-    out: Annotated[Path | None, o.out("a row for each run", *o.TABLE)] = None,
-    report: o.ReportOption = None,
-    figure: o.FigureOption = None,
-    size: o.SizeOption = "",
-    output: Output,
+    ] = False
+
+
+def compare(
+    trace: o.TraceArgument,
+    *,
+    compared: Compared,
+    run: Scheduling,
+    reading: Reading,
+    part: Part,
+    shown: Shown,
+    files: Files,
+    output: PageOutput,
 ) -> None:
     """Replay a log under several policies and compare the results."""
     from walltime.policy import every_policy
@@ -75,41 +87,41 @@ def compare(
     from walltime.schedule.groups import parse_grouping
     from walltime.schedule.schedule import labels
 
-    machine = machine_in(machine_file)
+    machine = machine_in(compared.machine_file)
     site = [] if machine is None or machine.policy is None else [machine.policy, *OTHERS]
-    every, many = policy is not None and ALL in policy, not run.is_single or len(part.loads) > 1
+    every, many = compared.policy is not None and ALL in compared.policy, not run.is_single or len(part.loads) > 1
     if every:
-        page = {"--report": report, "--figure": figure, "--by": by, "--monthly": monthly, "--gains": gains}
+        page = {"--report": output.report, "--figure": files.figure, "--by": shown.by, "--monthly": shown.monthly, "--gains": shown.gains}
         _refuse_beside_all(page | {"--machine": machine, "several runs": many})
-        policy = [*every_policy(), *(own for own in policy or () if own != ALL)]
-    chosen = run.schedulers(policy or site or list(DEFAULT))
-    groupings = {text: parse_grouping(text) for text in by or ()}
-    if month_of != o.By.end and not monthly:
+        named = [*every_policy(), *(own for own in compared.policy or () if own != ALL)]
+    else:
+        named = compared.policy or site or list(DEFAULT)
+    chosen = run.schedulers(named)
+    groupings = {text: parse_grouping(text) for text in shown.by or ()}
+    if shown.month_of != o.By.end and not shown.monthly:
         raise PolicyError("--month-of determines how --monthly splits the jobs; give both")
     if many:
         from walltime.cli.replications import refuse, run_many
 
-        refuse({"--monthly": monthly, "--by": groupings, "--gains": gains, "--test-share": run.test_share < 1})
-        run_many(
-            trace, reading.load(trace, machine)[0], chosen, run, part, machine, output, report=report, out=out, figures=figure, size=size
-        )
+        refuse({"--monthly": shown.monthly, "--by": groupings, "--gains": shown.gains, "--test-share": run.test_share < 1})
+        run_many(trace, reading.load(trace, machine)[0], chosen, run, part, machine, output, files)
         return
     workload, seconds_read = reading.load(trace, machine)
     workload = one_workload(run, part, workload)
     schedules = [run.run(workload, scheduler, machine=machine) for scheduler in chosen]
     trim = run.measuring
     records = [run_record(schedule, run, trace, seconds_read)[0] for schedule in schedules]
-    if out is not None:
-        write_rows(side_by_side(*schedules, trim=trim).table(), out)
+    if files.out is not None:
+        write_rows(side_by_side(*schedules, trim=trim).table(), files.out)
     if every:
-        _show_all(schedules, [scheduler.label for scheduler in chosen], records, run, no_spread, output, out)
+        _show_all(schedules, [scheduler.label for scheduler in chosen], records, run, shown.no_spread, output, files.out)
         return
-    spread = None if no_spread else spread_of(schedules, trim)
+    spread = None if shown.no_spread else spread_of(schedules, trim)
     warnings = caveats_of(schedules, trim, run.estimates, spread)
     blocks = comparison_blocks(schedules, trim, warnings, spread)
     names = labels(schedules)
-    if monthly:
-        months = [schedule.monthly(month_of.value) for schedule in schedules]
+    if shown.monthly:
+        months = [schedule.monthly(shown.month_of.value) for schedule in schedules]
         for record, of_policy in zip(records, months, strict=True):
             record["months"] = [month.as_dict() for month in of_policy]
         blocks.append(months_table(names, months))
@@ -118,16 +130,18 @@ def compare(
         for record, mine in zip(records, rows, strict=True):
             record.setdefault("breakdowns", {})[text] = mine
         blocks.append(breakdown_table(names, rows, text))
-    if gains:
+    if shown.gains:
         for record, name, schedule in zip(records[1:], names[1:], schedules[1:], strict=True):
             change = schedules[0].gains(schedule, trim)
             record["gains"] = change.as_dict()
             title = f"from {names[0]} to {name}"
             blocks += [sides_table(change, f"who gains, {title}"), changes_table(change, f"the largest changes, {title}")]
-    if report is not None:
-        write_comparison(report, schedules, run, spread)
-    draw_figures(figure, schedules, trim, size)
-    output.show(as_object(records, report, warnings, spread), blocks, report=report, **{f"{len(schedules)} rows": out}, **drawn_in(figure))
+    if output.report is not None:
+        write_comparison(output.report, schedules, run, spread)
+    draw_figures(files.figure, schedules, trim, files.size)
+    output.show(
+        as_object(records, output.report, warnings, spread), blocks, **{f"{len(schedules)} rows": files.out}, **drawn_in(files.figure)
+    )
 
 
 def spread_of(schedules: Sequence[Schedule], trim: str, copies: int | None = None) -> Spread | None:

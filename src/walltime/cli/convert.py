@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -16,6 +17,17 @@ __all__ = ["PANEL", "convert"]
 PANEL = "Logs"
 
 
+@dataclass(frozen=True)
+class Read:
+    """How the file is read."""
+
+    procs: o.ProcsOption = None
+    skip_bad_lines: o.SkipBadLinesOption = False
+    time_zone: o.TimeZoneOption = None
+    mapping: o.MappingOption = None
+    anonymise: o.AnonymiseOption = None
+
+
 def convert(
     trace: o.TraceArgument,
     written: Annotated[
@@ -23,11 +35,7 @@ def convert(
     ] = None,
     *,
     out: Annotated[Path | None, o.out("the log", *o.LOGS)] = None,
-    procs: o.ProcsOption = None,
-    skip_bad_lines: o.SkipBadLinesOption = False,
-    time_zone: o.TimeZoneOption = None,
-    mapping: o.MappingOption = None,
-    anonymise: o.AnonymiseOption = None,
+    how: Read,
     output: Output,
 ) -> None:
     """Write a log of any format as SWF, Parquet or CSV: all of its records, with what reading them dropped and changed."""
@@ -40,9 +48,9 @@ def convert(
         raise PolicyError("say once where the log is written: walltime convert TRACE --out FILE")
     out = out or written
     assert out is not None, "one of them is given"
-    log = read_log(trace, skip_bad_lines=skip_bad_lines, time_zone=time_zone, mapping=mapping, anonymise=anonymise)
-    if procs is not None:
-        log = with_procs(log, procs)
+    log = read_log(trace, skip_bad_lines=how.skip_bad_lines, time_zone=how.time_zone, mapping=how.mapping, anonymise=how.anonymise)
+    if how.procs is not None:
+        log = with_procs(log, how.procs)
     write_log(out, log)
     counts = {"dropped": dict(log.dropped), "changed": dict(log.changed), "noticed": dict(log.noticed)}
     if log.bad_lines:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,16 +22,23 @@ __all__ = ["PANEL", "dialects"]
 PANEL = "Simulations"
 
 
+@dataclass(frozen=True)
+class Tried:
+    """What is simulated, and how it is read."""
+
+    policy: Annotated[list[str] | None, o.option("--policy", "Repeat it for each; default: EASY, EASY-SJBF and EASY++.")] = None
+    dialect: Annotated[list[str] | None, o.option("--dialect", "Only this one beside papers; repeat it.", metavar="NAME")] = None
+    copies: Annotated[int, o.option("--copies", "Shaken by 30 s, they show how much is chance; 0 for none.", min=0)] = 20
+    overrun: o.OverrunOption = o.Overrun.kill
+    trim: o.TrimOption = o.Trim.none
+
+
 def dialects(
     trace: Annotated[
         Path | None, typer.Argument(metavar="[TRACE]", help="The log; without one, only what there is is listed.", show_default=False)
     ] = None,
     *,
-    policy: Annotated[list[str] | None, o.option("--policy", "Repeat it for each; default: EASY, EASY-SJBF and EASY++.")] = None,
-    dialect: Annotated[list[str] | None, o.option("--dialect", "Only this one beside papers; repeat it.", metavar="NAME")] = None,
-    copies: Annotated[int, o.option("--copies", "Shaken by 30 s, they show how much is chance; 0 for none.", min=0)] = 20,
-    overrun: o.OverrunOption = o.Overrun.kill,
-    trim: o.TrimOption = o.Trim.none,
+    tried: Tried,
     reading: Reading,
     out: Annotated[Path | None, o.out("a row for each run", *o.TABLE)] = None,
     output: Output,
@@ -41,18 +49,24 @@ def dialects(
         return
     from walltime.simulation.dialects import SCHEDULERS, compare_dialects, dialect_runs
 
-    schedulers = policy or list(SCHEDULERS)
-    count = dialect_runs(schedulers, dialect, copies=copies)
+    schedulers = tried.policy or list(SCHEDULERS)
+    count = dialect_runs(schedulers, tried.dialect, copies=tried.copies)
     workload, _ = reading.load(trace)
     note(f"{count} simulations of {len(workload):,} jobs; some of the readings run on the reference engine, which takes seconds for each")
     with progress_bar(count, "readings", "simulations") as progress:
         comparison = compare_dialects(
-            workload, schedulers, dialects=dialect, copies=copies, overrun=overrun.value, trim=trim.value, progress=progress
+            workload,
+            schedulers,
+            dialects=tried.dialect,
+            copies=tried.copies,
+            overrun=tried.overrun.value,
+            trim=tried.trim.value,
+            progress=progress,
         )
     if out is not None:
         write_rows(comparison.table(), out)
     about = {"trace": str(trace), "sha256": workload.origin.sha256, "procs": workload.machine_procs, "jobs": len(workload)}
-    output.show(about | {"overrun": overrun.value, "trim": trim.value} | comparison.as_dict(), _blocks(comparison), table=out)
+    output.show(about | {"overrun": tried.overrun.value, "trim": tried.trim.value} | comparison.as_dict(), _blocks(comparison), table=out)
 
 
 def _known() -> dict[str, Any]:

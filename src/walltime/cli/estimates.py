@@ -12,7 +12,7 @@ import typer
 
 from walltime.cli import options as o
 from walltime.cli.groups import Reading, Stretch, machine_in
-from walltime.cli.output import Output, caveats, command_line, note, progress_bar
+from walltime.cli.output import Output, PageOutput, caveats, command_line, note, progress_bar
 from walltime.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -41,28 +41,44 @@ LISTED = 10
 """Number of most used values listed; `--json` has twice as many."""
 
 
-def estimates(
-    trace: o.TraceArgument,
-    *,
-    model: Annotated[str, o.option("--estimates", "They are looked at; default: the users'.", o.INPUT)] = "user",
-    seed: o.SeedOption = 0,
-    reading: Reading,
-    part: Stretch,
-    groupings: o.BreakdownOption = None,
-    figure: o.OneFigureOption = None,
-    size: o.SizeOption = "",
-    report: o.ReportOption = None,
+@dataclass(frozen=True)
+class Estimated:
+    """The estimates that are looked at."""
+
+    model: Annotated[str, o.option("--estimates", "They are looked at; default: the users'.", o.INPUT)] = "user"
+    seed: o.SeedOption = 0
+
+
+@dataclass(frozen=True)
+class Shown:
+    """By which groups, and as a figure."""
+
+    groupings: o.BreakdownOption = None
+    figure: o.OneFigureOption = None
+    size: o.SizeOption = ""
+
+
+@dataclass(frozen=True)
+class Adjusting:
+    """What is simulated."""
+
     adjusted: Annotated[
         bool,
         typer.Option(
             "--adjusted", help="Also simulate adjusted walltimes, and advise the largest users; --report does.", rich_help_panel=o.RUN
         ),
-    ] = False,
-    machine_file: o.MachineOption = None,
+    ] = False
+    machine_file: o.MachineOption = None
     replications: Annotated[
         int | None,
         o.option("--replications", "On shaken copies of the log; default: as many as take little time, 5 at most.", min=1),
-    ] = None,
+    ] = None
+
+
+@dataclass(frozen=True)
+class Letters:
+    """Which letters are written."""
+
     letters: Annotated[
         Path | None,
         typer.Option(
@@ -71,95 +87,103 @@ def estimates(
             help="Write a letter to each of the users who would wait less by asking for less, and tables for a mail merge.",
             rich_help_panel=o.OUTPUT,
         ),
-    ] = None,
-    most: Annotated[int, o.option("--most", "Letters, to those who gain most.", o.OUTPUT, min=1)] = 10,
-    risk: Annotated[float, o.option("--risk", "The letters keep it.", o.OUTPUT, min=0, max=50)] = 5.0,
+    ] = None
+    most: Annotated[int, o.option("--most", "Letters, to those who gain most.", o.OUTPUT, min=1)] = 10
+    risk: Annotated[float, o.option("--risk", "The letters keep it.", o.OUTPUT, min=0, max=50)] = 5.0
     template: Annotated[
         Path | None,
         typer.Option("--template", metavar="FILE", help="The site's own letter, with names such as $user.", rich_help_panel=o.OUTPUT),
-    ] = None,
-    output: Output,
+    ] = None
+
+
+def estimates(
+    trace: o.TraceArgument,
+    *,
+    estimated: Estimated,
+    reading: Reading,
+    part: Stretch,
+    shown: Shown,
+    adjusting: Adjusting,
+    mail: Letters,
+    output: PageOutput,
 ) -> None:
     """Show the quality of estimates: how much of them is used, which values are chosen, how accurate they are, who could give back most."""
     from walltime.estimates import parse_estimates
     from walltime.provenance import version
     from walltime.report.accuracy import accuracy_page, as_record
-    from walltime.report.html import write_page
     from walltime.schedule.groups import parse_grouping
     from walltime.simulation.accuracy import estimate_accuracy
 
-    parse_estimates(model)
-    wanted = {text: parse_grouping(text) for text in groupings or ()}
-    if letters is not None:
-        others = [name for name, value in (("--report", report), ("--figure", figure), ("--by", groupings)) if value]
-        if others or adjusted or not is_users(model):
+    parse_estimates(estimated.model)
+    wanted = {text: parse_grouping(text) for text in shown.groupings or ()}
+    if mail.letters is not None:
+        others = [name for name, value in (("--report", output.report), ("--figure", shown.figure), ("--by", shown.groupings)) if value]
+        if others or adjusting.adjusted or not is_users(estimated.model):
             raise PolicyError(f"--letters writes letters only; leave out {' and '.join(others) or '--adjusted and --estimates'}")
-        _write_letters(trace, reading, part, machine_file, letters, most, risk, template, replications, output)
+        _write_letters(trace, reading, part, adjusting, mail, output)
         return
-    if template is not None:
+    if mail.template is not None:
         raise PolicyError("--template is for letters; add --letters FOLDER")
-    simulated = report is not None or adjusted
-    if simulated and not is_users(model):
+    simulated = output.report is not None or adjusting.adjusted
+    if simulated and not is_users(estimated.model):
         raise PolicyError("--report and --adjusted are about the users' estimates; leave out --estimates")
-    given = [name for name, value in (("--machine", machine_file), ("--replications", replications)) if value is not None]
+    given = [
+        name for name, value in (("--machine", adjusting.machine_file), ("--replications", adjusting.replications)) if value is not None
+    ]
     if given and not simulated:
         raise PolicyError(f"{' and '.join(given)} {'is' if len(given) == 1 else 'are'} for simulations; add --adjusted or --report")
-    machine = machine_in(machine_file)
+    machine = machine_in(adjusting.machine_file)
     workload, seconds = reading.load(trace, machine)
     workload = part.alone(workload)
-    accuracy = estimate_accuracy(workload, machine=machine, replications=replications, progress=progress_bar) if simulated else None
-    seen = look_at(workload, model, seed)
+    accuracy = (
+        estimate_accuracy(workload, machine=machine, replications=adjusting.replications, progress=progress_bar) if simulated else None
+    )
+    seen = look_at(workload, estimated.model, estimated.seed)
     record = analyse(workload, seen) | {"by": {text: _by_group(workload, seen, *parsed) for text, parsed in wanted.items()}}
     hours = None if seen is None else hours_of(seen.runtime, seen.requested, workload.procs, seen.killed)
-    drawn = figure if record["table"] is not None else None
+    drawn = shown.figure if record["table"] is not None else None
     if drawn is not None:
-        _draw(drawn, workload, seen, record, model, size)
-    if report is not None and accuracy is not None:
+        _draw(drawn, workload, seen, record, estimated.model, shown.size)
+    if output.report is not None and accuracy is not None:
         procs = ["--procs", str(machine.procs)] if machine is not None and reading.procs is None else []
         log = [str(trace), *reading.words, *procs]
-        write_page(accuracy_page(accuracy, settings={"command": command_line()}, log=log), report)
+        output.write(accuracy_page(accuracy, settings={"command": command_line()}, log=log))
     for line in () if output.as_json else record["notes"]:
         note(f"{workload.origin.name}: {line}")
     head = {"trace": str(trace), "sha256": workload.origin.sha256, "procs": workload.machine_procs, "jobs": len(workload)}
-    head |= {"dropped": dict(workload.origin.dropped), "estimates": model, "seed": None if model == "user" else seed}
-    tail = {"hours": hours, "accuracy": None if accuracy is None else as_record(accuracy), "figure": drawn, "report": report}
-    blocks = [*_blocks(workload, record, model), *_group_tables(record["by"]), *_hours(hours), *_simulated(accuracy)]
-    output.show({**head, **record, **tail, "seconds": {"read": seconds}, "version": version()}, blocks, figure=drawn, report=report)
+    head |= {
+        "dropped": dict(workload.origin.dropped),
+        "estimates": estimated.model,
+        "seed": None if estimated.model == "user" else estimated.seed,
+    }
+    tail = {"hours": hours, "accuracy": None if accuracy is None else as_record(accuracy), "figure": drawn, "report": output.report}
+    blocks = [*_blocks(workload, record, estimated.model), *_group_tables(record["by"]), *_hours(hours), *_simulated(accuracy)]
+    output.show({**head, **record, **tail, "seconds": {"read": seconds}, "version": version()}, blocks, figure=drawn)
 
 
 CANDIDATES = 3
 """Users that are looked at for each letter."""
 
 
-def _write_letters(
-    trace: Path,
-    reading: Reading,
-    part: Stretch,
-    machine_file: Path | None,
-    folder: Path,
-    most: int,
-    risk: float,
-    template: Path | None,
-    replications: int | None,
-    output: Output,
-) -> None:
+def _write_letters(trace: Path, reading: Reading, part: Stretch, adjusting: Adjusting, mail: Letters, output: Output) -> None:
     from walltime.provenance import version
     from walltime.report.letters import letters_answer, letters_record, letters_table, read_template, write_letters
     from walltime.simulation.accuracy import check_requests
     from walltime.simulation.advice import advise_users
     from walltime.simulation.advice_gains import COPIES, simulate_advice
 
-    text = read_template(template)
-    machine = machine_in(machine_file)
+    text = read_template(mail.template)
+    machine = machine_in(adjusting.machine_file)
     workload, _ = reading.load(trace, machine)
     workload = part.alone(workload)
     limited = check_requests(workload)
-    advice = advise_users(workload, limited, CANDIDATES * most, progress_bar, risk)
-    gains = simulate_advice(workload, advice, machine=machine, copies=replications or COPIES, progress=progress_bar)
-    paths = write_letters(folder, gains, template=text, most=most)
+    advice = advise_users(workload, limited, CANDIDATES * mail.most, progress_bar, mail.risk)
+    gains = simulate_advice(workload, advice, machine=machine, copies=adjusting.replications or COPIES, progress=progress_bar)
+    assert mail.letters is not None, "they are asked for"
+    paths = write_letters(mail.letters, gains, template=text, most=mail.most)
     head = {"trace": str(trace), "sha256": workload.origin.sha256, "procs": workload.machine_procs, "jobs": len(workload)}
     record = {**head, **letters_record(gains), "letters": [str(path) for path in paths], "version": version()}
-    output.show(record, [letters_answer(gains, len(paths)), "", letters_table(gains, most)], letters=folder)
+    output.show(record, [letters_answer(gains, len(paths)), "", letters_table(gains, mail.most)], letters=mail.letters)
 
 
 @dataclass(frozen=True)

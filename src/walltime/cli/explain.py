@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -17,57 +18,78 @@ __all__ = ["PANEL", "explain", "paragraphs"]
 PANEL = "Simulations"
 
 
-def explain(
-    trace: o.TraceArgument,
-    *,
-    job: Annotated[int | None, o.option("--job", panel=o.OUTPUT)] = None,
+@dataclass(frozen=True)
+class Drawn:
+    """The figure."""
+
+    figure: o.OneFigureOption = None
+    size: o.SizeOption = ""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which jobs are explained."""
+
+    job: Annotated[int | None, o.option("--job", panel=o.OUTPUT)] = None
     longest: Annotated[
         int | None, typer.Option("--longest", min=1, metavar="N", help="List the N longest waits, a line each.", rich_help_panel=o.OUTPUT)
-    ] = None,
-    policy: o.PolicyOption = None,
-    machine_file: o.MachineOption = None,
-    run: Scheduling,
-    reading: Reading,
-    part: Part,
+    ] = None
     no_sooner: Annotated[
         bool,
         typer.Option(
             "--no-sooner", help="Do not try what would have let it start sooner: that takes some 20 runs.", rich_help_panel=o.OUTPUT
         ),
-    ] = False,
-    figure: o.OneFigureOption = None,
-    size: o.SizeOption = "",
+    ] = False
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """The policy, and its machine."""
+
+    policy: o.PolicyOption = None
+    machine_file: o.MachineOption = None
+
+
+def explain(
+    trace: o.TraceArgument,
+    *,
+    asked: Asked,
+    simulated: Simulated,
+    run: Scheduling,
+    reading: Reading,
+    part: Part,
+    drawn: Drawn,
     output: Output,
 ) -> None:
     """Say why a job waited: what was free, reserved and for whom, who overtook it, and what would have let it start sooner."""
     from walltime.explanation import explain as explain_job
     from walltime.explanation import longest_waits
 
-    if (job is None) == (longest is None):
+    if (asked.job is None) == (asked.longest is None):
         raise PolicyError("name a job with --job, or ask for the longest waits with --longest N")
-    if job is None and (figure is not None or no_sooner):
+    if asked.job is None and (drawn.figure is not None or asked.no_sooner):
         raise PolicyError("--figure and --no-sooner are for one job; name it with --job")
     if run.replications > 1:
         raise PolicyError("walltime explain tells of one run; leave out --replications")
-    machine = machine_in(machine_file)
-    [chosen] = run.schedulers([policy or (None if machine is None else machine.policy) or "easy"])
+    machine = machine_in(simulated.machine_file)
+    [chosen] = run.schedulers([simulated.policy or (None if machine is None else machine.policy) or "easy"])
     run.model()
     workload, _ = reading.load(trace, machine)
     schedule = run.run(one_workload(run, part, workload), chosen, machine=machine)
     record = {"trace": str(trace), "sha256": workload.origin.sha256, "policy": schedule.label}
-    if longest is not None:
-        waits = longest_waits(schedule, longest)
+    if asked.longest is not None:
+        waits = longest_waits(schedule, asked.longest)
         output.show(record | {"longest_waits": [wait.as_dict() for wait in waits]}, [str(wait) for wait in waits] or ["no job waited"])
         return
-    assert job is not None, "or the longest waits were asked for"
+    assert asked.job is not None, "or the longest waits were asked for"
     with progress_bar(None, "what would have helped", "runs") as progress:
-        story = explain_job(schedule, job, sooner=not no_sooner, progress=progress)
-    if figure is not None:
+        story = explain_job(schedule, asked.job, sooner=not asked.no_sooner, progress=progress)
+    if drawn.figure is not None:
         from walltime.report.explanation import explanation_figure
         from walltime.report.figure_files import width_of, write_figure
 
-        write_figure(explanation_figure(story, **width_of(size)), figure)
-    output.show(record | story.as_dict() | {"figure": figure}, paragraphs(story.sentences), figure=figure)
+        write_figure(explanation_figure(story, **width_of(drawn.size)), drawn.figure)
+    output.show(record | story.as_dict() | {"figure": drawn.figure}, paragraphs(story.sentences), figure=drawn.figure)
 
 
 def paragraphs(sentences: Sequence[str]) -> list[str]:

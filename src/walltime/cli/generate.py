@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,6 +25,20 @@ __all__ = ["PANEL", "generate"]
 PANEL = "Logs"
 
 
+@dataclass(frozen=True)
+class Made:
+    """What the model makes."""
+
+    jobs: Annotated[int, o.option("--jobs", panel=None)] = 10_000
+    procs: Annotated[int, o.option("--procs", panel=None)] = 128
+    load: Annotated[float | None, o.option("--load", "Default: that of the model.", None)] = None
+    seed: Annotated[int, o.option("--seed", panel=None)] = 0
+    estimates: Annotated[str | None, o.option("--estimates", "They are the users' requests; default: the runtimes.", None)] = None
+    users: Annotated[
+        int | None, typer.Option("--users", min=1, help="Give the jobs so many users, each with jobs of similar length; default: none.")
+    ] = None
+
+
 def generate(
     model: Annotated[
         str,
@@ -36,14 +51,7 @@ def generate(
     ],
     *,
     out: Annotated[Path, o.out("the log", *o.LOGS, panel=None)],
-    jobs: Annotated[int, o.option("--jobs", panel=None)] = 10_000,
-    procs: Annotated[int, o.option("--procs", panel=None)] = 128,
-    load: Annotated[float | None, o.option("--load", "Default: that of the model.", None)] = None,
-    seed: Annotated[int, o.option("--seed", panel=None)] = 0,
-    estimates: Annotated[str | None, o.option("--estimates", "They are the users' requests; default: the runtimes.", None)] = None,
-    users: Annotated[
-        int | None, typer.Option("--users", min=1, help="Give the jobs so many users, each with jobs of similar length; default: none.")
-    ] = None,
+    made: Made,
     compare_with: Annotated[
         Path | None, typer.Option("--compare-with", help="A real log to draw beside the generated one.", rich_help_panel=o.OUTPUT)
     ] = None,
@@ -59,13 +67,13 @@ def generate(
     if compare_with is not None and figure is None:
         raise OutputError("--compare-with draws a figure; name its file with --figure")
     chosen = parse_model(model)
-    believed = parse_estimates(estimates) if estimates is not None else None
+    believed = parse_estimates(made.estimates) if made.estimates is not None else None
     begin = time.perf_counter()
-    workload = make_up(chosen, jobs, procs, load, seed, users)
-    notes = [] if users is None else [f"; Note: {users} users drawn, seed {seed}"]
+    workload = make_up(chosen, made.jobs, made.procs, made.load, made.seed, made.users)
+    notes = [] if made.users is None else [f"; Note: {made.users} users drawn, seed {made.seed}"]
     if believed is not None:
-        workload = _with_requests(workload, believed, seed)
-        notes.append(f"; Note: requests drawn by the estimates {estimates}, seed {seed}")
+        workload = _with_requests(workload, believed, made.seed)
+        notes.append(f"; Note: requests drawn by the estimates {made.estimates}, seed {made.seed}")
     seconds = {"generate": time.perf_counter() - begin}
     begin = time.perf_counter()
     write_workload(out, workload, extra_header=notes)
@@ -76,7 +84,14 @@ def generate(
 
         others = [] if compare_with is None else [Reading().load(compare_with)[0]]
         write_figure(compare_workloads([*others, workload], [*(other.origin.name for other in others), model]), figure, size)
-    record = {"model": model, "load": load, "seed": seed, "estimates": estimates, **_record(workload, out), "seconds": seconds}
+    record = {
+        "model": model,
+        "load": made.load,
+        "seed": made.seed,
+        "estimates": made.estimates,
+        **_record(workload, out),
+        "seconds": seconds,
+    }
     output.show(record | ({} if figure is None else {"figure": figure}), _blocks(record, workload), log=out, figure=figure)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
@@ -28,9 +28,11 @@ if TYPE_CHECKING:
 __all__ = [
     "CommandGroup",
     "Deciding",
+    "Files",
     "Part",
     "Reading",
     "Scheduling",
+    "Site",
     "Stretch",
     "T",
     "flat",
@@ -158,6 +160,15 @@ class Stretch:
 
 
 @dataclass(frozen=True)
+class Files:
+    """Which files are written of the runs."""
+
+    out: Annotated[Path | None, o.out("a row for each run", *o.TABLE)] = None
+    figure: o.FigureOption = None
+    size: o.SizeOption = ""
+
+
+@dataclass(frozen=True)
 class Deciding:
     """How schedulers decide, for each that does not say otherwise, and how the rules of the machine are read."""
 
@@ -224,6 +235,16 @@ class Deciding:
         dialect = self.rules["dialect"]
         named = {} if dialect.label in ("papers", "pyss") else {"dialect": dialect.label}
         return {"coincident": dialect.coincident, **named, "overrun": self.overrun.value}
+
+
+@dataclass(frozen=True)
+class Site:
+    """A site: its machine, how it schedules, and which of its jobs are measured."""
+
+    machine_file: o.MachineOption = None
+    policy: o.PolicyOption = None
+    overrun: o.OverrunOption = o.Overrun.kill
+    trim: o.TrimOption = o.Trim.tsafrir06
 
 
 @dataclass(frozen=True)

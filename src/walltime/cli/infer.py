@@ -10,7 +10,7 @@ import typer
 from walltime.cli import options as o
 from walltime.cli.explain import paragraphs
 from walltime.cli.groups import Reading, machine_in
-from walltime.cli.output import Output, command_line, progress_bar
+from walltime.cli.output import PageOutput, command_line, progress_bar
 
 __all__ = ["PANEL", "infer"]
 
@@ -24,12 +24,10 @@ def infer(
     reading: Reading,
     window: o.WindowOption = None,
     out: Annotated[Path | None, o.out("the machine with its rules", ".toml")] = None,
-    report: o.ReportOption = None,
-    output: Output,
+    output: PageOutput,
 ) -> None:
     """Read a site's rules off its log: hours, outages, parts, limits; exit status 1 if the log does not fit its machine."""
     from walltime.report import inference as rows
-    from walltime.report.html import write_page
     from walltime.report.page import Items
     from walltime.simulation.specification import Variation
     from walltime.whatif import infer as run
@@ -42,9 +40,9 @@ def infer(
         inference = run(workload, machine=machine, progress=progress)
     if out is not None and not inference.refused:
         write_site(inference, out)
-    if report is not None:
-        write_page(rows.inference_page(inference, workload, {"command": command_line()}), report)
+    if output.report is not None:
+        output.write(rows.inference_page(inference, workload, {"command": command_line()}))
     blocks: list[Any] = [*paragraphs(rows.verdict(inference)), "", *rows.tables_of(inference), Items(inference.notes)]
-    output.show(inference.as_dict(), blocks, machine=None if inference.refused else out, report=report)
+    output.show(inference.as_dict(), blocks, machine=None if inference.refused else out)
     if inference.refused:
         raise typer.Exit(1)

@@ -28,13 +28,14 @@ if TYPE_CHECKING:
     import polars as pl
     from rich.progress import Progress, TaskID
 
-    from walltime.report.page import Block
+    from walltime.report.page import Block, Page
     from walltime.tables import Facts, Table
 
 __all__ = [
     "CompilationRow",
     "Lines",
     "Output",
+    "PageOutput",
     "Row",
     "caveats",
     "command_line",
@@ -252,6 +253,24 @@ class Output:
         for what, path in written.items():
             if path is not None:
                 typer.echo(f"{what.replace('_', ' ')} written to {path}", err=not text)
+
+
+@dataclass(frozen=True)
+class PageOutput(Output):
+    """How the result of a command is printed that also writes a page."""
+
+    report: o.ReportOption = None
+
+    def write(self, page: Page) -> None:
+        """Write the page where it is asked for."""
+        from walltime.report.html import write_page
+
+        if self.report is not None:
+            write_page(page, self.report)
+
+    def show(self, record: Mapping[str, Any], blocks: Iterable[Block | Facts | str], **written: Path | None) -> None:
+        """The same, with the page among the files that were written."""
+        super().show(record, blocks, report=self.report, **written)
 
 
 def _tables(blocks: Iterable[Block | Facts | str], form: str) -> Iterable[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -55,6 +56,27 @@ def list_items(
     output.show(record, blocks)
 
 
+@dataclass(frozen=True)
+class Inputs:
+    """What the items are made from."""
+
+    subject: Annotated[
+        list[str] | None,
+        typer.Option("--subject", metavar="NAME", help="Only this log of the paper, as KTH; repeat it. Default: all."),
+    ] = None
+    logs: Annotated[
+        list[Path] | None,
+        typer.Option("--logs", metavar="DIR", help="Look for the paper's logs here; repeat it. Default: where walltime fetch puts them."),
+    ] = None
+    trace: Annotated[
+        list[Path] | None, typer.Option("--trace", metavar="TRACE", help="Run on this log instead, which need not be one of the paper's.")
+    ] = None
+    generated: Annotated[
+        bool, typer.Option("--generated", help="Run on generated workloads of the logs' sizes, as where a log is missing.")
+    ] = False
+    quick: Annotated[bool, typer.Option("--quick", help="A coarser grid and fewer seeds: under two minutes for a paper.")] = False
+
+
 @app.command()
 def run(
     paper: Annotated[str, typer.Argument(metavar="PAPER", help="Such as mualem01; see walltime paper list.")],
@@ -62,21 +84,7 @@ def run(
     item: Annotated[
         list[str] | None, typer.Option("--item", metavar="NAME", help="Only this item, such as F4 or T3; repeat it. Default: all.")
     ] = None,
-    subject: Annotated[
-        list[str] | None,
-        typer.Option("--subject", metavar="NAME", help="Only this log of the paper, as KTH; repeat it. Default: all."),
-    ] = None,
-    logs: Annotated[
-        list[Path] | None,
-        typer.Option("--logs", metavar="DIR", help="Look for the paper's logs here; repeat it. Default: where walltime fetch puts them."),
-    ] = None,
-    trace: Annotated[
-        list[Path] | None, typer.Option("--trace", metavar="TRACE", help="Run on this log instead, which need not be one of the paper's.")
-    ] = None,
-    generated: Annotated[
-        bool, typer.Option("--generated", help="Run on generated workloads of the logs' sizes, as where a log is missing.")
-    ] = False,
-    quick: Annotated[bool, typer.Option("--quick", help="A coarser grid and fewer seeds: under two minutes for a paper.")] = False,
+    inputs: Inputs,
     out: Annotated[
         Path | None,
         typer.Option("--out", metavar="DIR", help="Write the results here: a folder. Default: the paper's name, such as ./mualem01."),
@@ -95,30 +103,37 @@ def run(
     from walltime.papers.subjects import find_subjects
 
     name = paper_name(paper)
-    if trace and (subject or generated):
+    if inputs.trace and (inputs.subject or inputs.generated):
         raise PolicyError("--trace runs on a log of yours; --subject and --generated choose among the paper's")
     chosen = items_of(name) if not item else [one_item for one in item for one_item in items_of(name, one)]
     chosen = list(dict.fromkeys(chosen))
     folder = out or Path(name)
-    for place in logs or []:
+    for place in inputs.logs or []:
         if not place.is_dir():
             raise PolicyError(f"--logs {place}: is no folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(f"{folder}: cannot be made ({(error.strerror or str(error)).lower()}); name another folder with --out") from error
-    subjects = find_subjects(printed(name), only=subject or [], folders=logs or [], traces=trace or [], made=folder, generated=generated)
+    subjects = find_subjects(
+        printed(name),
+        only=inputs.subject or [],
+        folders=inputs.logs or [],
+        traces=inputs.trace or [],
+        made=folder,
+        generated=inputs.generated,
+    )
     for one in subjects:
         _ = one.workload  # a log that cannot be read is told before anything else
     for one in subjects:
         note(f"{one.name}: {one.log}, {one.about}")
     note(f"{name}: {printed(name).title}. {printed(name).source}")
-    note(_work(chosen, subjects, folder, quick))
+    note(_work(chosen, subjects, folder, inputs.quick))
     shown = None if output.as_json else _tell
     with _bar(name) as show:
-        done = run_paper(name, chosen, subjects, folder, quick=quick, workers=workers, progress=show, told=shown, size=size)
+        done = run_paper(name, chosen, subjects, folder, quick=inputs.quick, workers=workers, progress=show, told=shown, size=size)
     words = f"page written to {done.page}; {done.jobs:,} jobs simulated in {done.seconds:,.1f} s"
-    output.show(_record(name, done, folder, quick), [words])
+    output.show(_record(name, done, folder, inputs.quick), [words])
 
 
 def _work(items: Sequence[Item], subjects: Sequence[Subject], folder: Path, quick: bool) -> str:

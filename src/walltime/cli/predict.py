@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +11,7 @@ import typer
 
 from walltime.cli import options as o
 from walltime.cli.groups import Reading
-from walltime.cli.output import Output, caveats, command_line, note, progress_bar, write_rows
+from walltime.cli.output import PageOutput, caveats, command_line, note, progress_bar, write_rows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,17 +27,18 @@ COLUMNS = ("mean_accuracy", "median_accuracy", "na_percent", "oe_percent", "ue_p
 """The printed fields of each predictor's summary."""
 
 
-def predict(
-    trace: o.TraceArgument,
-    *,
+@dataclass(frozen=True)
+class Replaying:
+    """What is replayed, and how."""
+
     predictor: Annotated[
         list[str] | None,
         o.option("--predictor", "Repeat it for more; default: every key, statistic and window of tang13.", metavar="NAME"),
-    ] = None,
+    ] = None
     threshold: Annotated[
         float | None,
         typer.Option("--threshold", min=0, max=1, help="For the default table: lower bound of R (tang13: 0.5).", rich_help_panel=o.RUN),
-    ] = None,
+    ] = None
     ends: Annotated[
         str,
         typer.Option(
@@ -44,15 +46,20 @@ def predict(
             help="Ends of earlier jobs: from the log, from EASY with user estimates, or auto: the log if it has wait times.",
             rich_help_panel=o.RUN,
         ),
-    ] = "auto",
+    ] = "auto"
     test_share: Annotated[
         float, o.option("--test-share", "Only its jobs are judged, and predictors learn from all before them; default: all.", min=0, max=1)
-    ] = 1.0,
-    dialect: o.DialectOption = "papers",
+    ] = 1.0
+    dialect: o.DialectOption = "papers"
+
+
+def predict(
+    trace: o.TraceArgument,
+    *,
+    replaying: Replaying,
     reading: Reading,
     out: Annotated[Path | None, o.out("the table, or with one --predictor each job's prediction,", *o.TABLE)] = None,
-    report: o.ReportOption = None,
-    output: Output,
+    output: PageOutput,
 ) -> None:
     """Replay a log with predictors: accuracy, and how many jobs are over- and underestimated; nothing is scheduled."""
     from walltime.errors import PolicyError
@@ -61,35 +68,41 @@ def predict(
     from walltime.simulation.replay import held_out
     from walltime.simulation.replay import predict as replay
 
-    if ends not in ("auto", "log", "easy"):
-        raise PolicyError(f"unknown ends {ends!r}; known are auto, log, easy")
-    if predictor and threshold is not None:
+    if replaying.ends not in ("auto", "log", "easy"):
+        raise PolicyError(f"unknown ends {replaying.ends!r}; known are auto, log, easy")
+    if replaying.predictor and replaying.threshold is not None:
         raise PolicyError("--threshold is for the default table; a predictor has its own: tang13:threshold=0.5")
-    given, rules = [parse_predictor(text) for text in predictor or []], o.read_dialect(dialect, None)
+    given, rules = [parse_predictor(text) for text in replaying.predictor or []], o.read_dialect(replaying.dialect, None)
     workload, seconds = reading.load(trace)
-    chosen, judged = given or tang13_schemes(workload, threshold or 0.0), held_out(workload, test_share)
+    chosen, judged = given or tang13_schemes(workload, replaying.threshold or 0.0), held_out(workload, replaying.test_share)
     with progress_bar(len(chosen), "predictors") as show:
-        replays = replay(workload, chosen, ends, dialect=rules, progress=show)
+        replays = replay(workload, chosen, replaying.ends, dialect=rules, progress=show)
     rows = [row(replay, judged) for replay in replays]
     if out is not None:
         _write(out, replays, rows)
     from walltime.provenance import version
 
     head = {"trace": str(trace), "sha256": workload.origin.sha256, "procs": workload.machine_procs, "jobs": len(workload)}
-    head |= {"test_share": test_share, "judged": int(judged.sum())}
+    head |= {"test_share": replaying.test_share, "judged": int(judged.sum())}
     record = head | {"dropped": dict(workload.origin.dropped), "ends": replays[0].ends, "unknown_ends": replays[0].unknown_ends}
-    record |= {"dialect": rules.label, "predictors": rows, "out": out, "report": report, "seconds": {"read": seconds}, "version": version()}
+    record |= {
+        "dialect": rules.label,
+        "predictors": rows,
+        "out": out,
+        "report": output.report,
+        "seconds": {"read": seconds},
+        "version": version(),
+    }
     if replays[0].unknown_ends:
         note(f"{replays[0].unknown_ends:,} jobs have no wait times, so nothing is learned from them")
     remarks = [line for one in given for line in one.remarks(workload, workload.requested, workload.runtime)]
     record["caveats"] = remarks
-    blocks = [*_blocks(workload, rows, bool(given), _source(replays[0].ends, ends, rules.label)), *caveats(remarks)]
-    if report is not None:
-        from walltime.report.html import write_page
+    blocks = [*_blocks(workload, rows, bool(given), _source(replays[0].ends, replaying.ends, rules.label)), *caveats(remarks)]
+    if output.report is not None:
         from walltime.report.printed import replays_page
 
-        write_page(replays_page(workload, rows, blocks, command_line(), int(judged.sum())), report)
-    output.show(record, blocks, report=report, **{"predictions" if len(replays) == 1 else "table": out})
+        output.write(replays_page(workload, rows, blocks, command_line(), int(judged.sum())))
+    output.show(record, blocks, **{"predictions" if len(replays) == 1 else "table": out})
 
 
 def row(replay: Replay, judged: np.ndarray | None = None) -> dict[str, Any]:

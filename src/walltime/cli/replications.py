@@ -9,13 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from walltime.cli.groups import note_feedback
-from walltime.cli.output import Output, caveats, command_line, drawn_in, progress_bar, write_rows
+from walltime.cli.groups import Files, note_feedback
+from walltime.cli.output import PageOutput, caveats, command_line, drawn_in, progress_bar, write_rows
 from walltime.errors import PolicyError
 
 if TYPE_CHECKING:
     from walltime.campaign import Line
-    from walltime.cli.groups import Part, Scheduling
+    from walltime.cli.groups import Files, Part, Scheduling
     from walltime.machine import Machine
     from walltime.report.page import Block
     from walltime.simulation.replication import Replications
@@ -42,25 +42,20 @@ def run_many(
     run: Scheduling,
     part: Part,
     machine: Machine | None,
-    output: Output,
-    *,
-    report: Path | None = None,
-    out: Path | None = None,
-    figures: Sequence[str] | None = None,
-    size: str = "",
+    output: PageOutput,
+    files: Files,
 ) -> None:
     """Simulate every combination of load, estimates and policy with the same seeds; print, and write the page and the table of all runs.
 
-    `figures`: bands over the replications, as `--figure` spells them, of a `size`. Raises PolicyError if all replications would be the
+    The figures of `files` are bands over the replications. Raises PolicyError if all replications would be the
     same, and for a figure of one run.
     """
     from walltime.campaign import replication_cells
-    from walltime.report.html import write_page
     from walltime.report.replicated import caveats_of_cells, compare_replications, replicated_page
 
     models, variations, trim = run.models(), part.variations(run.feedback), run.trim.value
     several = len(models) > 1 or len(variations) > 1
-    check_bands(figures, several)
+    check_bands(files.figure, several)
     for variation, model in itertools.product(variations.values(), models.values()):
         if run.replications > 1:
             variation.check_replications(model)
@@ -69,18 +64,18 @@ def run_many(
     if len(bases) > 1:  # what they have in common
         shown = replace(next(iter(variations.values())), load=None, scale_by="interarrival").apply(workload, run.seed)
     note_feedback(shown)
-    pairs = list(_simulate(schedulers, run, variations, bases, (report is not None or bool(figures)) and not several, machine))
+    pairs = list(_simulate(schedulers, run, variations, bases, (output.report is not None or bool(files.figure)) and not several, machine))
     results, combinations = [result for _, result in pairs], [combination for combination, _ in pairs] if several else None
     loads = {"load": list(bases), "offered_load_of_log": [base.offered_load for base in bases.values()]} if len(bases) > 1 else {}
     estimates = list(models) if len(models) > 1 else run.estimates
-    if report is not None:
+    if output.report is not None:
         settings = {"command": command_line(), "shake": part.shake or None, "feedback": run.feedback or None, **run.settings}
         settings |= {"estimates": estimates, **loads}
-        write_page(replicated_page(results, shown, combinations, trim=trim, settings=settings), report)
+        output.write(replicated_page(results, shown, combinations, trim=trim, settings=settings))
     cells = replication_cells(results, combinations)
-    if out is not None:
-        write_rows(cells, out)
-    record = _record(shown, run, {"trace": trace, "shake": part.shake, "trim": trim, **run.settings}, report)
+    if files.out is not None:
+        write_rows(cells, files.out)
+    record = _record(shown, run, {"trace": trace, "shake": part.shake, "trim": trim, **run.settings}, output.report)
     lines, baseline = compare_replications(results, combinations)
     seeds = f"{run.replications} replications, seeds {run.seeds[0]} to {run.seeds[-1]}" if run.replications > 1 else f"seed {run.seed}"
     blocks: list[Any] = [f"{shown.origin.name}: {len(shown):,} jobs, {shown.machine_procs:,} processors, {seeds}"]
@@ -91,11 +86,11 @@ def run_many(
         told = caveats_of_cells(results, combinations, trim)
         blocks += caveats(told)
         record = {name: value for name, value in record.items() if name != "steps"}  # they differ between the loads
-        record |= {"seeds": list(run.seeds), **loads, "estimates": list(models), "report": report}
+        record |= {"seeds": list(run.seeds), **loads, "estimates": list(models), "report": output.report}
         record["policy"] = list(dict.fromkeys(combination["policy"] for combination in combinations))
         record |= {"baseline": baseline, "caveats": told, "lines": line_records(lines)}
-    draw_bands(figures, results, size)
-    output.show(record, blocks, report=report, **{f"{len(cells)} rows": out}, **drawn_in(figures))
+    draw_bands(files.figure, results, files.size)
+    output.show(record, blocks, **{f"{len(cells)} rows": files.out}, **drawn_in(files.figure))
 
 
 def check_bands(figures: Sequence[str] | None, several: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,10 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "PANEL",
     "LogArgument",
-    "SpanOption",
-    "StoreOption",
-    "TimerOption",
-    "WeekOption",
+    "Span",
     "print_timer",
     "read_period",
     "report",
@@ -74,29 +71,34 @@ WantedBy=timers.target
 FOLDER = "/var/lib/walltime-report"
 
 
+@dataclass(frozen=True)
+class Span:
+    """Which days the page is of."""
+
+    window: SpanOption = None
+    week: WeekOption = False
+    store: StoreOption = None
+    timer: TimerOption = False
+
+
 def report(
     trace: LogArgument = None,
     *,
-    window: SpanOption = None,
-    week: WeekOption = False,
-    store: StoreOption = None,
-    timer: TimerOption = False,
+    span: Span,
     machine_file: o.MachineOption = None,
     reading: Reading,
     page: o.ReportOption = None,
     output: Output,
 ) -> None:
     """Say what a machine did last week: waits by group, use, what held jobs up, lost hours, and what changed since the week before."""
-    if timer:
+    if span.timer:
         print_timer("report LOG")
         return
-    workload, numbers = read_period(trace, reading, machine_file, window, week, store)
+    workload, numbers = read_period(trace, reading, machine_file, span)
     show_period(workload, numbers, page, output, [], [])
 
 
-def read_period(
-    trace: Path | None, reading: Reading, machine_file: Path | None, window: str | None, week: bool, store: Path | None
-) -> tuple[Workload, Period]:
+def read_period(trace: Path | None, reading: Reading, machine_file: Path | None, span: Span) -> tuple[Workload, Period]:
     """The log, and the period that the options name, with those before it; keeps them in the store. Raises PolicyError."""
     from walltime.logs.filters import span_of
     from walltime.schedule.period import last_week, period
@@ -104,16 +106,16 @@ def read_period(
 
     if trace is None:
         raise PolicyError("there is no log to report on; name one, such as jobs.txt.gz that walltime slurm sacct-command gets")
-    if week and window is not None:
+    if span.week and span.window is not None:
         raise PolicyError("--week is the last whole week, and --window another span; take one of them")
     workload, _ = reading.load(trace, machine_in(machine_file))
-    span = None if window is None else span_of(workload, window)
-    numbers = period(workload, *(last_week(workload) if span is None else span))
-    if store is not None:
+    between = last_week(workload) if span.window is None else span_of(workload, span.window)
+    numbers = period(workload, *between)
+    if span.store is not None:
         clock = workload.origin.unix_start_time or 0
-        write_trend(store, [*numbers.before, numbers.numbers], clock)
+        write_trend(span.store, [*numbers.before, numbers.numbers], clock)
         length, begin = numbers.numbers.end - numbers.numbers.begin, numbers.numbers.begin
-        kept = [one for one in read_trend(store, clock) if one.end <= begin and abs(one.end - one.begin - length) <= 3600]
+        kept = [one for one in read_trend(span.store, clock) if one.end <= begin and abs(one.end - one.begin - length) <= 3600]
         numbers = replace(numbers, before=kept)
     return workload, numbers
 

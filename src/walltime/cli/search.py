@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,55 +22,69 @@ PANEL = "Many simulations"
 SEARCH, FINAL = "The search", "The final logs"
 
 
-def search(
-    traces: Annotated[list[Path], typer.Argument(metavar="LOG...", help="Job logs.", show_default=False)],
-    *,
-    budget: Annotated[int, typer.Option("--budget", min=1, help="Candidates to simulate.", rich_help_panel=SEARCH)] = 1500,
-    test_share: Annotated[float, o.option("--test-share", panel=SEARCH)] = 0.4,
-    copies: Annotated[int | None, o.option("--copies", "So many per log, itself counted; 2, or 3 if final.", SEARCH, min=1)] = None,
-    shake: Annotated[int, o.option("--shake", "For the copies.", SEARCH, min=1, metavar="SECONDS")] = 60,
-    penalty: Annotated[float, typer.Option("--penalty", min=0, help="Weight of longest waits above EASY's.", rich_help_panel=SEARCH)] = 3.0,
+@dataclass(frozen=True)
+class Searching:
+    """How orders are searched."""
+
+    budget: Annotated[int, typer.Option("--budget", min=1, help="Candidates to simulate.", rich_help_panel=SEARCH)] = 1500
+    test_share: Annotated[float, o.option("--test-share", panel=SEARCH)] = 0.4
+    copies: Annotated[int | None, o.option("--copies", "So many per log, itself counted; 2, or 3 if final.", SEARCH, min=1)] = None
+    shake: Annotated[int, o.option("--shake", "For the copies.", SEARCH, min=1, metavar="SECONDS")] = 60
+    penalty: Annotated[float, typer.Option("--penalty", min=0, help="Weight of longest waits above EASY's.", rich_help_panel=SEARCH)] = 3.0
     optimiser: Annotated[
         str, typer.Option("--optimiser", help="How candidates are found: cma (needs the extra tune) or random.", rich_help_panel=SEARCH)
-    ] = "cma",
-    store: Annotated[Path | None, o.option("--store", panel=SEARCH)] = None,
+    ] = "cma"
+    store: Annotated[Path | None, o.option("--store", panel=SEARCH)] = None
+    workers: o.WorkersOption = None
+
+
+@dataclass(frozen=True)
+class Judging:
+    """Whether an order is judged instead."""
+
     final: Annotated[
         Path | None,
         typer.Option("--final", metavar="ORDER.TOML", help="Judge this order on the logs, and note that in it.", rich_help_panel=FINAL),
-    ] = None,
-    again: Annotated[bool, typer.Option("--again", help="Judge on logs, too, that have been looked at.", rich_help_panel=FINAL)] = False,
+    ] = None
+    again: Annotated[bool, typer.Option("--again", help="Judge on logs, too, that have been looked at.", rich_help_panel=FINAL)] = False
+
+
+def search(
+    traces: Annotated[list[Path], typer.Argument(metavar="LOG...", help="Job logs.", show_default=False)],
+    *,
+    searching: Searching,
+    judging: Judging,
     seed: o.SeedOption = 0,
-    workers: o.WorkersOption = None,
     reading: Reading,
     out: Annotated[Path | None, o.out("what was found, or with --final the table", ".toml", ".json")] = None,
     output: Output,
 ) -> None:
     """Search for a queue order that is good on many logs; with --final, judge one on logs that the search has not seen."""
-    ending = ".toml" if final is None else ".json"
+    ending = ".toml" if judging.final is None else ".json"
     if out is not None and out.suffix.lower() != ending:
-        raise PolicyError(f"--out must end in {ending} {'without' if final is None else 'with'} --final, not {out.name}")
+        raise PolicyError(f"--out must end in {ending} {'without' if judging.final is None else 'with'} --final, not {out.name}")
     logs = [reading.load(trace)[0] for trace in traces]
-    if final is not None:
-        _judge(final, logs, again, copies or 3, shake, workers, out, output)
+    if judging.final is not None:
+        _judge(judging.final, logs, judging.again, searching.copies or 3, searching.shake, searching.workers, out, output)
         return
     from walltime.report.order_search import search_tables
     from walltime.tuning.formula_search import search_orders
     from walltime.tuning.order_file import write_order_file
 
-    if again:
+    if judging.again:
         raise PolicyError("--again is for --final; leave it out")
-    with progress_bar(budget, "schedulers") as progress:
+    with progress_bar(searching.budget, "schedulers") as progress:
         found = search_orders(
             logs,
-            budget=budget,
-            share=1 - test_share,
-            copies=copies or 2,
-            shaken=shake,
-            penalty=penalty,
-            optimiser=optimiser,
+            budget=searching.budget,
+            share=1 - searching.test_share,
+            copies=searching.copies or 2,
+            shaken=searching.shake,
+            penalty=searching.penalty,
+            optimiser=searching.optimiser,
             seed=seed,
-            store=store,
-            workers=workers,
+            store=searching.store,
+            workers=searching.workers,
             progress=None if progress is None else lambda done, _: progress(done),
         )
     if out is not None:

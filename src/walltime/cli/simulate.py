@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.groups import Part, Reading, Scheduling, machine_in, one_workload
-from walltime.cli.output import Output, caveats, command_line, drawn_in, progress_bar
+from walltime.cli.groups import Files, Part, Reading, Scheduling, machine_in, one_workload
+from walltime.cli.output import PageOutput, caveats, command_line, drawn_in, progress_bar
 from walltime.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -27,14 +28,18 @@ __all__ = ["PANEL", "draw_figures", "run_record", "simulate", "write_comparison"
 PANEL = "Simulations"
 
 
-def simulate(
-    trace: o.TraceArgument,
-    *,
-    policy: o.PolicyOption = None,
-    run: Scheduling,
-    machine_file: o.MachineOption = None,
-    reading: Reading,
-    part: Part,
+@dataclass(frozen=True)
+class Simulated:
+    """The policy, and its machine."""
+
+    policy: o.PolicyOption = None
+    machine_file: o.MachineOption = None
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Which tables are shown."""
+
     batch_means: Annotated[
         int | None,
         typer.Option(
@@ -43,10 +48,10 @@ def simulate(
             help="For steady-state workloads: mean response by batches of this many jobs or more, with its interval (mualem01: 3333).",
             rich_help_panel=o.OUTPUT,
         ),
-    ] = None,
-    monthly: o.MonthlyOption = False,
-    month_of: o.ByOption = o.By.end,
-    by: o.BreakdownOption = None,
+    ] = None
+    monthly: o.MonthlyOption = False
+    month_of: o.ByOption = o.By.end
+    by: o.BreakdownOption = None
     dynamics: Annotated[
         bool,
         typer.Option(
@@ -54,20 +59,24 @@ def simulate(
             help="Also show which jobs backfilling delayed, and how often the shortest waiting job was chosen (tsafrir06).",
             rich_help_panel=o.OUTPUT,
         ),
-    ] = False,
-    out: Annotated[Path | None, o.out("the schedule", ".csv", ".parquet", ".swf", ".swf.gz")] = None,
-    figure: o.FigureOption = None,
-    size: o.SizeOption = "",
+    ] = False
     fair: Annotated[
         bool,
         typer.Option("--fairness", help="Also say how many jobs start late because of jobs that arrived later.", rich_help_panel=o.OUTPUT),
-    ] = False,
+    ] = False
     sample: Annotated[
         int | None,
         typer.Option(
             "--fairness-sample", min=1, metavar="JOBS", help="Of so many jobs, drawn by --seed; default: 200.", rich_help_panel=o.OUTPUT
         ),
-    ] = None,
+    ] = None
+
+
+@dataclass(frozen=True)
+class SimulationFiles(Files):
+    """Which files are written."""
+
+    out: Annotated[Path | None, o.out("the schedule", ".csv", ".parquet", ".swf", ".swf.gz")] = None
     timeline: Annotated[
         Path | None,
         typer.Option(
@@ -75,7 +84,7 @@ def simulate(
             callback=o.writable(*o.TABLE),
             rich_help_panel=o.OUTPUT,
         ),
-    ] = None,
+    ] = None
     every: Annotated[
         str | None,
         typer.Option(
@@ -84,73 +93,84 @@ def simulate(
             help="Rows of --timeline: means over so long, s or with m, h, d, w, e.g. 1h. Default: a row for each change.",
             rich_help_panel=o.OUTPUT,
         ),
-    ] = None,
-    report: o.ReportOption = None,
-    output: Output,
+    ] = None
+
+
+def simulate(
+    trace: o.TraceArgument,
+    *,
+    simulated: Simulated,
+    run: Scheduling,
+    reading: Reading,
+    part: Part,
+    shown: Shown,
+    files: SimulationFiles,
+    output: PageOutput,
 ) -> None:
     """Replay a log under one policy: how long jobs waited, and how busy the machine was."""
     from walltime.logs.filters import parse_seconds
     from walltime.report.caveats import caveats_of
     from walltime.schedule.groups import parse_grouping
 
-    machine = machine_in(machine_file)
-    [chosen] = run.schedulers([policy or (machine.policy if machine is not None else None) or "easy"])
-    groupings = {text: parse_grouping(text) for text in by or ()}
-    length = None if every is None else parse_seconds(every)
+    machine = machine_in(simulated.machine_file)
+    [chosen] = run.schedulers([simulated.policy or (machine.policy if machine is not None else None) or "easy"])
+    groupings = {text: parse_grouping(text) for text in shown.by or ()}
+    length = None if files.every is None else parse_seconds(files.every)
     for missing, message in (
-        (every is not None and timeline is None, "--interval says how long the rows of --timeline are; give both"),
-        (sample is not None and not fair, "--fairness-sample says of how many jobs --fairness is; give both"),
-        (month_of != o.By.end and not monthly, "--month-of determines how --monthly splits the jobs; give both"),
+        (files.every is not None and files.timeline is None, "--interval says how long the rows of --timeline are; give both"),
+        (shown.sample is not None and not shown.fair, "--fairness-sample says of how many jobs --fairness is; give both"),
+        (shown.month_of != o.By.end and not shown.monthly, "--month-of determines how --monthly splits the jobs; give both"),
     ):
         if missing:
             raise PolicyError(message)
     if not run.is_single or len(part.loads) > 1:
         from walltime.cli.replications import refuse, run_many
 
-        single: dict[str, object] = {"--out": out, "--monthly": monthly, "--dynamics": dynamics, "--by": groupings}
-        refuse(single | {"--test-share": run.test_share < 1, "--batch-means": batch_means, "--timeline": timeline, "--fairness": fair})
-        run_many(trace, reading.load(trace, machine)[0], [chosen], run, part, machine, output, report=report, figures=figure, size=size)
+        single: dict[str, object] = {"--out": files.out, "--monthly": shown.monthly, "--dynamics": shown.dynamics, "--by": groupings}
+        single |= {"--test-share": run.test_share < 1, "--batch-means": shown.batch_means}
+        refuse(single | {"--timeline": files.timeline, "--fairness": shown.fair})
+        run_many(trace, reading.load(trace, machine)[0], [chosen], run, part, machine, output, files)
         return
     workload, seconds_read = reading.load(trace, machine)
-    schedule = run.run(one_workload(run, part, workload), chosen, dynamics=dynamics, machine=machine)
+    schedule = run.run(one_workload(run, part, workload), chosen, dynamics=shown.dynamics, machine=machine)
     trim = run.measuring
     record, summary = run_record(schedule, run, trace, seconds_read)
     sentences = caveats_of([schedule], trim, run.estimates)
     record["caveats"] = sentences
     blocks: list[Block | Facts | str] = [_facts(schedule, summary, record), _speed(record["seconds"], summary.jobs), *caveats(sentences)]
-    if batch_means is not None:
-        batches = schedule.batch_means(batch=batch_means)
-        record["batch_means"] = batches_object(batches, batch_means)
-        blocks += batches_lines(batches, batch_means)
-    if dynamics:
+    if shown.batch_means is not None:
+        batches = schedule.batch_means(batch=shown.batch_means)
+        record["batch_means"] = batches_object(batches, shown.batch_means)
+        blocks += batches_lines(batches, shown.batch_means)
+    if shown.dynamics:
         effects = schedule.dynamics_summary(trim)
         record["dynamics"] = effects.as_dict()
         blocks.append(_dynamics(effects, schedule))
     if schedule.predictions is not None:
         blocks.append(_predictions(schedule, trim))
-    if monthly or groupings:
-        blocks += _groups(schedule, record, monthly, month_of.value, groupings, trim)
-    if fair:
-        fairness = _fairness(schedule, sample, run.seed)
+    if shown.monthly or groupings:
+        blocks += _groups(schedule, record, shown.monthly, shown.month_of.value, groupings, trim)
+    if shown.fair:
+        fairness = _fairness(schedule, shown.sample, run.seed)
         record["fairness"] = fairness.as_dict()
         blocks.append(_fairness_facts(fairness))
     recorded = schedule.recorded(trim)
     if recorded is not None:
         record["recorded"] = recorded.as_dict() | {"by": {name: schedule.recorded_by(name, trim) for name in ("class", "month")}}
-        blocks += _recorded(schedule, trim, monthly)
-    if out is not None:
-        schedule.write(out)
-        record["out"] = out
-    draw_figures(figure, [schedule], trim, size)
-    if timeline is not None:
+        blocks += _recorded(schedule, trim, shown.monthly)
+    if files.out is not None:
+        schedule.write(files.out)
+        record["out"] = files.out
+    draw_figures(files.figure, [schedule], trim, files.size)
+    if files.timeline is not None:
         from walltime.schedule.files import write_table
 
-        write_table(timeline, schedule.timeline(length), schedule.workload, policy=schedule.label, **run.settings)
-        record["timeline"] = timeline
-    if report is not None:
-        write_comparison(report, [schedule], run, None)
-        record["report"] = report
-    output.show(record, blocks, report=report, schedule=out, timeline=timeline, **drawn_in(figure))
+        write_table(files.timeline, schedule.timeline(length), schedule.workload, policy=schedule.label, **run.settings)
+        record["timeline"] = files.timeline
+    if output.report is not None:
+        write_comparison(output.report, [schedule], run, None)
+        record["report"] = output.report
+    output.show(record, blocks, schedule=files.out, timeline=files.timeline, **drawn_in(files.figure))
 
 
 def run_record(schedule: Schedule, run: Scheduling, trace: Path, seconds_read: float) -> tuple[dict[str, Any], Summary]:

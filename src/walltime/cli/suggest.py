@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from walltime.cli import options as o
 from walltime.cli.groups import Reading
-from walltime.cli.output import Output, command_line
+from walltime.cli.output import PageOutput, command_line
 from walltime.errors import WorkloadError
 from walltime.wording import shown
 
@@ -25,54 +26,64 @@ PANEL = "Estimates and predictions"
 KIND = "The next job"
 
 
-def suggest(
-    trace: o.TraceArgument,
-    user: Annotated[str, typer.Option("--user", help="The user: a name, if the log has names, or a number.", rich_help_panel=KIND)],
-    job_procs: Annotated[int | None, typer.Option("--job-procs", min=1, help="Processors of the job.", rich_help_panel=KIND)] = None,
-    requested: Annotated[
-        int | None, typer.Option("--requested", min=1, help="The user's intended request, s.", rich_help_panel=KIND)
-    ] = None,
-    group: Annotated[str | None, typer.Option("--group", help="The group or project: a name or number.", rich_help_panel=KIND)] = None,
+@dataclass(frozen=True)
+class JobKind:
+    """The job, as far as it is known."""
+
+    job_procs: Annotated[int | None, typer.Option("--job-procs", min=1, help="Processors of the job.", rich_help_panel=KIND)] = None
+    requested: Annotated[int | None, typer.Option("--requested", min=1, help="The user's intended request, s.", rich_help_panel=KIND)] = (
+        None
+    )
+    group: Annotated[str | None, typer.Option("--group", help="The group or project: a name or number.", rich_help_panel=KIND)] = None
     executable: Annotated[
         str | None,
         typer.Option("--executable", "--job-name", help="The program, or the name of the job: a name or number.", rich_help_panel=KIND),
-    ] = None,
+    ] = None
+
+
+@dataclass(frozen=True)
+class Advising:
+    """What is advised from."""
+
     risk: Annotated[
         list[float] | None,
         o.option("--risk", "Repeat it; default: 50, 25, 10, 5, 2, 1.", None, min=0, max=99.9),
-    ] = None,
-    months: Annotated[int | None, typer.Option("--months", min=1, help="Only this many last months of 30 days.")] = None,
-    least: Annotated[int, typer.Option("--least", min=2, help="Least number of earlier jobs.")] = 10,
+    ] = None
+    months: Annotated[int | None, typer.Option("--months", min=1, help="Only this many last months of 30 days.")] = None
+    least: Annotated[int, typer.Option("--least", min=2, help="Least number of earlier jobs.")] = 10
+
+
+def suggest(
+    trace: o.TraceArgument,
+    user: Annotated[str, typer.Option("--user", help="The user: a name, if the log has names, or a number.", rich_help_panel=KIND)],
     *,
+    asked: JobKind,
+    advising: Advising,
     reading: Reading,
-    report: o.ReportOption = None,
-    output: Output,
+    output: PageOutput,
 ) -> None:
     """Suggest walltimes for a user's next job of a kind, with the risk that it is killed."""
     from walltime.estimates.suggestion import RISKS
     from walltime.estimates.suggestion import suggest as find
 
     workload, _ = reading.load(trace)
-    named = {"user": user, "group": group, "executable": executable}
+    named = {"user": user, "group": asked.group, "executable": asked.executable}
     numbers = {name: None if text is None else _number(workload, name, text) for name, text in named.items()}
     number = numbers.pop("user")
     assert number is not None, "the option is required"
-    given = {"procs": job_procs, "requested": requested, **numbers}
+    given = {"procs": asked.job_procs, "requested": asked.requested, **numbers}
     kind = {name: value for name, value in given.items() if value is not None}
-    advice = find(workload, user=number, kind=kind, risks=risk or RISKS, months=months, least=least)
-    from dataclasses import asdict
-
+    advice = find(workload, user=number, kind=kind, risks=advising.risk or RISKS, months=advising.months, least=advising.least)
     from walltime.provenance import version
 
     record = {"trace": str(trace), "sha256": workload.origin.sha256, "user": number, **asdict(advice), "version": version()}
     called = workload.origin.name_of("user", number)
     blocks = list(_blocks(workload.origin.name, called, kind, advice))
-    if report is not None:
-        from walltime.report.html import write_page
+    if output.report is not None:
         from walltime.report.printed import advice_page
 
-        write_page(advice_page(workload, called, advice, blocks, command_line()), report)
-    output.show(record, blocks, report=report)
+        output.write(advice_page(workload, called, advice, blocks, command_line()))
+    output.show(record, blocks)
 
 
 def _number(workload: Workload, column: str, text: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,7 +10,7 @@ import typer
 
 from walltime.cli import options as o
 from walltime.cli.groups import Reading
-from walltime.cli.output import Output, caveats, command_line, progress_bar, write_json
+from walltime.cli.output import PageOutput, caveats, command_line, progress_bar, write_json
 from walltime.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -21,72 +22,113 @@ PANEL = "Many simulations"
 FIT, BANDIT = "The fitting", "The choice every week"
 
 
-def tune(
-    trace: o.TraceArgument,
-    *,
-    policy: Annotated[str, o.option("--policy", "It gets the order, and is the baseline.")] = "easy",
-    metric: Annotated[str, o.option("--metric", "It is to be lower.")] = "mean_bounded_slowdown",
-    score: Annotated[str, typer.Option("--score", help="The kind of score: linear or power.", rich_help_panel=FIT)] = "power",
+@dataclass(frozen=True)
+class Runs:
+    """What is simulated, and measured."""
+
+    policy: Annotated[str, o.option("--policy", "It gets the order, and is the baseline.")] = "easy"
+    metric: Annotated[str, o.option("--metric", "It is to be lower.")] = "mean_bounded_slowdown"
+    seed: o.SeedOption = 0
+    overrun: o.OverrunOption = o.Overrun.kill
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """How a score is fitted."""
+
+    score: Annotated[str, typer.Option("--score", help="The kind of score: linear or power.", rich_help_panel=FIT)] = "power"
     features: Annotated[
         str | None,
         typer.Option(
             "--features", help="Of the score, as wait/area: wait, believed, procs, area; for linear also log-wait, ...", rich_help_panel=FIT
         ),
-    ] = None,
-    where: Annotated[str, typer.Option("--where", help="Use the score as order or as backfill-order.", rich_help_panel=FIT)] = "order",
-    days: Annotated[int, typer.Option("--days", min=1, help="Length of a window.", rich_help_panel=FIT)] = 30,
+    ] = None
+    where: Annotated[str, typer.Option("--where", help="Use the score as order or as backfill-order.", rich_help_panel=FIT)] = "order"
+    days: Annotated[int, typer.Option("--days", min=1, help="Length of a window.", rich_help_panel=FIT)] = 30
     margin: Annotated[
         int, typer.Option("--margin", min=0, help="Days before and after it that are simulated, but not measured.", rich_help_panel=FIT)
-    ] = 7,
-    test_share: Annotated[float, o.option("--test-share", panel=FIT)] = 0.5,
-    most: Annotated[int, o.option("--most", "Windows for training.", FIT, min=2)] = 6,
-    copies: Annotated[int, o.option("--copies", "So many per window, the log itself counted.", FIT, min=1)] = 2,
-    shake: Annotated[int, o.option("--shake", "For the copies.", FIT, min=1, metavar="SECONDS")] = 60,
-    budget: Annotated[int, typer.Option("--budget", min=1, help="Candidates to simulate.", rich_help_panel=FIT)] = 150,
+    ] = 7
+    test_share: Annotated[float, o.option("--test-share", panel=FIT)] = 0.5
+    most: Annotated[int, o.option("--most", "Windows for training.", FIT, min=2)] = 6
+    copies: Annotated[int, o.option("--copies", "So many per window, the log itself counted.", FIT, min=1)] = 2
+    shake: Annotated[int, o.option("--shake", "For the copies.", FIT, min=1, metavar="SECONDS")] = 60
+    budget: Annotated[int, typer.Option("--budget", min=1, help="Candidates to simulate.", rich_help_panel=FIT)] = 150
     optimiser: Annotated[
         str, typer.Option("--optimiser", help="How candidates are found: cma (needs the extra tune) or random.", rich_help_panel=FIT)
-    ] = "cma",
-    store: Annotated[Path | None, o.option("--store", panel=FIT)] = None,
-    workers: o.WorkersOption = None,
+    ] = "cma"
+    store: Annotated[Path | None, o.option("--store", panel=FIT)] = None
+    workers: o.WorkersOption = None
+
+
+@dataclass(frozen=True)
+class EveryWeek:
+    """How an order is chosen every week."""
+
     weekly: Annotated[
         str | None,
         typer.Option("--weekly", help="Choose an order every week instead: by simulate, epsilon or ucb.", rich_help_panel=BANDIT),
-    ] = None,
+    ] = None
     candidate: Annotated[
         list[str] | None,
         typer.Option("--candidate", help="An order to choose from; repeat it. Default: those built in.", rich_help_panel=BANDIT),
-    ] = None,
-    look: Annotated[int, typer.Option("--look", min=1, help="Weeks to simulate before a choice.", rich_help_panel=BANDIT)] = 1,
-    seed: o.SeedOption = 0,
-    overrun: o.OverrunOption = o.Overrun.kill,
+    ] = None
+    look: Annotated[int, typer.Option("--look", min=1, help="Weeks to simulate before a choice.", rich_help_panel=BANDIT)] = 1
+
+
+def tune(
+    trace: o.TraceArgument,
+    *,
+    runs: Runs,
+    fitting: Fitting,
+    every_week: EveryWeek,
     reading: Reading,
     out: Annotated[Path | None, o.out("the result", ".json")] = None,
-    report: o.ReportOption = None,
-    output: Output,
+    output: PageOutput,
 ) -> None:
     """Fit the order of the queue to the first months of a log, and say what it gains on the later ones."""
-    from walltime.report.html import write_page
     from walltime.report.windows import tuning_page, tuning_tables
     from walltime.tuning import choose_weekly
     from walltime.tuning import tune as fit
 
-    if weekly is None and (candidate or look != 1):
+    if every_week.weekly is None and (every_week.candidate or every_week.look != 1):
         raise PolicyError("--candidate and --look are for --weekly; leave them out")
     workload, _ = reading.load(trace)
-    shared: dict[str, Any] = {"metric": metric, "seed": seed, "overrun": overrun.value}
+    shared: dict[str, Any] = {"metric": runs.metric, "seed": runs.seed, "overrun": runs.overrun.value}
     result: Tuning | Weekly
-    if weekly is not None:
-        orders: dict[str, Any] = {"orders": candidate} if candidate else {}
+    if every_week.weekly is not None:
+        orders: dict[str, Any] = {"orders": every_week.candidate} if every_week.candidate else {}
         span = int(workload.submit[-1] - workload.submit[0]) // (7 * 86_400) if len(workload) else 0
         with progress_bar(span, "weeks") as progress:
-            result = choose_weekly(workload, policy, strategy=weekly, look=look, progress=progress, **orders, **shared)
+            result = choose_weekly(
+                workload, runs.policy, strategy=every_week.weekly, look=every_week.look, progress=progress, **orders, **shared
+            )
     else:
-        shared |= {"score": score, "features": None if features is None else [name.strip() for name in features.split("/")], "where": where}
-        shared |= {"days": days, "warm": margin, "share": 1 - test_share, "most": most, "copies": copies, "shake": shake, "budget": budget}
-        with progress_bar(budget, "candidates") as progress:
-            result = fit(workload, policy, optimiser=optimiser, store=store, workers=workers, progress=progress, **shared)
+        shared |= {
+            "score": fitting.score,
+            "features": None if fitting.features is None else [name.strip() for name in fitting.features.split("/")],
+            "where": fitting.where,
+        }
+        shared |= {
+            "days": fitting.days,
+            "warm": fitting.margin,
+            "share": 1 - fitting.test_share,
+            "most": fitting.most,
+            "copies": fitting.copies,
+            "shake": fitting.shake,
+            "budget": fitting.budget,
+        }
+        with progress_bar(fitting.budget, "candidates") as progress:
+            result = fit(
+                workload,
+                runs.policy,
+                optimiser=fitting.optimiser,
+                store=fitting.store,
+                workers=fitting.workers,
+                progress=progress,
+                **shared,
+            )
     if out is not None:
         write_json(result.as_dict(), out)
-    if report is not None:
-        write_page(tuning_page(result, workload, {"command": command_line()}), report)
-    output.show(result.as_dict(), [*tuning_tables(result), *result.verdict, *caveats(result.caveats)], result=out, report=report)
+    if output.report is not None:
+        output.write(tuning_page(result, workload, {"command": command_line()}))
+    output.show(result.as_dict(), [*tuning_tables(result), *result.verdict, *caveats(result.caveats)], result=out)

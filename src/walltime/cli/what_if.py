@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.groups import Reading, Stretch, machine_in
-from walltime.cli.output import Output, caveats, command_line, progress_bar, write_rows
+from walltime.cli.groups import Reading, Site, Stretch, machine_in
+from walltime.cli.output import PageOutput, caveats, command_line, progress_bar, write_rows
 from walltime.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -41,15 +42,14 @@ CopiesOption = Annotated[
 ]
 
 
-def what_if(
-    trace: o.TraceArgument,
-    *,
-    machine_file: o.MachineOption = None,
+@dataclass(frozen=True)
+class Trial:
+    """What is changed, and how that is tried."""
+
     change: Annotated[
         list[str] | None,
         o.option("--change", "Repeat it for more.", metavar="CHANGE"),
-    ] = None,
-    policy: o.PolicyOption = None,
+    ] = None
     submissions: Annotated[
         Submissions,
         typer.Option(
@@ -58,21 +58,25 @@ def what_if(
             "that end. The other stands beside.",
             rich_help_panel=o.RUN,
         ),
-    ] = Submissions.as_recorded,
-    replications: CopiesOption = 5,
-    seed: o.SeedOption = 0,
-    overrun: o.OverrunOption = o.Overrun.kill,
+    ] = Submissions.as_recorded
+    replications: CopiesOption = 5
+    seed: o.SeedOption = 0
     calibration: Annotated[
         Path | None,
         typer.Option("--calibration", metavar="FILE", help="What walltime calibrate wrote; else it is made anew.", rich_help_panel=o.RUN),
-    ] = None,
+    ] = None
+
+
+def what_if(
+    trace: o.TraceArgument,
+    *,
+    site: Site,
+    trial: Trial,
     reading: Reading,
     part: Stretch,
-    trim: o.TrimOption = o.Trim.tsafrir06,
     out: Annotated[Path | None, o.out("a row for each change", *o.TABLE)] = None,
-    report: o.ReportOption = None,
     verbose: o.VerboseOption = False,
-    output: Output,
+    output: PageOutput,
 ) -> None:
     """Say what changes of the machine or its settings would do: each alone and all together, against today's setting."""
     from walltime.whatif import parse_change, read_calibration, runs
@@ -80,39 +84,39 @@ def what_if(
     from walltime.whatif.setting import NEEDED, machine_of
     from walltime.whatif.simulations import settings_of
 
-    if not change:
+    if not trial.change:
         raise PolicyError("there is nothing to change; say what with --change, such as --change 'nodes+=10%'")
-    changes = [parse_change(text) for text in change]
-    machine = machine_in(machine_file, NEEDED if policy is None else {})
+    changes = [parse_change(text) for text in trial.change]
+    machine = machine_in(site.machine_file, NEEDED if site.policy is None else {})
     if machine is not None:
-        settings_of(machine, changes, policy)  # so that what is misspelled is told before the log is read
-    agreement = None if calibration is None else read_calibration(calibration)
+        settings_of(machine, changes, site.policy)  # so that what is misspelled is told before the log is read
+    agreement = None if trial.calibration is None else read_calibration(trial.calibration)
     workload, _ = reading.load(trace, machine)
     machine = machine_of(workload, machine)
     workload = part.of(workload, machine)
-    with progress_bar(runs(len(changes), replications), "simulations") as progress:
+    with progress_bar(runs(len(changes), trial.replications), "simulations") as progress:
         result = run(
             workload,
             machine,
             changes,
-            policy=policy,
+            policy=site.policy,
             calibration=agreement,
-            replications=replications,
-            submissions=submissions.value,
-            trim=trim.value,
-            overrun=overrun.value,
-            seed=seed,
+            replications=trial.replications,
+            submissions=trial.submissions.value,
+            trim=site.trim.value,
+            overrun=site.overrun.value,
+            seed=trial.seed,
             progress=progress,
         )
     if out is not None:
         write_rows(result.table(), out)
-    if report is not None:
-        from walltime.report import what_if_page, write_page
+    if output.report is not None:
+        from walltime.report import what_if_page
 
-        settings = {"command": command_line(), "overrun": overrun.value, "seed": seed}
-        write_page(what_if_page(result, settings), report)
+        settings = {"command": command_line(), "overrun": site.overrun.value, "seed": trial.seed}
+        output.write(what_if_page(result, settings))
     blocks = _all_blocks(result) if verbose else _blocks(result)
-    output.show(result.as_dict() | {"report": report, "out": out}, blocks, report=report, **{f"{len(result.effects) + 1} rows": out})
+    output.show(result.as_dict() | {"report": output.report, "out": out}, blocks, **{f"{len(result.effects) + 1} rows": out})
 
 
 def _blocks(answer: WhatIf) -> Iterator[Block | Facts | str]:

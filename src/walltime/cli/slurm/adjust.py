@@ -125,12 +125,19 @@ class Gain:
     replications: Annotated[int, o.option("--replications", "As of walltime what-if.", GAIN, min=0)] = 5
 
 
+@dataclass(frozen=True)
+class Acting:
+    """Whether jobs are changed, and how often."""
+
+    act: Annotated[bool, typer.Option("--act", help="Change jobs; without it nothing is changed.", rich_help_panel=ACT)] = False
+    once: Annotated[bool, typer.Option("--once", help="One round, not one after the other.", rich_help_panel=ACT)] = False
+
+
 def adjust(
     *,
     places: Places,
     predictor: Annotated[str, o.option("--predictor", "Here tang13, with its options.", None)] = PREDICTOR,
-    act: Annotated[bool, typer.Option("--act", help="Change jobs; without it nothing is changed.", rich_help_panel=ACT)] = False,
-    once: Annotated[bool, typer.Option("--once", help="One round, not one after the other.", rich_help_panel=ACT)] = False,
+    acting: Acting,
     settings: Annotated[
         Path | None,
         typer.Option("--settings", metavar="FILE", help="A TOML file with the options below; options hold.", rich_help_panel=BOUNDS),
@@ -154,25 +161,25 @@ def adjust(
         )
     chosen = _settings(settings, options)
     if gain.report is not None:
-        if act or once or places.metrics is not None or places.spool is not None or as_json:
+        if acting.act or acting.once or places.metrics is not None or places.spool is not None or as_json:
             raise PolicyError("--report writes a page and ends; leave out what is for a side-car that runs, and --json")
         _report(gain.report, places, _tang13(predictor), chosen, gain)
         return
     for wrong, why in (
         (gain.machine is not None or gain.policy is not None, "--machine and --policy are for the simulations of --report"),
-        (act and places.ledger is None, "--act needs a --ledger, in which it is noted what is changed, before it is changed"),
-        (not act and places.ledger is not None, "a --ledger is for --act; leave it out to see what would be done"),
-        (not act and places.spool is not None, "a --spool is for --act; leave it out to see what would be done"),
+        (acting.act and places.ledger is None, "--act needs a --ledger, in which it is noted what is changed, before it is changed"),
+        (not acting.act and places.ledger is not None, "a --ledger is for --act; leave it out to see what would be done"),
+        (not acting.act and places.spool is not None, "a --spool is for --act; leave it out to see what would be done"),
         (chosen.need_prolog and places.spool is None, "--need-prolog needs a --spool, from which the prolog reads"),
-        (as_json and not once, "--json is for one round; add --once"),
+        (as_json and not acting.once, "--json is for one round; add --once"),
     ):
         if wrong:
             raise PolicyError(why)
     if places.metrics is not None and places.metrics.suffix != ".prom":
         raise PolicyError(f"the metrics go into a file whose name ends in .prom, not {places.metrics.name}")
-    if places.metrics is not None and not act:
+    if places.metrics is not None and not acting.act:
         o.check_output(places.metrics, (".prom",))
-    _run(_tang13(predictor), places, chosen, once, as_json)
+    _run(_tang13(predictor), places, chosen, acting.once, as_json)
 
 
 def _settings(path: Path | None, options: Any) -> Settings:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from walltime.cli import options as o
 from walltime.cli.groups import Reading
 from walltime.cli.output import Output
-from walltime.cli.report import LogArgument, SpanOption, StoreOption, TimerOption, WeekOption, print_timer, read_period, show_period
+from walltime.cli.report import LogArgument, Span, print_timer, read_period, show_period
 from walltime.cli.slurm.cluster import FIELDS
 
 if TYPE_CHECKING:
@@ -27,10 +27,7 @@ SACCT = (
 def report(
     trace: LogArgument = None,
     *,
-    window: SpanOption = None,
-    week: WeekOption = False,
-    store: StoreOption = None,
-    timer: TimerOption = False,
+    span: Span,
     predictions: Annotated[Path | None, o.option("--predictions", "How many of the week's were kept.", None, metavar="FOLDER")] = None,
     ledger: Annotated[Path | None, o.option("--ledger", "What it did in the week.", None, metavar="FOLDER")] = None,
     machine_file: o.MachineOption = None,
@@ -39,10 +36,10 @@ def report(
     output: Output,
 ) -> None:
     """Say what a Slurm cluster did last week: as walltime report, with the predictions of start times that were kept, and the side-car."""
-    if timer:
+    if span.timer:
         print_timer("slurm report jobs.txt.gz", SACCT.format(fields=FIELDS))
         return
-    workload, numbers = read_period(trace, reading, machine_file, window, week, store)
+    workload, numbers = read_period(trace, reading, machine_file, span)
     said = [] if predictions is None else _predictions(predictions, workload, numbers)
     effects = [] if ledger is None else _sidecar(ledger, workload, numbers)
     show_period(workload, numbers, page, output, said, effects)

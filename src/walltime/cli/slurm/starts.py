@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -117,17 +118,15 @@ def _zone(name: str) -> tzinfo:
         raise PolicyError(f"unknown time zone {name!r}; write one such as Europe/Stockholm") from None
 
 
-def start_times(
-    snapshot: Annotated[Path, typer.Argument(metavar="SNAPSHOT", help="What walltime slurm snapshot wrote.")],
-    *,
-    history: Annotated[Path, o.option("--history", "Of the jobs that ran lately, weeks if possible.", None, metavar="LOG")],
-    policy: o.SitePolicyOption = None,
-    predictor: o.PredictorOption = None,
-    samples: Annotated[int, typer.Option("--samples", min=1, help="Simulations of what may come.", rich_help_panel=o.RUN)] = 200,
+@dataclass(frozen=True)
+class Drawn:
+    """What is simulated."""
+
+    samples: Annotated[int, typer.Option("--samples", min=1, help="Simulations of what may come.", rich_help_panel=o.RUN)] = 200
     arrivals: Annotated[
         bool, typer.Option("--arrivals/--no-arrivals", help="With jobs to come, drawn from the last weeks.", rich_help_panel=o.RUN)
-    ] = True,
-    seed: o.SeedOption = 0,
+    ] = True
+    seed: o.SeedOption = 0
     replayed: Annotated[
         int,
         typer.Option(
@@ -136,10 +135,16 @@ def start_times(
             help="At so many moments of the history predictions are made too, from whose outcomes these learn; 0: the simulations alone.",
             rich_help_panel=o.RUN,
         ),
-    ] = MOMENTS,
+    ] = MOMENTS
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Of which jobs, and where predictions are kept."""
+
     job: Annotated[
         str | None, o.option("--job", "1234, or 27_3 for a task of an array; only it, and what it waits for.", None, metavar="JOB")
-    ] = None,
+    ] = None
     tries: Annotated[
         list[str] | None,
         typer.Option(
@@ -147,17 +152,34 @@ def start_times(
             metavar="JOB",
             help="When would this job start if it were submitted now, such as procs=64,limit=4h? Repeat it to compare sizes and limits.",
         ),
-    ] = None,
+    ] = None
     predictions: Annotated[
         Path | None,
         o.option(
             "--predictions", "Enter these into it; with --replayed 0, adjust them by what became of earlier ones.", o.RUN, metavar="FOLDER"
         ),
-    ] = None,
+    ] = None
+
+
+@dataclass(frozen=True)
+class Printed:
+    """What is written and printed."""
+
+    report: o.ReportOption = None
+    metrics: o.MetricsOption = None
+    as_json: o.JsonOption = False
+
+
+def start_times(
+    snapshot: Annotated[Path, typer.Argument(metavar="SNAPSHOT", help="What walltime slurm snapshot wrote.")],
+    *,
+    history: Annotated[Path, o.option("--history", "Of the jobs that ran lately, weeks if possible.", None, metavar="LOG")],
+    policy: o.SitePolicyOption = None,
+    predictor: o.PredictorOption = None,
+    drawn: Drawn,
+    asked: Asked,
     reading: Reading,
-    report: o.ReportOption = None,
-    metrics: o.MetricsOption = None,
-    as_json: o.JsonOption = False,
+    printed: Printed,
 ) -> None:
     """Say when the waiting jobs of a snapshot will start: quantiles over simulations of what may come, beside Slurm's own estimates.
 
@@ -176,45 +198,50 @@ def start_times(
     from walltime.slurm import start_times as run
     from walltime.slurm.starts.start_times import why_not
 
-    for path, endings in ((report, o.PAGE), (metrics, (".prom",))):
+    for path, endings in ((printed.report, o.PAGE), (printed.metrics, (".prom",))):
         if path is not None:
             o.check_output(path, endings)
-    queue, draws = read_snapshot(snapshot), Draws(samples, arrivals, seed)
-    if tries:
+    queue, draws = read_snapshot(snapshot), Draws(drawn.samples, drawn.arrivals, drawn.seed)
+    if asked.tries:
         if named := [
             name
-            for name, value in (("job", job), ("predictions", predictions), ("report", report), ("metrics", metrics))
+            for name, value in (
+                ("job", asked.job),
+                ("predictions", asked.predictions),
+                ("report", printed.report),
+                ("metrics", printed.metrics),
+            )
             if value is not None
         ]:
             raise PolicyError(f"--try is about jobs that are not there yet; leave --{named[0]} out")
         log, _ = reading.load(history, queue.machine)
-        _try(queue, log, tries, (policy, predictor), draws, as_json)
+        _try(queue, log, asked.tries, (policy, predictor), draws, printed.as_json)
         return
-    if job is not None and job not in [one.label for one in queue.waiting]:
-        raise PolicyError(why_not(queue, job))
-    kept = None if predictions is None else PredictionLedger(predictions, create=True)
+    if asked.job is not None and asked.job not in [one.label for one in queue.waiting]:
+        raise PolicyError(why_not(queue, asked.job))
+    kept = None if asked.predictions is None else PredictionLedger(asked.predictions, create=True)
     log, _ = reading.load(history, queue.machine)
     factors = None if kept is None else kept.factors()
-    with output.progress_bar(samples, "simulations") as progress:
+    with output.progress_bar(drawn.samples, "simulations") as progress:
         result = run(queue, log, policy=policy, predictor=predictor, draws=draws, factors=factors, progress=progress)
-    if replayed:
-        with output.progress_bar(replayed, "moments of the history") as progress:
-            result = learn_from_history(result, log, policy=policy, moments=replayed, progress=progress)
+    if drawn.replayed:
+        with output.progress_bar(drawn.replayed, "moments of the history") as progress:
+            result = learn_from_history(result, log, policy=policy, moments=drawn.replayed, progress=progress)
     if kept is not None:
         kept.add(result)
-    reasons = None if job is None else why(queue, log, job, policy=policy, predictor=result.predicted)
-    if report is not None:
-        write_page(pages.start_times_page(result, log, {"command": command_line()}), report)
-    if metrics is not None:
-        pages.write_prometheus(metrics, result)
-    chosen = result.jobs if job is None else [result.of(job)]
-    if as_json:
-        events = result.as_dict() | {"jobs": [one.as_dict() for one in chosen], "report": report, "metrics": metrics}
+    reasons = None if asked.job is None else why(queue, log, asked.job, policy=policy, predictor=result.predicted)
+    if printed.report is not None:
+        write_page(pages.start_times_page(result, log, {"command": command_line()}), printed.report)
+    if printed.metrics is not None:
+        pages.write_prometheus(printed.metrics, result)
+    chosen = result.jobs if asked.job is None else [result.of(asked.job)]
+    if printed.as_json:
+        events = result.as_dict() | {"jobs": [one.as_dict() for one in chosen], "report": printed.report, "metrics": printed.metrics}
         events |= {} if reasons is None else {"reasons": reasons.as_dict()}
         output.print_json(events | {"version": version()})
         return
-    output.print_blocks([f"{result.snapshot.machine.name} at {clock(queue.time)}, {samples:,} simulations under {result.policy}"])
-    if job is None:
+    output.print_blocks([f"{result.snapshot.machine.name} at {clock(queue.time)}, {drawn.samples:,} simulations under {result.policy}"])
+    if asked.job is None:
         output.print_blocks([pages.answer(result)])
     output.print_blocks([pages.start_times_table(chosen[:MOST_ROWS], queue.time)])
     if len(chosen) > MOST_ROWS:
@@ -222,7 +249,7 @@ def start_times(
     for sentence in () if reasons is None else reasons.sentences:
         output.print_blocks([sentence])
     output.print_blocks(output.caveats(result.caveats))
-    for path, what in ((report, "report"), (metrics, "metrics")):
+    for path, what in ((printed.report, "report"), (printed.metrics, "metrics")):
         if path is not None:
             typer.echo(f"{what} written to {path}")
 

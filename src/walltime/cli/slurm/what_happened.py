@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC
 from pathlib import Path
 from typing import Annotated
@@ -17,14 +17,21 @@ from walltime.cli.slurm.starts import unix_time
 __all__ = ["what_happened"]
 
 
+@dataclass(frozen=True)
+class Span:
+    """From when until when."""
+
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="TIME", help="From then on (UTC): 2026-01-31, 2026-01-31T12:00:00, seconds since 1970.")
+    ] = None
+    until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="Until then.")] = None
+
+
 def what_happened(
     trace: Annotated[Path, typer.Argument(metavar="LOG", help="The cluster's job log, as sacct has printed it since.")],
     *,
     ledger: Annotated[Path, o.option("--ledger", panel=None, metavar="FOLDER")],
-    since: Annotated[
-        str | None, typer.Option("--since", metavar="TIME", help="From then on (UTC): 2026-01-31, 2026-01-31T12:00:00, seconds since 1970.")
-    ] = None,
-    until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="Until then.")] = None,
+    span: Span,
     machine_file: o.MachineOption = None,
     policy: o.SitePolicyOption = None,
     reading: Reading,
@@ -48,7 +55,7 @@ def what_happened(
     from walltime.slurm.sidecar.review import with_delays
 
     machine = None if machine_file is None else read_machine(machine_file)
-    first, last = (None if time is None else float(unix_time(time, UTC)) for time in (since, until))
+    first, last = (None if time is None else float(unix_time(time, UTC)) for time in (span.since, span.until))
     events = read_events(ledger)
     if machine is None and reading.procs is None:
         reading = replace(reading, procs=ANY_SIZE)  # which nothing depends on that is recorded
