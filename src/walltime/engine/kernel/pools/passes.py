@@ -149,8 +149,10 @@ def _consider(state, rules, jobs, machine, line, plan, i, in_order):
     """Start a job, by its place in the queue, or keep it as a candidate, or block it."""
     place = line.queue[i]
     index, job, fits = place.job, jobs[place.job], _may_fit(state, machine.partitions, place)
-    reserves = _reservations(machine.pools, machine.pools_of, job) < rules.depth
-    if fits and (reserves or not rules.backfill or in_order or not _is_blocked(machine.pools, machine.pools_of, job)):
+    settled = machine.partitions[place.partition].settled
+    reserves = not settled and _reservations(machine.pools, machine.pools_of, job) < rules.depth
+    is_free = not settled and not _is_blocked(machine.pools, machine.pools_of, job)
+    if fits and (reserves or not rules.backfill or in_order or is_free):
         if _fits_now(state, rules, jobs, machine, line, plan, job):
             _start_now(state, rules, jobs, machine, line, plan, i)
             return
@@ -166,7 +168,7 @@ def _consider(state, rules, jobs, machine, line, plan, i, in_order):
         line.deferred[state.deferred] = index
         state.deferred += 1
         state.planned = 0
-    if not machine.partitions[place.partition].settled:
+    if not settled:
         _block(state, rules, machine, job, reserves)
 
 
@@ -178,7 +180,7 @@ def _next_place(state, partitions, line, i):
         if block.old and i % PLACES_IN_BLOCK == 0:
             _renew_block(state, line, block, i, last)
         if block.partitions & ~state.settled != 0 or block.called > 0:
-            while i < last and line.queue[i].procs == HOLE:
+            while i < last and _is_idle(state, partitions, line.queue[i]):
                 i += 1
             if i < last:
                 return i
@@ -190,6 +192,14 @@ def _next_place(state, partitions, line, i):
         if i < last:
             return i
     return i
+
+
+@kernel
+def _is_idle(state, partitions, place):
+    """Whether a place has no job that waits, or one that can neither start nor be blocked; one that has been called is none of these."""
+    if place.called:
+        return False
+    return place.procs == HOLE or (partitions[place.partition].settled and not _may_fit(state, partitions, place))
 
 
 @kernel
