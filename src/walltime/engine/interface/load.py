@@ -191,7 +191,7 @@ _TABLE = (
     *_loops("selective", "reservations for selected jobs", loop.run, _one(FRESH, True, selects=BY_FACTOR), (53, 7), (62, 8)),
     *_loops("slack", "slack-like backfilling", loop.run, _one(FRESH, False, recent=1), (55, 6), (64, 7)),
     *_loops("conservative", "conservative backfilling", loop.run, _one(KEEP, True), (63, 6), (70, 7)),
-    *_loops("cluster", _POOLS, cluster.run_cluster, _several(HEAD), (79, 10), (88, 11)),
+    *_loops("cluster", _POOLS, cluster.run_cluster, _several(HEAD), (88, 11), (97, 12)),
     *_loops("cluster-kept", f"kept reservations on {_POOLS}", cluster.run_cluster, _several(KEEP), (67, 9), (76, 10)),
     Entry("slurm", "Slurm's scheduling", jit.entry(slurm.run_slurm), _example_slurm, 101, 13),
     Entry("oar", "OAR's scheduling", jit.entry(oar.run_oar), _example_oar, 16, 4),
