@@ -25,6 +25,7 @@ __all__ = [
     "Pools",
     "PredictionSource",
     "Problem",
+    "Ragged",
     "Shares",
     "State",
     "as_number",
