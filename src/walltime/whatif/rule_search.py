@@ -183,13 +183,16 @@ def _windows(search: RuleTrial, current: OneStep) -> OneStep:
 
 
 def _fitted(search: RuleTrial, current: OneStep, window: Window, best: OneStep) -> tuple[Window, OneStep]:
-    """The hours and days near those of a window that explain most of the months that choose; an instant stays as it is."""
+    """The hours and days near those of a window that explain most of the months that choose; an instant stays as it is.
+
+    Each move pays for itself: what gains less moves a rule from where the site has it by chance.
+    """
     while window.end is not None:
         gain, place = search.gain_of_run(current, best), window
         for one in windows_near(window):
             answer = search.ask(search.rules._replace(windows=(*search.rules.windows, one)))
             own = search.gain_of_run(current, answer)
-            if own > gain:
+            if own > gain + LEAST_GAIN / 5:
                 best, gain, place = answer, own, one
         if place == window:
             break
@@ -208,7 +211,7 @@ def _clocks(workload: Workload) -> list[int]:
 
 
 def _period(search: RuleTrial, current: OneStep, window: Window, best: OneStep) -> tuple[Window, OneStep]:
-    """Whether a window holds all the time, or begins or ends with a month; by the months that choose."""
+    """Whether a window holds all the time, or begins or ends with a month, if that gains as much as a rule; by the months that choose."""
     months, runs = search.runs(current, best)
     most, first, last = max(runs, key=lambda run: (run[0], run[2] - run[1]))
     if most <= runs[len(months) - 1][0] * 1.02:  # the first run that lasts as long as the log
@@ -217,7 +220,7 @@ def _period(search: RuleTrial, current: OneStep, window: Window, best: OneStep) 
     until = None if last == len(months) else _edge(search, months[last - 1], months[last])
     shorter = replace(window, since=since, until=until)
     answer = search.ask(search.rules._replace(windows=(*search.rules.windows, shorter)))
-    if search.gain(best, answer, search.choose) > 0:
+    if search.gain(best, answer, search.choose) > LEAST_GAIN:
         return shorter, answer
     return window, best
 
