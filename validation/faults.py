@@ -2,7 +2,7 @@
 
 A fault is one place of the auditor's source that says something else. The trial runs in a process of its own, uncompiled.
 
-python validation/faults.py [NAME...]
+python -m validation.faults [NAME...]
 """
 
 from __future__ import annotations

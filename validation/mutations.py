@@ -5,7 +5,7 @@ every event who starts. So, by induction over the events, a schedule keeps all t
 job, the one of the reference engine, with ends and labels as they follow from the starts. A miss is a schedule that is not, and passes; a
 false alarm is one that is, and does not.
 
-python validation/mutations.py [--count 200000] [--seed 1] [--out docs/generators/mutations.json]
+python -m validation.mutations [--count 200000] [--seed 1] [--out docs/generators/mutations.json]
 """
 
 from __future__ import annotations

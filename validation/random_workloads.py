@@ -4,7 +4,7 @@
 
 Workloads on nodes are those of tests/oracle/test_slurm.py, a quarter of each kind; those on a number, those of tests/oracle/replay.py. So
 many as `--bounds` says of each are made with kernels that check every index (validation/bounds.py), in a process of its own, which compiles
-them first; the rest with the kernels as they are. Prints what differs with its kind and seed; ends with status 1 if anything did. About 20
+them first; the rest with the kernels as they are. Prints what differs with its kind and seed; ends with status 1 if anything did. About ten
 minutes on one core.
 """
 
