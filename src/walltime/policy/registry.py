@@ -158,6 +158,6 @@ def _found_order(path: str) -> Order:
         raise PolicyError(f"{printable(path)}: has no scheduler; name a file of walltime search")
     policy = POLICIES.parse(label) if "predictor=" not in label else None
     if policy is None or policy != POLICIES.parse("easy", order=policy.order):
-        raise PolicyError(f"{printable(path)}: is of a scheduler with more than an order of the queue; give --policy '{label}'")
+        raise PolicyError(f"{printable(path)}: is of a scheduler with more than an order of the queue; give it as the policy, '{label}'")
     found: Order = policy.order
     return found

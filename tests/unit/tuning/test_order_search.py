@@ -136,7 +136,7 @@ def test_order_file__is_an_order(tmp_path):
     assert parse_order(str(file)) == parse_order("expr:log(wait+60)-log(believed),limit=0.4")
     for label in ("easy:order=lxf,backfill-order=saf", "easy:order=lxf,predictor=tsafrir07", "fcfs"):
         write_order_file(OrderFile(label), file)
-        with pytest.raises(wt.PolicyError, match="is of a scheduler with more than an order of the queue; give --policy"):
+        with pytest.raises(wt.PolicyError, match="is of a scheduler with more than an order of the queue; give it as the policy"):
             parse_order(str(file))
     file.write_text("a = 1\n")
     with pytest.raises(wt.PolicyError, match="has no scheduler; name a file of walltime search"):
