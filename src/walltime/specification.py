@@ -25,7 +25,7 @@ __all__ = [
     "FAMILIES",
     "Family",
     "Form",
-    "Specified",
+    "Specification",
     "asked",
     "complete",
     "homes",
@@ -38,12 +38,12 @@ __all__ = [
     "spell",
 ]
 
-T = TypeVar("T", bound="Specified")
+T = TypeVar("T", bound="Specification")
 FAMILIES: dict[type, Family[Any]] = {}
 """The families, by the base class of what they make."""
 
 
-class Specified:
+class Specification:
     """Base of the frozen dataclasses that specifications make; their fields are the options."""
 
     positional: ClassVar[tuple[str, ...]] = ()
@@ -289,7 +289,7 @@ def options_of(kind: type) -> Mapping[str, DeclaredKey]:
     return {name.replace("_", getattr(kind, "separator", "-")): one for name, one in declared.items()}
 
 
-def name_of(thing: Specified) -> str:
+def name_of(thing: Specification) -> str:
     """The name of a thing in specifications, without options."""
     return _name_of(thing)[0]
 
@@ -365,7 +365,7 @@ def _words(option: DeclaredKey) -> list[str]:
     return list(dict.fromkeys(words))
 
 
-def _name_of(thing: Specified) -> tuple[str, Mapping[str, Any]]:
+def _name_of(thing: Specification) -> tuple[str, Mapping[str, Any]]:
     """The name of a thing in its family, the one that implies most, and what it implies."""
     family = next((FAMILIES[base] for base in type(thing).__mro__ if base in FAMILIES), None)
     fitting = [(name, {**form.implied, **form.start}) for name, form in family.forms.items() if form.makes(thing)] if family else []

@@ -16,7 +16,7 @@ import numpy as np
 from walltime.auditor.decisions import STEPS, Decisions, RecordedJobs
 from walltime.auditor.lowering import lowered
 from walltime.auditor.passes import state as s
-from walltime.auditor.passes.asked import ASKED, BY_CLOCK, BY_OUTAGE, FREE_TO_START, WINDOW, Asked, ask_along
+from walltime.auditor.passes.asked import ASKED, BY_CLOCK, BY_OUTAGE, FREE_TO_START, WINDOW, SiteAnswers, ask_along
 from walltime.errors import PolicyError, WorkloadError
 from walltime.machine import NO_OVERHEAD, Overhead
 from walltime.machine.overheads import freed
@@ -185,7 +185,7 @@ def one_step(
     return OneStep(counted, made.astype(bool), wishes, delay, short.astype(bool), np.where(counted & (made == 0), why, 0))
 
 
-def _asked(workload: Workload, rules: SiteRules, place: Array) -> Asked:
+def _asked(workload: Workload, rules: SiteRules, place: Array) -> SiteAnswers:
     """Memory for the answers."""
     jobs = np.zeros(len(place), ASKED).view(np.recarray)
     jobs.since = jobs.last = jobs.user = jobs.delay = -1
@@ -202,4 +202,4 @@ def _asked(workload: Workload, rules: SiteRules, place: Array) -> Asked:
     begins, ends = (np.concatenate([np.zeros(0, np.int64), *(getattr(hours, name) for hours, _ in own)]) for name in ("begin", "end"))
     windows_of = np.array([mask[place] for _, mask in own], np.uint8).reshape(len(windows), len(place))
     lists = (np.zeros(len(place), np.int64) for _ in range(4))
-    return Asked(jobs, windows, windows_of, begins, ends, at_once, np.zeros(len(at_once), np.int64), *lists)
+    return SiteAnswers(jobs, windows, windows_of, begins, ends, at_once, np.zeros(len(at_once), np.int64), *lists)

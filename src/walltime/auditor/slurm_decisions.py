@@ -162,7 +162,7 @@ class _SlurmWalk(Walk):
             self.news = False
             if (yield from self._follow(backfill_cycle, min(len(self.waiting), s["bf_max_job_test"]))):
                 return
-        if any(now - self.submit[job] < self.rules.min_age for job in self.waiting):
+        if any(now - self.submit[job] < self.rules.least_age for job in self.waiting):
             self.news = True
 
     def _follow(self, scheduler: Callable[..., None], blocks: int) -> Generator[Difference, None, bool]:

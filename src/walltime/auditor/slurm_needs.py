@@ -91,13 +91,10 @@ def lasting_merit(workload: Workload, placement: Placement, settings: Settings, 
 def rules_of(settings: Settings) -> Any:
     """Slurm's parameters as its schedulers take them."""
     rules = np.zeros(1, SLURM_RULES).view(np.recarray)[0]
-    rules.partition_depth, rules.max_test = settings["partition_job_depth"], settings["bf_max_job_test"]
-    rules.min_prio, rules.min_age = settings["bf_min_prio_reserve"], settings["bf_min_age_reserve"]
-    rules.max_user, rules.max_part = settings["bf_max_job_user"], settings["bf_max_job_part"]
-    rules.max_user_part, rules.max_start = settings["bf_max_job_user_part"], settings["bf_max_job_start"] or NEVER
-    rules.max_reserve, rules.window = settings["bf_job_part_count_reserve"], 60 * settings["bf_window"]
-    rules.resolution, rules.soft = settings["bf_resolution"], settings["time_min_as_soft_limit"]
-    rules.half = settings["soft_limit_running"] == "half"
+    numbers = settings.numbers
+    for name in SLURM_RULES.names or ():
+        rules[name] = numbers[name]
+    rules.most_started = rules.most_started or NEVER
     return rules
 
 

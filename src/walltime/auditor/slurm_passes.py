@@ -22,7 +22,8 @@ def _dtype(names: str) -> np.dtype[np.void]:
 SLURM_JOB = _dtype("procs second nodes whole each partition user believed time_min priority submit reserved limit first count")
 """A job. `nodes`: the fewest that it needs; `each`: what each of them must have of the second resource. `first`, `count`: its slots."""
 SLURM_RULES = _dtype(
-    "partition_depth min_prio min_age max_test max_user max_part max_user_part max_start max_reserve window resolution soft half"
+    "partition_depth least_priority least_age most_tested most_of_user most_of_partition most_of_user_in_partition most_started "
+    "most_reserved window resolution soft half"
 )
 SLURM_STATE = _dtype("now waiting running blocks slots chosen started depth last")
 
@@ -276,7 +277,7 @@ def begin_now(state: Any, jobs: Any, ground: Any, slots: Any, lists: Any, sight:
 @kernel
 def has_claim(state: Any, rules: Any, jobs: Any, job: Any) -> Any:
     """Whether a job may block others: its priority is high enough, and it has waited for long enough."""
-    return jobs[job].priority >= rules.min_prio and state.now - jobs[job].submit >= rules.min_age
+    return jobs[job].priority >= rules.least_priority and state.now - jobs[job].submit >= rules.least_age
 
 
 @called_kernel
@@ -391,21 +392,21 @@ def backfill_cycle(state: Any, rules: Any, jobs: Any, parts: Any) -> Any:
         job = lists.queue[i]
         if not within_limits(jobs, ground, job):
             continue
-        if tested == rules.max_test:
+        if tested == rules.most_tested:
             break
         tested += 1
         part, both = jobs[job].partition, jobs[job].user * partitions + jobs[job].partition
         if (
-            (0 < rules.max_user <= lists.users[jobs[job].user])
-            or (0 < rules.max_part <= lists.parts[part])
-            or (0 < rules.max_user_part <= lists.both[both])
+            (0 < rules.most_of_user <= lists.users[jobs[job].user])
+            or (0 < rules.most_of_partition <= lists.parts[part])
+            or (0 < rules.most_of_user_in_partition <= lists.both[both])
         ):
             continue
         lists.users[jobs[job].user] += 1
         lists.parts[part] += 1
         lists.both[both] += 1
         length = jobs[job].time_min if jobs[job].time_min > 0 else jobs[job].believed
-        reserves = has_claim(state, rules, jobs, job) and not 0 < rules.max_reserve <= lists.parts[partitions + part]
+        reserves = has_claim(state, rules, jobs, job) and not 0 < rules.most_reserved <= lists.parts[partitions + part]
         latest = state.now + rules.window if reserves else state.now
         begin = find_place(state, jobs, parts, job, length, latest)
         if begin >= NEVER:
@@ -423,7 +424,7 @@ def backfill_cycle(state: Any, rules: Any, jobs: Any, parts: Any) -> Any:
         limit = shortened(state, rules, jobs, blocks, sight, job)
         begin_now(state, jobs, ground, slots, lists, sight, job, limit)
         add_running(state, rules, jobs, lists, job)
-        if state.started == rules.max_start:
+        if state.started == rules.most_started:
             break
 
 

@@ -35,8 +35,8 @@ __all__ = [
     "SCHEDULERS",
     "VERSION",
     "Gain",
-    "Judged",
     "Judgement",
+    "PredictorScore",
     "judge_predictions",
     "tells",
 ]
@@ -91,7 +91,7 @@ class Gain:
 
 
 @dataclass(frozen=True)
-class Judged:
+class PredictorScore:
     """One predictor with one buffer on one log. `accuracy`: by the names of `MEASURES`.
 
     `under_percent`: jobs that run longer than predicted. If the prediction were the limit: `killed` jobs, and `lost_hours`, the node hours
@@ -114,7 +114,7 @@ class Judged:
 class Judgement:
     """All rows; `skipped`: predictors that a log does not allow, and why; `logs`: their checksums by name."""
 
-    rows: tuple[Judged, ...]
+    rows: tuple[PredictorScore, ...]
     skipped: tuple[str, ...]
     logs: Mapping[str, str]
     waits: Mapping[tuple[str, str], float]
@@ -165,8 +165,8 @@ def judge_predictions(
     tasks = [(name, text) for name in logs for text in texts]
     bases = {name: _Base(workload, copies, test_share) for name, workload in logs.items()}
 
-    def make_worker() -> Callable[[int, Callable[[int], None]], list[Judged] | str]:
-        def run(number: int, check: Callable[[int], None]) -> list[Judged] | str:
+    def make_worker() -> Callable[[int, Callable[[int], None]], list[PredictorScore] | str]:
+        def run(number: int, check: Callable[[int], None]) -> list[PredictorScore] | str:
             name, text = tasks[number]
             try:
                 return bases[name].judge(name, text, buffers, check)
@@ -210,7 +210,7 @@ class _Base:
         """Simulate with the requests."""
         self.requests = [[simulate(log, scheduler) for scheduler in SCHEDULERS] for log in self._logs]
 
-    def judge(self, name: str, text: str, buffers: Sequence[float], check: Callable[[int], None]) -> list[Judged]:
+    def judge(self, name: str, text: str, buffers: Sequence[float], check: Callable[[int], None]) -> list[PredictorScore]:
         """The rows of one predictor."""
         predictor = parse_predictor(text)
         predicted = []
@@ -219,7 +219,7 @@ class _Base:
             predicted.append(predict(log, [predictor], schedules[0], workers=1)[0].predicted)
         return [self._judged(name, text, buffer, predicted, check) for buffer in buffers]
 
-    def _judged(self, name: str, text: str, buffer: float, predicted: Sequence[Array], check: Callable[[int], None]) -> Judged:
+    def _judged(self, name: str, text: str, buffer: float, predicted: Sequence[Array], check: Callable[[int], None]) -> PredictorScore:
         w = self._logs[0]
         ran = np.minimum(w.runtime, w.requested)
         given = [
@@ -234,7 +234,7 @@ class _Base:
         for k, scheduler in enumerate(SCHEDULERS):
             check(0)
             changes.append(self._gain(scheduler, [schedules[k] for schedules in self.requests], given))
-        return Judged(
+        return PredictorScore(
             log=name,
             predictor=text,
             buffer=buffer,
@@ -300,13 +300,13 @@ class Tells:
     predictors: int
 
 
-def tells(rows: Sequence[Judged]) -> list[Tells]:
+def tells(rows: Sequence[PredictorScore]) -> list[Tells]:
     """For each log, scheduler, buffer and measure the rank correlation of accuracy and gain over predictors; of fewer than 4 there is none.
 
     Exact runtimes are left out, as they are the best by every measure.
     """
     found = []
-    groups: dict[tuple[str, float], list[Judged]] = {}
+    groups: dict[tuple[str, float], list[PredictorScore]] = {}
     for row in rows:
         if row.predictor != "exact":
             groups.setdefault((row.log, row.buffer), []).append(row)

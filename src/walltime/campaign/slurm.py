@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from walltime.declared import Key
 from walltime.errors import PolicyError
-from walltime.specification import Family, Form, Specified
+from walltime.specification import Family, Form, Specification
 
 __all__ = ["WORKERS", "LocalWorkers", "SlurmJobs", "SlurmWorkers", "Workers", "workers_of"]
 
@@ -21,7 +21,7 @@ PATIENCE = 60.0
 """Seconds in which sbatch must answer."""
 
 
-class Workers(Specified):
+class Workers(Specification):
     """Base of the workers that are started here."""
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.groups import Deciding, Reading, machine_in
+from walltime.cli.groups import DecisionOptions, LogOptions, machine_in
 from walltime.cli.output import Output, progress_bar
 
 __all__ = ["PANEL", "audit"]
@@ -24,7 +24,7 @@ def audit(
     ],
     *,
     policy: Annotated[str | None, o.option("--policy", "Its promises are checked; without one, only the rules for all schedules.")] = None,
-    deciding: Deciding,
+    deciding: DecisionOptions,
     own_beliefs: Annotated[
         bool,
         typer.Option(
@@ -33,7 +33,7 @@ def audit(
         ),
     ] = False,
     machine_file: o.MachineOption = None,
-    reading: Reading,
+    reading: LogOptions,
     output: Output,
 ) -> None:
     """Check a schedule from any simulator against its log; exit status 1 if a rule is broken."""

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.groups import CommandGroup, Reading
+from walltime.cli.groups import CommandGroup, LogOptions
 from walltime.cli.output import Output, PageOutput, caveats, command_line, progress_bar
 from walltime.errors import PolicyError
 from walltime.tables import Cell, Table
@@ -76,7 +76,7 @@ def run(
 
 
 @dataclass(frozen=True)
-class Judging:
+class PredictionOptions:
     """What predictors are judged by."""
 
     predictor: Annotated[
@@ -94,8 +94,8 @@ class Judging:
 def predictions(
     traces: Annotated[list[Path], typer.Argument(metavar="TRACE...", help="Logs on which predictors are judged, one or several.")],
     *,
-    judging: Judging,
-    reading: Reading,
+    judging: PredictionOptions,
+    reading: LogOptions,
     workers: o.WorkersOption = None,
     output: PageOutput,
 ) -> None:

@@ -12,7 +12,7 @@ import typer
 
 from walltime.cli import options as o
 from walltime.cli.explain import paragraphs
-from walltime.cli.groups import Reading, Site, Stretch, machine_in
+from walltime.cli.groups import LogOptions, Site, Stretch, machine_in
 from walltime.cli.output import PageOutput, caveats, command_line, progress_bar
 from walltime.errors import PolicyError
 
@@ -49,7 +49,7 @@ def calibrate(
     *,
     site: Site,
     drawn: Moments,
-    reading: Reading,
+    reading: LogOptions,
     part: Stretch,
     out: Annotated[Path | None, o.out("the calibration, for walltime what-if", ".json")] = None,
     verbose: o.VerboseOption = False,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.groups import Part, Reading
+from walltime.cli.groups import LogOptions, Part
 from walltime.cli.output import Output
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def clean(
     part: Part,
     filtering: Filters,
     seed: o.SeedOption = 0,
-    reading: Reading,
+    reading: LogOptions,
     out: Annotated[Path | None, o.out("the remaining jobs", *o.LOGS)] = None,
     output: Output,
 ) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.groups import Files, Part, Reading, Scheduling, machine_in, one_workload
+from walltime.cli.groups import Files, LogOptions, Part, SchedulingOptions, machine_in, one_workload
 from walltime.cli.output import Output, PageOutput, caveats, drawn_in, progress_bar, write_rows
 from walltime.cli.simulate import draw_figures, run_record, write_comparison
 from walltime.errors import PolicyError
@@ -37,7 +37,7 @@ SHARED = (
 
 
 @dataclass(frozen=True)
-class Compared:
+class SchedulerOptions:
     """The policies, and their machine."""
 
     policy: Annotated[
@@ -52,7 +52,7 @@ class Compared:
 
 
 @dataclass(frozen=True)
-class Shown:
+class TableOptions:
     """Which tables are shown."""
 
     monthly: o.MonthlyOption = False
@@ -71,11 +71,11 @@ class Shown:
 def compare(
     trace: o.TraceArgument,
     *,
-    compared: Compared,
-    run: Scheduling,
-    reading: Reading,
+    compared: SchedulerOptions,
+    run: SchedulingOptions,
+    reading: LogOptions,
     part: Part,
-    shown: Shown,
+    shown: TableOptions,
     files: Files,
     output: PageOutput,
 ) -> None:
@@ -198,7 +198,7 @@ def _show_all(
     schedules: Sequence[Schedule],
     labels: list[str],
     records: Sequence[dict[str, Any]],
-    run: Scheduling,
+    run: SchedulingOptions,
     no_spread: bool,
     output: Output,
     out: Path | None,

@@ -18,7 +18,7 @@ PANEL = "Logs"
 
 
 @dataclass(frozen=True)
-class Read:
+class FileOptions:
     """How the file is read."""
 
     procs: o.ProcsOption = None
@@ -35,7 +35,7 @@ def convert(
     ] = None,
     *,
     out: Annotated[Path | None, o.out("the log", *o.LOGS)] = None,
-    how: Read,
+    how: FileOptions,
     output: Output,
 ) -> None:
     """Write a log of any format as SWF, Parquet or CSV: all of its records, with what reading them dropped and changed."""

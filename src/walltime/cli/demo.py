@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from walltime.cli import options as o
 from walltime.cli.compare import as_object, comparison_blocks, spread_of
 from walltime.cli.explain import paragraphs
-from walltime.cli.groups import Reading, Scheduling, make_up
+from walltime.cli.groups import LogOptions, SchedulingOptions, make_up
 from walltime.cli.output import Output
 from walltime.cli.simulate import run_record, write_comparison
 
@@ -45,7 +45,7 @@ def demo(
 
     log = out.with_name(LOG)
     o.check_output(log, (".swf.gz",))
-    workload, run = write_log(log, jobs, procs, load, seed), Scheduling(seed=seed)
+    workload, run = write_log(log, jobs, procs, load, seed), SchedulingOptions(seed=seed)
     schedules = [run.run(workload, scheduler) for scheduler in run.schedulers(list(POLICIES))]
     spread = spread_of(schedules, "none")
     sentences = caveats_of(schedules, "none", spread=spread)
@@ -71,7 +71,7 @@ def write_log(path: Path, jobs: int, procs: int, load: float, seed: int) -> Work
 
     made = make_up(MODELS["lublin99"], jobs, procs, load, seed, min(USERS, jobs)).with_estimates(Tsafrir05(), seed)
     write_swf(path, made, extra_header=[f"; Note: users drawn, requests drawn by the estimates tsafrir05, seed {seed}"])
-    return Reading().load(path)[0]
+    return LogOptions().load(path)[0]
 
 
 def next_commands(log: Path, easy: Schedule, job: int | None) -> list[str]:

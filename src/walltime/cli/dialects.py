@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.groups import Reading
+from walltime.cli.groups import LogOptions
 from walltime.cli.output import Output, note, progress_bar, write_rows
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ PANEL = "Simulations"
 
 
 @dataclass(frozen=True)
-class Tried:
+class SchedulerOptions:
     """What is simulated, and how it is read."""
 
     policy: Annotated[list[str] | None, o.option("--policy", "Repeat it for each; default: EASY, EASY-SJBF and EASY++.")] = None
@@ -38,8 +38,8 @@ def dialects(
         Path | None, typer.Argument(metavar="[TRACE]", help="The log; without one, only what there is is listed.", show_default=False)
     ] = None,
     *,
-    tried: Tried,
-    reading: Reading,
+    tried: SchedulerOptions,
+    reading: LogOptions,
     out: Annotated[Path | None, o.out("a row for each run", *o.TABLE)] = None,
     output: Output,
 ) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.groups import Reading
+from walltime.cli.groups import LogOptions
 from walltime.cli.output import PageOutput, command_line, progress_bar
 
 __all__ = ["PANEL", "diff"]
@@ -19,7 +19,7 @@ SCHEDULE = ".csv or .parquet with at least job_id, start, end, or .swf with wait
 
 
 @dataclass(frozen=True)
-class Drawn:
+class FigureOptions:
     """The figure."""
 
     figure: o.OneFigureOption = None
@@ -27,7 +27,7 @@ class Drawn:
 
 
 @dataclass(frozen=True)
-class Tried:
+class TrialOptions:
     """What is tried as an explanation."""
 
     policy: Annotated[list[str] | None, o.option("--policy", "Only these are tried as an explanation; default: the usual ones.")] = None
@@ -41,10 +41,10 @@ def diff(
     b: Annotated[Path, typer.Argument(metavar="B", help="Another schedule of the same jobs.", show_default=False)],
     *,
     log: Annotated[Path, o.option("--log", "Both schedule its jobs.", o.INPUT, metavar="LOG")],
-    tried: Tried,
+    tried: TrialOptions,
     overrun: o.OverrunOption = o.Overrun.kill,
-    reading: Reading,
-    drawn: Drawn,
+    reading: LogOptions,
+    drawn: FigureOptions,
     output: PageOutput,
 ) -> None:
     """Find the first job on which two schedules differ, what the machine and the queue were then, and which rule explains it."""

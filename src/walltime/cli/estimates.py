@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.groups import Reading, Stretch, machine_in
+from walltime.cli.groups import LogOptions, Stretch, machine_in
 from walltime.cli.output import Output, PageOutput, caveats, command_line, note, progress_bar
 from walltime.errors import PolicyError
 
@@ -42,7 +42,7 @@ LISTED = 10
 
 
 @dataclass(frozen=True)
-class Estimated:
+class EstimateOptions:
     """The estimates that are looked at."""
 
     model: Annotated[str, o.option("--estimates", "They are looked at; default: the users'.", o.INPUT)] = "user"
@@ -50,7 +50,7 @@ class Estimated:
 
 
 @dataclass(frozen=True)
-class Shown:
+class TableOptions:
     """By which groups, and as a figure."""
 
     groupings: o.BreakdownOption = None
@@ -59,7 +59,7 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Adjusting:
+class AdjustmentOptions:
     """What is simulated."""
 
     adjusted: Annotated[
@@ -99,11 +99,11 @@ class Letters:
 def estimates(
     trace: o.TraceArgument,
     *,
-    estimated: Estimated,
-    reading: Reading,
+    estimated: EstimateOptions,
+    reading: LogOptions,
     part: Stretch,
-    shown: Shown,
-    adjusting: Adjusting,
+    shown: TableOptions,
+    adjusting: AdjustmentOptions,
     mail: Letters,
     output: PageOutput,
 ) -> None:
@@ -165,7 +165,7 @@ CANDIDATES = 3
 """Users that are looked at for each letter."""
 
 
-def _write_letters(trace: Path, reading: Reading, part: Stretch, adjusting: Adjusting, mail: Letters, output: Output) -> None:
+def _write_letters(trace: Path, reading: LogOptions, part: Stretch, adjusting: AdjustmentOptions, mail: Letters, output: Output) -> None:
     from walltime.provenance import version
     from walltime.report.letters import letters_answer, letters_record, letters_table, read_template, write_letters
     from walltime.simulation.accuracy import check_requests

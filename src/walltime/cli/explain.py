@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.groups import Part, Reading, Scheduling, machine_in, one_workload
+from walltime.cli.groups import LogOptions, Part, SchedulingOptions, machine_in, one_workload
 from walltime.cli.output import Output, progress_bar
 from walltime.errors import PolicyError
 
@@ -19,7 +19,7 @@ PANEL = "Simulations"
 
 
 @dataclass(frozen=True)
-class Drawn:
+class FigureOptions:
     """The figure."""
 
     figure: o.OneFigureOption = None
@@ -27,7 +27,7 @@ class Drawn:
 
 
 @dataclass(frozen=True)
-class Asked:
+class JobOptions:
     """Which jobs are explained."""
 
     job: Annotated[int | None, o.option("--job", panel=o.OUTPUT)] = None
@@ -43,7 +43,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Simulated:
+class SchedulerOptions:
     """The policy, and its machine."""
 
     policy: o.PolicyOption = None
@@ -53,12 +53,12 @@ class Simulated:
 def explain(
     trace: o.TraceArgument,
     *,
-    asked: Asked,
-    simulated: Simulated,
-    run: Scheduling,
-    reading: Reading,
+    asked: JobOptions,
+    simulated: SchedulerOptions,
+    run: SchedulingOptions,
+    reading: LogOptions,
     part: Part,
-    drawn: Drawn,
+    drawn: FigureOptions,
     output: Output,
 ) -> None:
     """Say why a job waited: what was free, reserved and for whom, who overtook it, and what would have let it start sooner."""

@@ -12,7 +12,7 @@ import typer
 
 from walltime.cli import options as o
 from walltime.cli.completion import completion_of
-from walltime.cli.groups import Reading, make_up
+from walltime.cli.groups import LogOptions, make_up
 from walltime.cli.output import Output
 from walltime.errors import OutputError
 
@@ -26,7 +26,7 @@ PANEL = "Logs"
 
 
 @dataclass(frozen=True)
-class Made:
+class ModelOptions:
     """What the model makes."""
 
     jobs: Annotated[int, o.option("--jobs", panel=None)] = 10_000
@@ -51,7 +51,7 @@ def generate(
     ],
     *,
     out: Annotated[Path, o.out("the log", *o.LOGS, panel=None)],
-    made: Made,
+    made: ModelOptions,
     compare_with: Annotated[
         Path | None, typer.Option("--compare-with", help="A real log to draw beside the generated one.", rich_help_panel=o.OUTPUT)
     ] = None,
@@ -82,7 +82,7 @@ def generate(
         from walltime.report.figure_files import write_figure
         from walltime.report.workloads import compare_workloads
 
-        others = [] if compare_with is None else [Reading().load(compare_with)[0]]
+        others = [] if compare_with is None else [LogOptions().load(compare_with)[0]]
         write_figure(compare_workloads([*others, workload], [*(other.origin.name for other in others), model]), figure, size)
     record = {
         "model": model,

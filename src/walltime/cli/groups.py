@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CommandGroup",
-    "Deciding",
+    "DecisionOptions",
     "Files",
+    "LogOptions",
     "Part",
-    "Reading",
-    "Scheduling",
+    "SchedulingOptions",
     "Site",
     "Stretch",
     "T",
@@ -49,7 +49,7 @@ USUAL = {"believe": "regular", "correction": "tsafrir07", "history": "simulation
 
 
 @dataclass(frozen=True)
-class Reading:
+class LogOptions:
     """How the log is read."""
 
     procs: o.ProcsOption = None
@@ -169,7 +169,7 @@ class Files:
 
 
 @dataclass(frozen=True)
-class Deciding:
+class DecisionOptions:
     """How schedulers decide, for each that does not say otherwise, and how the rules of the machine are read."""
 
     order: o.OrderOption = "fcfs"
@@ -248,7 +248,7 @@ class Site:
 
 
 @dataclass(frozen=True)
-class Scheduling(Deciding):
+class SchedulingOptions(DecisionOptions):
     """How schedulers are run."""
 
     replications: o.ReplicationsOption = 1
@@ -275,7 +275,7 @@ class Scheduling(Deciding):
         return self.replications == 1 and len(self.models()) == 1
 
 
-def one_workload(run: Scheduling, part: Part, workload: Workload) -> Workload:
+def one_workload(run: SchedulingOptions, part: Part, workload: Workload) -> Workload:
     """The workload of a single run: a part of the log, scaled, shaken, with its estimates; says what has no effect, and what is cut."""
     model, variation = run.model(), part.variation(run.feedback)
     workload = variation.apply(workload, run.seed)

@@ -9,7 +9,7 @@ import typer
 
 from walltime.cli import options as o
 from walltime.cli.explain import paragraphs
-from walltime.cli.groups import Reading, machine_in
+from walltime.cli.groups import LogOptions, machine_in
 from walltime.cli.output import PageOutput, command_line, progress_bar
 
 __all__ = ["PANEL", "infer"]
@@ -21,7 +21,7 @@ def infer(
     trace: o.TraceArgument,
     *,
     machine_file: o.MachineOption = None,
-    reading: Reading,
+    reading: LogOptions,
     window: o.WindowOption = None,
     out: Annotated[Path | None, o.out("the machine with its rules", ".toml")] = None,
     output: PageOutput,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.groups import Reading
+from walltime.cli.groups import LogOptions
 from walltime.cli.output import PageOutput, caveats, command_line, note, progress_bar, write_rows
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ COLUMNS = ("mean_accuracy", "median_accuracy", "na_percent", "oe_percent", "ue_p
 
 
 @dataclass(frozen=True)
-class Replaying:
+class ReplayOptions:
     """What is replayed, and how."""
 
     predictor: Annotated[
@@ -56,8 +56,8 @@ class Replaying:
 def predict(
     trace: o.TraceArgument,
     *,
-    replaying: Replaying,
-    reading: Reading,
+    replaying: ReplayOptions,
+    reading: LogOptions,
     out: Annotated[Path | None, o.out("the table, or with one --predictor each job's prediction,", *o.TABLE)] = None,
     output: PageOutput,
 ) -> None:

@@ -15,7 +15,7 @@ from walltime.errors import PolicyError
 
 if TYPE_CHECKING:
     from walltime.campaign import Line
-    from walltime.cli.groups import Files, Part, Scheduling
+    from walltime.cli.groups import Files, Part, SchedulingOptions
     from walltime.machine import Machine
     from walltime.report.page import Block
     from walltime.simulation.replication import Replications
@@ -39,7 +39,7 @@ def run_many(
     trace: Path,
     workload: Workload,
     schedulers: Sequence[Scheduler],
-    run: Scheduling,
+    run: SchedulingOptions,
     part: Part,
     machine: Machine | None,
     output: PageOutput,
@@ -116,7 +116,7 @@ def draw_bands(texts: Sequence[str] | None, results: Sequence[Replications], siz
         figures.save(figures.bands(results, name, width=size or "column"), path)
 
 
-def _record(shown: Workload, run: Scheduling, settings: Mapping[str, Any], report: Path | None) -> dict[str, Any]:
+def _record(shown: Workload, run: SchedulingOptions, settings: Mapping[str, Any], report: Path | None) -> dict[str, Any]:
     """What the `--json` records of replications and of combinations share."""
     from walltime.provenance import version
 
@@ -139,7 +139,7 @@ def _record(shown: Workload, run: Scheduling, settings: Mapping[str, Any], repor
 
 def _simulate(
     schedulers: Sequence[Scheduler],
-    run: Scheduling,
+    run: SchedulingOptions,
     variations: Mapping[float | None, Variation],
     bases: Mapping[float | None, Workload],
     keep: bool,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.groups import Reading, machine_in
+from walltime.cli.groups import LogOptions, machine_in
 from walltime.cli.output import Output, caveats, command_line, program
 from walltime.errors import PolicyError
 
@@ -86,7 +86,7 @@ def report(
     *,
     span: Span,
     machine_file: o.MachineOption = None,
-    reading: Reading,
+    reading: LogOptions,
     page: o.ReportOption = None,
     output: Output,
 ) -> None:
@@ -98,7 +98,7 @@ def report(
     show_period(workload, numbers, page, output, [], [])
 
 
-def read_period(trace: Path | None, reading: Reading, machine_file: Path | None, span: Span) -> tuple[Workload, Period]:
+def read_period(trace: Path | None, reading: LogOptions, machine_file: Path | None, span: Span) -> tuple[Workload, Period]:
     """The log, and the period that the options name, with those before it; keeps them in the store. Raises PolicyError."""
     from walltime.logs.filters import span_of
     from walltime.schedule.period import last_week, period

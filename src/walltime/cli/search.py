@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.groups import Reading
+from walltime.cli.groups import LogOptions
 from walltime.cli.output import Output, progress_bar, write_json
 from walltime.errors import PolicyError
 
@@ -23,7 +23,7 @@ SEARCH, FINAL = "The search", "The final logs"
 
 
 @dataclass(frozen=True)
-class Searching:
+class SearchOptions:
     """How orders are searched."""
 
     budget: Annotated[int, typer.Option("--budget", min=1, help="Candidates to simulate.", rich_help_panel=SEARCH)] = 1500
@@ -39,7 +39,7 @@ class Searching:
 
 
 @dataclass(frozen=True)
-class Judging:
+class JudgementOptions:
     """Whether an order is judged instead."""
 
     final: Annotated[
@@ -52,10 +52,10 @@ class Judging:
 def search(
     traces: Annotated[list[Path], typer.Argument(metavar="LOG...", help="Job logs.", show_default=False)],
     *,
-    searching: Searching,
-    judging: Judging,
+    searching: SearchOptions,
+    judging: JudgementOptions,
     seed: o.SeedOption = 0,
-    reading: Reading,
+    reading: LogOptions,
     out: Annotated[Path | None, o.out("what was found, or with --final the table", ".toml", ".json")] = None,
     output: Output,
 ) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.groups import Files, Part, Reading, Scheduling, machine_in, one_workload
+from walltime.cli.groups import Files, LogOptions, Part, SchedulingOptions, machine_in, one_workload
 from walltime.cli.output import PageOutput, caveats, command_line, drawn_in, progress_bar
 from walltime.errors import PolicyError
 
@@ -29,7 +29,7 @@ PANEL = "Simulations"
 
 
 @dataclass(frozen=True)
-class Simulated:
+class SchedulerOptions:
     """The policy, and its machine."""
 
     policy: o.PolicyOption = None
@@ -37,7 +37,7 @@ class Simulated:
 
 
 @dataclass(frozen=True)
-class Shown:
+class TableOptions:
     """Which tables are shown."""
 
     batch_means: Annotated[
@@ -99,11 +99,11 @@ class SimulationFiles(Files):
 def simulate(
     trace: o.TraceArgument,
     *,
-    simulated: Simulated,
-    run: Scheduling,
-    reading: Reading,
+    simulated: SchedulerOptions,
+    run: SchedulingOptions,
+    reading: LogOptions,
     part: Part,
-    shown: Shown,
+    shown: TableOptions,
     files: SimulationFiles,
     output: PageOutput,
 ) -> None:
@@ -173,7 +173,7 @@ def simulate(
     output.show(record, blocks, schedule=files.out, timeline=files.timeline, **drawn_in(files.figure))
 
 
-def run_record(schedule: Schedule, run: Scheduling, trace: Path, seconds_read: float) -> tuple[dict[str, Any], Summary]:
+def run_record(schedule: Schedule, run: SchedulingOptions, trace: Path, seconds_read: float) -> tuple[dict[str, Any], Summary]:
     """The `--json` record of one run, and its summary."""
     from walltime.provenance import version
 
@@ -211,7 +211,7 @@ def run_record(schedule: Schedule, run: Scheduling, trace: Path, seconds_read: f
     return record, summary
 
 
-def write_comparison(path: Path, schedules: Sequence[Schedule], run: Scheduling, spread: Spread | None) -> None:
+def write_comparison(path: Path, schedules: Sequence[Schedule], run: SchedulingOptions, spread: Spread | None) -> None:
     """Write the page of these schedules, with the command line in its provenance."""
     from walltime.report import write_report
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.groups import Reading
+from walltime.cli.groups import LogOptions
 from walltime.cli.output import PageOutput, command_line
 from walltime.errors import WorkloadError
 from walltime.wording import shown
@@ -42,7 +42,7 @@ class JobKind:
 
 
 @dataclass(frozen=True)
-class Advising:
+class AdviceOptions:
     """What is advised from."""
 
     risk: Annotated[
@@ -58,8 +58,8 @@ def suggest(
     user: Annotated[str, typer.Option("--user", help="The user: a name, if the log has names, or a number.", rich_help_panel=KIND)],
     *,
     asked: JobKind,
-    advising: Advising,
-    reading: Reading,
+    advising: AdviceOptions,
+    reading: LogOptions,
     output: PageOutput,
 ) -> None:
     """Suggest walltimes for a user's next job of a kind, with the risk that it is killed."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.groups import Reading
+from walltime.cli.groups import LogOptions
 from walltime.cli.output import PageOutput, caveats, command_line, progress_bar, write_json
 from walltime.errors import PolicyError
 
@@ -33,7 +33,7 @@ class Runs:
 
 
 @dataclass(frozen=True)
-class Fitting:
+class FitOptions:
     """How a score is fitted."""
 
     score: Annotated[str, typer.Option("--score", help="The kind of score: linear or power.", rich_help_panel=FIT)] = "power"
@@ -79,9 +79,9 @@ def tune(
     trace: o.TraceArgument,
     *,
     runs: Runs,
-    fitting: Fitting,
+    fitting: FitOptions,
     every_week: EveryWeek,
-    reading: Reading,
+    reading: LogOptions,
     out: Annotated[Path | None, o.out("the result", ".json")] = None,
     output: PageOutput,
 ) -> None:

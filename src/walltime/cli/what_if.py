@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.groups import Reading, Site, Stretch, machine_in
+from walltime.cli.groups import LogOptions, Site, Stretch, machine_in
 from walltime.cli.output import PageOutput, caveats, command_line, progress_bar, write_rows
 from walltime.errors import PolicyError
 
@@ -72,7 +72,7 @@ def what_if(
     *,
     site: Site,
     trial: Trial,
-    reading: Reading,
+    reading: LogOptions,
     part: Stretch,
     out: Annotated[Path | None, o.out("a row for each change", *o.TABLE)] = None,
     verbose: o.VerboseOption = False,

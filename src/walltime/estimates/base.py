@@ -9,7 +9,7 @@ import numpy as np
 
 from walltime.declared import Key
 from walltime.errors import PolicyError
-from walltime.specification import Specified
+from walltime.specification import Specification
 from walltime.workload import Workload
 from walltime.workload.workload import MAX_TIME
 
@@ -17,7 +17,7 @@ Array = np.ndarray
 
 
 @dataclass(frozen=True)
-class EstimateModel(Specified):
+class EstimateModel(Specification):
     """A model of the runtimes that a scheduler is told."""
 
     limit: Literal["model", "user"] = field(default="model", kw_only=True)

@@ -142,7 +142,7 @@ class Batch:
         self.rewards = np.zeros(rows)
         self._baselines: dict[int, float] = {}
         self._actions = np.zeros(rows, np.int64)
-        observed = kernel.Observed(self.seen, self.summary, self.mask, self.rewards)
+        observed = kernel.Observations(self.seen, self.summary, self.mask, self.rewards)
         self._arguments = (self._actions, _fixed(rules.lowered(size)), log, self._environments, observed)
         self._decide = load_unchecked("decisions")
         parts = min(threads, environments)

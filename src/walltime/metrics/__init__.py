@@ -14,7 +14,7 @@ from walltime.metrics.confidence import (
     relative_spread,
 )
 from walltime.metrics.dynamics import Dynamics, DynamicsSummary, summarize_dynamics
-from walltime.metrics.estimates import AskedTime, asked_time, how_jobs_end
+from walltime.metrics.estimates import RequestedTime, asked_time, how_jobs_end
 from walltime.metrics.gains import ChangedJob, ChangedUser, Gains, Side, gains
 from walltime.metrics.jobs import (
     BackfillStatistics,
@@ -61,7 +61,6 @@ __all__ = [
     "LAST",
     "TRIMS",
     "AdjustmentClass",
-    "AskedTime",
     "BackfillStatistics",
     "BatchMeans",
     "ChangedJob",
@@ -73,6 +72,7 @@ __all__ = [
     "Month",
     "PredictionSummary",
     "RecordedWaits",
+    "RequestedTime",
     "Reservations",
     "Side",
     "Summary",

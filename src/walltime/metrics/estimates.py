@@ -18,7 +18,7 @@ __all__ = [
     "OVER",
     "SHORT",
     "YEAR",
-    "AskedTime",
+    "RequestedTime",
     "accuracy_by_runtime",
     "asked_time",
     "distribution",
@@ -184,7 +184,7 @@ def use_by_group(members: Sequence[tuple[str, Array]], runtime: Array, requested
 
 
 @dataclass(frozen=True)
-class AskedTime(Averages):
+class RequestedTime(Averages):
     """What some jobs asked for and what they used of it; shares and accuracies are nan without any."""
 
     jobs: int
@@ -207,7 +207,7 @@ class AskedTime(Averages):
     """share of jobs that used less than a tenth of it"""
 
 
-def asked_time(runtime: Array, requested: Array, procs: Array) -> AskedTime:
+def asked_time(runtime: Array, requested: Array, procs: Array) -> RequestedTime:
     """What these jobs asked for and used; asked is used and unused hours without those beyond the requests.
 
     `runtime`, `requested`: int64 s, requests at least 1; `procs`: int64; shape (jobs,).
@@ -223,7 +223,7 @@ def asked_time(runtime: Array, requested: Array, procs: Array) -> AskedTime:
     exact = accuracy(runtime, requested)
     share = runtime / requested
     some = len(exact) > 0
-    return AskedTime(
+    return RequestedTime(
         jobs=len(exact),
         asked_hours=asked,
         used_hours=used,
@@ -238,7 +238,7 @@ def asked_time(runtime: Array, requested: Array, procs: Array) -> AskedTime:
 
 
 def how_jobs_end(runtime: Array, requested: Array, procs: Array, failed: Array | None = None) -> list[dict[str, Any]]:
-    """Jobs by what they use of their requests: the fields of `AskedTime` for each of USES.
+    """Jobs by what they use of their requests: the fields of `RequestedTime` for each of USES.
 
     `runtime`, `requested`: int64 s, requests at least 1; `procs`: int64; `failed`: bool, None if not known; shape (jobs,). A job under a
     minute that reaches its limit counts as such. `failed` of a row: their number, None if not known.

@@ -28,7 +28,7 @@ LETTERS_IN_INCH = 20
 
 
 @dataclass(frozen=True)
-class Done:
+class PaperRun:
     """What was run, and where the results are."""
 
     results: Sequence[Result]
@@ -49,7 +49,7 @@ def run_paper(
     progress: Callable[[str, int, int], None] | None = None,
     told: Callable[[Result], None] | None = None,
     size: str = "",
-) -> Done:
+) -> PaperRun:
     """Run these items on these subjects and write everything into the folder.
 
     Simulations already in the folder, by this version and on the same log, are not repeated, so an interrupted run can be
@@ -70,7 +70,7 @@ def run_paper(
         if told is not None:
             told(result)
     page = write_page(paper_page(study.printed, results, subjects, quick=quick), folder / "index.html")
-    return Done(results, page, study.jobs_simulated, time.monotonic() - begin)
+    return PaperRun(results, page, study.jobs_simulated, time.monotonic() - begin)
 
 
 def describe(subjects: Sequence[Subject], quick: bool) -> str:

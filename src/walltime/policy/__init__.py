@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from walltime.policy.files import files_in as files_in
     from walltime.policy.files import only as only
     from walltime.policy.files import placed as placed
-    from walltime.policy.formulas import Fitted as Fitted
+    from walltime.policy.formulas import FittedFormula as FittedFormula
     from walltime.policy.formulas import Formula as Formula
     from walltime.policy.formulas import WeightedOrder as WeightedOrder
     from walltime.policy.formulas import score_order as score_order
@@ -65,7 +65,7 @@ __getattr__, __dir__, __all__ = lazy(
         "policy.base": ("Backfilling", "Kind", "Passes", "Policy", "Reservations"),
         "policy.dialect": ("DIALECTS", "PAPERS", "READINGS", "Dialect"),
         "policy.files": ("NotRunError", "files_in", "only", "placed"),
-        "policy.formulas": ("Fitted", "Formula", "WeightedOrder", "score_order"),
+        "policy.formulas": ("FittedFormula", "Formula", "WeightedOrder", "score_order"),
         "policy.log_view": ("Calendar", "LogView", "Moment"),
         "policy.orders": ("FCFS", "SJF", "WFP", "Order", "ScoredOrder", "UserOrder", "Wfp", "order"),
         "policy.plain": ("Choice", "PlainPolicy", "RunningJob", "WaitingJob"),

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from walltime.declared import DeclaredKey, Key
 from walltime.policy.orders import FCFS, Order
-from walltime.specification import Specified, name_of, spell
+from walltime.specification import Specification, name_of, spell
 
 HEAD_STARTS = "the head of the queue starts in the first pass in which procs <= free; then the next is the head"
 FIRST_OF_HEAD = "that of a job is its first shadow time as the head; a job that never waits at the head has none"
@@ -106,7 +106,7 @@ HEAD = Reservations("head", "only the head of the queue has one")
 
 
 @dataclass(frozen=True)
-class Policy(Specified):
+class Policy(Specification):
     """Which jobs get reservations, and in which order the queue is considered: a declaration, without state.
 
     A subclass is a frozen dataclass. Its fields are its options, spelled `NAME:option=value,...` on the command line and in plans.
@@ -209,7 +209,7 @@ class Policy(Specified):
 
 
 @dataclass(frozen=True)
-class Heading(Policy):
+class HeadPolicy(Policy):
     """A policy for which the head of the queue is special.
 
     With other values of its options than the default it runs on the reference engine, but for a window without backfilling.

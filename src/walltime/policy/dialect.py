@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from walltime.declared import DeclaredKey, Key, keys_of
 from walltime.policy.base import Policy
 from walltime.policy.orders import FCFS
-from walltime.specification import Family, Form, Specified, spell
+from walltime.specification import Family, Form, Specification, spell
 
 __all__ = ["CHECKED", "DIALECTS", "PAPERS", "READINGS", "Coincident", "Dialect", "Expiry"]
 
@@ -23,7 +23,7 @@ P = TypeVar("P", bound=Policy)
 
 
 @dataclass(frozen=True)
-class Dialect(Specified):
+class Dialect(Specification):
     """A set of readings; the default of each is that of the papers.
 
     `coincident` and `expiry` concern the whole run, the others are options of policies that have them.

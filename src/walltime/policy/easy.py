@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from walltime.declared import DeclaredKey
-from walltime.policy.base import FIRST_OF_HEAD, HEAD, HEAD_STARTS, KINDS, Backfilling, Heading, Passes
+from walltime.policy.base import FIRST_OF_HEAD, HEAD, HEAD_STARTS, KINDS, Backfilling, HeadPolicy, Passes
 
 
 @dataclass(frozen=True)
-class Easy(Heading, Backfilling):
+class Easy(HeadPolicy, Backfilling):
     """EASY backfilling: a job may be backfilled if it does not delay the job at the head of the queue.
 
     Other values of `extra`, `shadow`, `ends` and `decisions` than the default run on the reference engine.

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from walltime.policy.base import HEAD_STARTS, KINDS, NOBODY, Heading, Passes
+from walltime.policy.base import HEAD_STARTS, KINDS, NOBODY, HeadPolicy, Passes
 from walltime.policy.orders import FCFS
 
 
 @dataclass(frozen=True)
-class NoBackfilling(Heading):
+class NoBackfilling(HeadPolicy):
     """Start jobs from the head of the queue while they fit: first come, first served, or another `order` without backfilling.
 
     Source: feitelson98, section 1.

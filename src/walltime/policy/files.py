@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from walltime.errors import PolicyError, WalltimeError
-from walltime.specification import Specified, options_of
+from walltime.specification import Specification, options_of
 
 _OWN = re.compile(r"(?P<file>[^=,:]+?\.py):(?P<name>\w+)(?:[:,](?P<options>.*))?$")
 """How something of one's own is spelled, with its options."""
@@ -72,7 +72,7 @@ def _module(file: Path, _modified: int) -> Any:
     try:
         spec.loader.exec_module(module)
         for kind in vars(module).values():
-            if isinstance(kind, type) and issubclass(kind, Specified) and hasattr(kind, "__dataclass_fields__"):
+            if isinstance(kind, type) and issubclass(kind, Specification) and hasattr(kind, "__dataclass_fields__"):
                 options_of(kind)  # while the types of its fields are found
     except Exception as error:  # whatever the user's file raises is reported in one line
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]

@@ -87,7 +87,7 @@ class Formula(ScoredOrder):
 
 
 @dataclass(frozen=True)
-class Fitted(Formula):
+class FittedFormula(Formula):
     """F1 to F4, fitted to simulations of small sets of jobs: the lowest value comes first.
 
     With r the believed runtime, n the processors and s the seconds from the first submission of the workload to the job's:
@@ -163,7 +163,7 @@ _PLAIN: dict[str, tuple[ScoreFunction, str]] = {
 }
 _FITTED: dict[str, ScoreFunction] = {"f1": _f1, "f2": _f2, "f3": _f3, "f4": _f4}
 FORMULAS: Mapping[str, tuple[type[Formula], str]] = {name: (Formula, f"First {what}.") for name, (_, what) in _PLAIN.items()} | {
-    name: (Fitted, f"{name.upper()} of carastan17, fitted to simulations of small sets of jobs.") for name in _FITTED
+    name: (FittedFormula, f"{name.upper()} of carastan17, fitted to simulations of small sets of jobs.") for name in _FITTED
 }
 """The orders of this module by name: the class, and what comes first."""
 

@@ -15,7 +15,7 @@ import numpy as np
 from walltime.declared import DeclaredKey, Key
 from walltime.errors import PolicyError
 from walltime.policy.log_view import COLUMNS, NO_START
-from walltime.specification import Specified, spell
+from walltime.specification import Specification, spell
 
 CALENDAR = ("hour", "weekday")
 """The local time at the site when the queue is ordered: 0 to 23, and 0 (Monday) to 6."""
@@ -39,7 +39,7 @@ Limit = Annotated[float | None, Key(least=0)]
 
 
 @dataclass(frozen=True)
-class Order(Specified):
+class Order(Specification):
     """A queue order, by name; `walltime.order` makes one from a Python function.
 
     If `starvation` (s) is one of its options and given, a job that has waited for longer comes before all that have not, and among such

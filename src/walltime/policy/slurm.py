@@ -27,21 +27,33 @@ class Parameter(Key):
     """A setting of Slurm as an option.
 
     `default`: Slurm's. `unit`: what its number counts: `s`, `min`; `time`: written as Slurm writes times, kept in s. `setting`: where it
-    stands in Slurm's configuration; empty for one that Slurm does not have.
+    stands in Slurm's configuration; empty for one that Slurm does not have. `field`: its name in the records of compiled passes, if it is
+    in them: there times are in s, and a word is whether it is the first of those known.
     """
 
     default: Value = 0
     unit: Unit = "number"
     setting: str = "SchedulerParameters"
+    field: str = ""
+
+    def number(self, value: Value) -> int:
+        """A value as compiled passes take it."""
+        return int(value == self.known[0]) if self.known else int(value) * (60 if self.unit == "min" else 1)
 
 
 def _parameter(
-    default: Value, unit: Unit = "number", *, setting: str = "SchedulerParameters", least: int = 0, known: tuple[str, ...] = ()
+    default: Value,
+    unit: Unit = "number",
+    field: str = "",
+    *,
+    setting: str = "SchedulerParameters",
+    least: int = 0,
+    known: tuple[str, ...] = (),
 ) -> Parameter:
     numbers = f"a whole number of {least} or more" + (f" ({unit})" if unit != "number" else "")
     said = {"flag": "yes or no", "time": "a time as Slurm writes it, such as 7-0 or 00:05:00", "word": " or ".join(known) or "a text"}
     bounds: dict[str, Any] = {} if unit in ("flag", "word") else {"least": least}
-    key = Parameter(default=default, unit=unit, setting=setting, known=known, said=said.get(unit, numbers), **bounds)
+    key = Parameter(default=default, unit=unit, setting=setting, field=field, known=known, said=said.get(unit, numbers), **bounds)
     object.__setattr__(key, "read", partial(_read, key))
     object.__setattr__(key, "write", partial(_spelled, key))
     return key
@@ -100,6 +112,11 @@ class Settings:
         return self.values[name]
 
     @property
+    def numbers(self) -> dict[str, int]:
+        """The parameters of compiled passes, by the names of the records' fields."""
+        return {one.field: one.number(self.values[name]) for name, one in PARAMETERS.items() if one.field}
+
+    @property
     def multifactor(self) -> bool:
         """Whether priorities differ; with all weights at 0 they do not."""
         return self["priority_type"] == "multifactor" and any(self[name] for name in PARAMETERS if name.startswith("priority_weight"))
@@ -130,50 +147,52 @@ class Slurm(Policy):
     machines = ON_NODES
     passes = Passes("slurm", None)
     separator: ClassVar[str] = "_"
-    default_queue_depth: Annotated[int | None, _parameter(100)] = None
+    default_queue_depth: Annotated[int | None, _parameter(100, "number", "depth")] = None
     """jobs that the main scheduler looks at when a job has come or ended"""
-    partition_job_depth: Annotated[int | None, _parameter(0)] = None
+    partition_job_depth: Annotated[int | None, _parameter(0, "number", "partition_depth")] = None
     """most jobs of a partition that the main scheduler looks at; 0 for all"""
-    sched_interval: Annotated[int | None, _parameter(60, "s", least=-1)] = None
+    sched_interval: Annotated[int | None, _parameter(60, "s", "interval", least=-1)] = None
     """how often the main scheduler looks at all jobs"""
-    defer: Annotated[bool | None, _parameter(False, "flag")] = None
+    defer: Annotated[bool | None, _parameter(False, "flag", "defer")] = None
     """the main scheduler does not run when a job comes, only when one ends and every `sched_interval`"""
-    bf_interval: Annotated[int | None, _parameter(30, "s", least=1)] = None
+    bf_interval: Annotated[int | None, _parameter(30, "s", "cycle", least=1)] = None
     """from the end of a backfill cycle to the next"""
-    bf_window: Annotated[int | None, _parameter(1440, "min", least=1)] = None
+    bf_window: Annotated[int | None, _parameter(1440, "min", "window", least=1)] = None
     """how far ahead backfill plans; jobs that would start later get no reservation"""
-    bf_resolution: Annotated[int | None, _parameter(60, "s", least=1)] = None
+    bf_resolution: Annotated[int | None, _parameter(60, "s", "resolution", least=1)] = None
     """reservations begin and end at multiples of it: the begin is rounded down, the end up"""
-    bf_max_job_test: Annotated[int | None, _parameter(500, least=1)] = None
+    bf_max_job_test: Annotated[int | None, _parameter(500, "number", "most_tested", least=1)] = None
     """jobs that a cycle tries"""
-    bf_max_job_user: Annotated[int | None, _parameter(0)] = None
+    bf_max_job_user: Annotated[int | None, _parameter(0, "number", "most_of_user")] = None
     """most jobs of a user that a cycle tries; 0 for all"""
-    bf_max_job_part: Annotated[int | None, _parameter(0)] = None
+    bf_max_job_part: Annotated[int | None, _parameter(0, "number", "most_of_partition")] = None
     """most jobs of a partition that a cycle tries; 0 for all"""
-    bf_max_job_user_part: Annotated[int | None, _parameter(0)] = None
+    bf_max_job_user_part: Annotated[int | None, _parameter(0, "number", "most_of_user_in_partition")] = None
     """most jobs of a user in a partition that a cycle tries; 0 for all"""
-    bf_max_job_start: Annotated[int | None, _parameter(0)] = None
+    bf_max_job_start: Annotated[int | None, _parameter(0, "number", "most_started")] = None
     """most jobs that a cycle starts; 0 for all"""
-    bf_min_age_reserve: Annotated[int | None, _parameter(0, "s")] = None
+    bf_min_age_reserve: Annotated[int | None, _parameter(0, "s", "least_age")] = None
     """jobs that have waited for less get no reservation, and block nobody"""
-    bf_min_prio_reserve: Annotated[int | None, _parameter(0)] = None
+    bf_min_prio_reserve: Annotated[int | None, _parameter(0, "number", "least_priority")] = None
     """jobs of a lower priority get no reservation, and block nobody; 0 for none"""
-    bf_job_part_count_reserve: Annotated[int | None, _parameter(0)] = None
+    bf_job_part_count_reserve: Annotated[int | None, _parameter(0, "number", "most_reserved")] = None
     """most reservations for jobs of a partition; 0 for all"""
-    time_min_as_soft_limit: Annotated[bool | None, _parameter(False, "flag")] = None
+    time_min_as_soft_limit: Annotated[bool | None, _parameter(False, "flag", "soft")] = None
     """jobs with a `time_min` are planned by it and keep their limit (from Slurm 23.11 on)"""
-    soft_limit_running: Annotated[str | None, _parameter("half", "word", setting="", known=("half", "limit"))] = None
+    soft_limit_running: Annotated[str | None, _parameter("half", "word", "half", setting="", known=("half", "limit"))] = None
     """with soft limits, running jobs are planned by `half`: `time_min`, then half of what is left of the limit (from Slurm 25.05.4 on);
     or by their `limit` (before)"""
-    scheduler_type: Annotated[str | None, _parameter("backfill", "word", setting="SchedulerType", known=("backfill", "builtin"))] = None
+    scheduler_type: Annotated[
+        str | None, _parameter("backfill", "word", "backfill", setting="SchedulerType", known=("backfill", "builtin"))
+    ] = None
     """`backfill`, or `builtin`: the main scheduler alone"""
     select_type: Annotated[str | None, _parameter("cons_tres", "word", setting="SelectType", known=("cons_tres", "linear"))] = None
     """`cons_tres`: jobs share nodes; `linear`: every job gets whole nodes"""
     priority_type: Annotated[str | None, _parameter("multifactor", "word", setting="PriorityType", known=("multifactor", "basic"))] = None
     """`multifactor`, or `basic`: first come, first served"""
-    priority_weight_age: Annotated[int | None, _parameter(0, setting="PriorityWeightAge")] = None
+    priority_weight_age: Annotated[int | None, _parameter(0, "number", "weight_age", setting="PriorityWeightAge")] = None
     """weight of the time that a job has waited"""
-    priority_weight_fairshare: Annotated[int | None, _parameter(0, setting="PriorityWeightFairShare")] = None
+    priority_weight_fairshare: Annotated[int | None, _parameter(0, "number", "weight_share", setting="PriorityWeightFairShare")] = None
     """weight of what the user has used of his share"""
     priority_weight_job_size: Annotated[int | None, _parameter(0, setting="PriorityWeightJobSize")] = None
     """weight of the job's size"""
@@ -181,11 +200,11 @@ class Slurm(Policy):
     """weight of the partition's `job_factor`"""
     priority_weight_qos: Annotated[int | None, _parameter(0, setting="PriorityWeightQOS")] = None
     """weight of the priority of the job's quality of service"""
-    priority_max_age: Annotated[int | None, _parameter(7 * DAY, "time", setting="PriorityMaxAge")] = None
+    priority_max_age: Annotated[int | None, _parameter(7 * DAY, "time", "longest_age", setting="PriorityMaxAge")] = None
     """the wait from which on age counts fully"""
     priority_decay_half_life: Annotated[int | None, _parameter(7 * DAY, "time", setting="PriorityDecayHalfLife")] = None
     """use counts half after it; 0 for no decay"""
-    priority_calc_period: Annotated[int | None, _parameter(300, "time", setting="PriorityCalcPeriod", least=1)] = None
+    priority_calc_period: Annotated[int | None, _parameter(300, "time", "period", setting="PriorityCalcPeriod", least=1)] = None
     """how often use and priorities are computed"""
     priority_favor_small: Annotated[bool | None, _parameter(False, "flag", setting="PriorityFavorSmall")] = None
     """small jobs, not large ones, get the weight of size"""

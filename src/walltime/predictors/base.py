@@ -11,11 +11,11 @@ import numpy as np
 
 from walltime.declared import Key
 from walltime.errors import PolicyError, WorkloadError
-from walltime.specification import Specified
+from walltime.specification import Specification
 from walltime.workload import Workload
 
 if TYPE_CHECKING:
-    from walltime.engine.kernel.prediction_memory import Compiled, Learning
+    from walltime.engine.kernel.prediction_memory import CompiledPredictor, PredictorMemory
 
 Array = np.ndarray
 
@@ -124,7 +124,7 @@ Alike = Annotated[str, Key(known=tuple(KEYS))]
 
 
 @dataclass(frozen=True)
-class Predictor(Specified):
+class Predictor(Specification):
     """The parameters of a predictor; `begin` returns a new, untrained learner for each run.
 
     Predictions are rounded to whole seconds, halves up, at least 1 s and at most the user's request, unless `uncapped`. Jobs are killed
@@ -160,7 +160,7 @@ class Predictor(Specified):
         """Caveats of its predictions for these jobs, as sentences: of those that were made elsewhere."""
         return []
 
-    def compiled(self, jobs: Jobs) -> Compiled | None:
+    def compiled(self, jobs: Jobs) -> CompiledPredictor | None:
         """The compiled form for these jobs, with nothing learned yet; None if there is none."""
         return None
 
@@ -272,7 +272,7 @@ def key_of(job: Any, key: str) -> tuple[int, ...] | None:
 class Jobs:
     """The jobs whose runtimes are to be predicted; arrays are int64 s with one entry per job.
 
-    `requested`: the user requests. `limit`: upper bounds of the predictions. `runtime`: the real runtimes, for `Learning.values`
+    `requested`: the user requests. `limit`: upper bounds of the predictions. `runtime`: the real runtimes, for `PredictorMemory.values`
     only; a compiled predictor reads a value only after the job has ended.
     """
 
@@ -291,13 +291,13 @@ class Jobs:
         ranked: Array | None = None,
         features: int = 0,
         model: tuple[int, int] = (0, 0),
-    ) -> Learning:
+    ) -> PredictorMemory:
         """An empty memory: a history for each key of each kind in `keys`, and one for all jobs.
 
         `counts`: number of counters per key. `ranked` (float64, one per job): values whose percentiles are needed, for the first
         kind of keys. `features`: number of values to keep per job. `model`: rows and columns of the coefficients.
         """
-        from walltime.engine.kernel.prediction_memory import HISTORY, KNOWN, NOTHING, Learning
+        from walltime.engine.kernel.prediction_memory import HISTORY, KNOWN, NOTHING, PredictorMemory
 
         jobs = len(self.workload)
         kinds = [alike(self.workload, self.requested, key) for key in keys]
@@ -318,7 +318,7 @@ class Jobs:
             values = ranked[in_order]
             known.place[in_order] = np.arange(1, len(in_order) + 1) - first[kinds[0][in_order]]
         key = [np.where(kind >= 0, kind + offset, -1) for kind, offset in zip(kinds, offsets, strict=False)]
-        return Learning(
+        return PredictorMemory(
             options=np.array(options, np.int64),
             factors=np.array(factors, np.float64),
             jobs=known,

@@ -11,7 +11,7 @@ import numpy as np
 
 from walltime.declared import Key
 from walltime.engine.kernel.jit import kernel
-from walltime.engine.kernel.prediction_memory import GENERAL, OWN, Compiled
+from walltime.engine.kernel.prediction_memory import GENERAL, OWN, CompiledPredictor
 from walltime.predictors.base import Basis, FinishedJob, Guess, Jobs, Predictor, StartedJob, SubmittedJob
 
 BASE = 19
@@ -79,7 +79,7 @@ class Gaussier15(Predictor):
         """A learner that has seen no job."""
         return Regression(self)
 
-    def compiled(self, jobs: Jobs) -> Compiled:
+    def compiled(self, jobs: Jobs) -> CompiledPredictor:
         """The compiled form."""
         readings = (READINGS[name].index(getattr(self, name)) for name in READINGS)
         memory = jobs.memory(
@@ -92,7 +92,7 @@ class Gaussier15(Predictor):
         )
         memory.model[[LARGEST, GRADIENTS]] = START
         memory.model[SUMS, [NORM, STEPS]] = START, 1.0
-        return Compiled(predict_by_gaussier15, observe_by_gaussier15, note_start_by_gaussier15, memory)
+        return CompiledPredictor(predict_by_gaussier15, observe_by_gaussier15, note_start_by_gaussier15, memory)
 
 
 @dataclass

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from walltime.declared import Key
 from walltime.engine.kernel.jit import kernel
-from walltime.engine.kernel.prediction_memory import GENERAL, OWN, Compiled
+from walltime.engine.kernel.prediction_memory import GENERAL, OWN, CompiledPredictor
 from walltime.errors import WorkloadError
 from walltime.predictors.base import NOT_EXPIRED, Alike, Basis, FinishedJob, Guess, Jobs, Predictor, SubmittedJob, key_of
 from walltime.predictors.key_history import append
@@ -47,13 +47,13 @@ class Mualem01History(Predictor):
         """Those that have not been discarded."""
         return NOT_EXPIRED
 
-    def compiled(self, jobs: Jobs) -> Compiled:
+    def compiled(self, jobs: Jobs) -> CompiledPredictor:
         """The compiled form; raises WorkloadError if the sum of the squared runtimes could overflow."""
         if len(jobs.runtime) and float(jobs.runtime.max()) ** 2 * len(jobs.runtime) >= 2.0**62:
             raise WorkloadError("the sum of the squared runtimes is larger than mualem01-history can hold")
         options = (self.least, FORGET.index(self.week), int(self.sample))
         memory = jobs.memory([self.key], options=options, factors=(self.deviations,))
-        return Compiled(predict_by_mualem01, observe_by_mualem01, None, memory)
+        return CompiledPredictor(predict_by_mualem01, observe_by_mualem01, None, memory)
 
 
 class Records:

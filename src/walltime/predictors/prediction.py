@@ -11,7 +11,7 @@ from walltime.declared import Key
 from walltime.errors import PolicyError
 from walltime.predictors.base import Predictor
 from walltime.predictors.registry import PREDICTORS as PREDICTORS
-from walltime.specification import Family, Form, Specified, spell
+from walltime.specification import Family, Form, Specification, spell
 
 MINUTE, HOUR = 60, 3600
 INCREMENTS = (*(n * MINUTE for n in (1, 5, 15, 30)), *(n * HOUR for n in (1, 2, 5, 10, 20, 50, 100)))
@@ -19,7 +19,7 @@ INCREMENTS = (*(n * MINUTE for n in (1, 5, 15, 30)), *(n * HOUR for n in (1, 2, 
 
 
 @dataclass(frozen=True)
-class Belief(Specified):
+class Belief(Specification):
     """For each of the three uses of a runtime in a scheduler, whether the prediction or the user estimate is used.
 
     `regular` adjustment is all three, `selective` the first two.
@@ -79,7 +79,7 @@ def parse_belief(text: str | Belief) -> Belief:
 
 
 @dataclass(frozen=True)
-class Correction(Specified):
+class Correction(Specification):
     """The new expected runtime of a running job that has outlived its prediction.
 
     `kind="tsafrir07"`: at the k-th correction the initial prediction, or with `relative="elapsed"` the elapsed time, plus the k-th
@@ -158,7 +158,7 @@ REGULAR, BY_INCREMENTS = Belief(), Correction()
 
 
 @dataclass(frozen=True)
-class Prediction(Specified):
+class Prediction(Specification):
     """Runtimes predicted at submission, for planning only: jobs are still killed at their users' requests.
 
     Under hybrid and conservative backfilling from scratch a started job occupies its own length until the end of the pass, then its

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from walltime.declared import Key
-from walltime.engine.kernel.prediction_memory import OWN, Compiled
+from walltime.engine.kernel.prediction_memory import OWN, CompiledPredictor
 from walltime.errors import PolicyError
 from walltime.predictors.base import NOT_EXPIRED, Alike, FinishedJob, Jobs, Predictor, SubmittedJob, key_of
 from walltime.predictors.key_history import append, count, place_of_rank
@@ -47,11 +47,11 @@ class Quantile(Predictor):
         """The last ones, if others are dropped; else their ranks only."""
         return NOT_EXPIRED if self.last else 0
 
-    def compiled(self, jobs: Jobs) -> Compiled:
+    def compiled(self, jobs: Jobs) -> CompiledPredictor:
         """The compiled form."""
         options = (self.percent, self.last, self.least)
         memory = jobs.memory([self.key], options=options, ranked=jobs.runtime.astype(float))
-        return Compiled(predict_by_quantile, observe_by_quantile, None, memory)
+        return CompiledPredictor(predict_by_quantile, observe_by_quantile, None, memory)
 
 
 class SortedRuntimes:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from walltime.declared import Key
-from walltime.engine.kernel.prediction_memory import GENERAL, OWN, Compiled
+from walltime.engine.kernel.prediction_memory import GENERAL, OWN, CompiledPredictor
 from walltime.predictors.base import NOT_EXPIRED, Basis, FinishedJob, Guess, Jobs, Predictor, SubmittedJob, key_of
 from walltime.predictors.key_history import append
 
@@ -47,9 +47,9 @@ class Similar15(Predictor):
         """The last ones, if others are dropped; else their sum only."""
         return NOT_EXPIRED if self.last else 0
 
-    def compiled(self, jobs: Jobs) -> Compiled:
+    def compiled(self, jobs: Jobs) -> CompiledPredictor:
         """The compiled form."""
-        return Compiled(predict_by_similar15, observe_by_similar15, None, jobs.memory(CHAIN, options=(self.least, self.last)))
+        return CompiledPredictor(predict_by_similar15, observe_by_similar15, None, jobs.memory(CHAIN, options=(self.least, self.last)))
 
 
 class SimilarJobs:

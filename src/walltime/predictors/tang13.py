@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 
 from walltime.declared import Key
-from walltime.engine.kernel.prediction_memory import FOR_EVER, OWN, Compiled
+from walltime.engine.kernel.prediction_memory import FOR_EVER, OWN, CompiledPredictor
 from walltime.predictors.base import NOT_EXPIRED, Alike, FinishedJob, Jobs, Predictor, SubmittedJob, key_of
 from walltime.predictors.key_history import count, observe_by_key, place_of_rank
 
@@ -85,7 +85,7 @@ class Tang13(Predictor):
         """Those in the window."""
         return NOT_EXPIRED
 
-    def compiled(self, jobs: Jobs) -> Compiled | None:
+    def compiled(self, jobs: Jobs) -> CompiledPredictor | None:
         """The compiled form."""
         if not self.is_compiled:
             return None
@@ -93,7 +93,7 @@ class Tang13(Predictor):
         options = (self.least, window, self.refresh, self.percent, int(self.rank == "cobalt"))
         ratio = np.minimum(jobs.runtime / jobs.requested, 1.0)
         memory = jobs.memory([self.key], options=options, factors=(self.threshold, self.percent / 100), ranked=ratio)
-        return Compiled(predict_by_tang13, observe_by_key, None, memory)
+        return CompiledPredictor(predict_by_tang13, observe_by_key, None, memory)
 
 
 class Adjustment:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from walltime.declared import Key
-from walltime.engine.kernel.prediction_memory import OWN, Compiled
+from walltime.engine.kernel.prediction_memory import OWN, CompiledPredictor
 from walltime.predictors.base import Alike, FinishedJob, Jobs, Predictor, SubmittedJob, key_of
 from walltime.predictors.key_history import observe_by_key
 
@@ -41,9 +41,9 @@ class Tsafrir07(Predictor):
         """The last k."""
         return self.k
 
-    def compiled(self, jobs: Jobs) -> Compiled:
+    def compiled(self, jobs: Jobs) -> CompiledPredictor:
         """The compiled form."""
-        return Compiled(predict_by_tsafrir07, observe_by_key, None, jobs.memory([self.key], options=(self.k,)))
+        return CompiledPredictor(predict_by_tsafrir07, observe_by_key, None, jobs.memory([self.key], options=(self.k,)))
 
 
 class MeanOfLast:
@@ -83,7 +83,7 @@ class LastRun(Predictor):
         """The last one."""
         return 1
 
-    def compiled(self, jobs: Jobs) -> Compiled:
+    def compiled(self, jobs: Jobs) -> CompiledPredictor:
         """The compiled form."""
         return Tsafrir07(k=1, key=self.key).compiled(jobs)
 

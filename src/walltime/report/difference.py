@@ -16,7 +16,7 @@ from walltime.provenance import provenance
 from walltime.report.figures import BLUE, COLOURS, KIND_EDGE, LETTERS_PER_INCH, columns_of, rectangles, style, unit_of
 from walltime.report.page import Drawing, Items, Page, Section, note, workload_facts
 from walltime.report.stretch import assign_processors
-from walltime.simulation.difference import Difference, Parting
+from walltime.simulation.difference import Difference, FirstDifference
 from walltime.tables import Cell, Table
 
 __all__ = ["difference_figure", "difference_page"]
@@ -53,7 +53,7 @@ def difference_figure(difference: Difference, width: float = 9.2) -> Figure:
     return figure
 
 
-def _machine(axes: Axes, difference: Difference, first: Parting, start: Array, end: Array, after: int) -> None:
+def _machine(axes: Axes, difference: Difference, first: FirstDifference, start: Array, end: Array, after: int) -> None:
     w, low, high = difference.workload, first.time - after // 4, first.time + after
     inside = np.flatnonzero((start < high) & (end > low) & (end > start))
     job, place, count = assign_processors(start[inside], end[inside], w.procs[inside], w.machine_procs)
@@ -110,7 +110,7 @@ def difference_page(difference: Difference, command: Sequence[Any]) -> Page:
     )
 
 
-def _queue(difference: Difference, first: Parting) -> Table:
+def _queue(difference: Difference, first: FirstDifference) -> Table:
     w = difference.workload
     place = {int(number): k for k, number in enumerate(w.job_id)}
     rows = []

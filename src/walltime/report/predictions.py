@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from walltime.benchmark.predictions import MEASURES, SCHEDULERS, Gain, Judged, Judgement, Tells, tells
+from walltime.benchmark.predictions import MEASURES, SCHEDULERS, Gain, Judgement, PredictorScore, Tells, tells
 from walltime.provenance import provenance
 from walltime.report.figures import look, panel
 from walltime.report.page import Drawing, Items, Page, Section, note
@@ -38,7 +38,7 @@ def predictions_tables(found: Judgement) -> Iterator[Table]:
         yield tells_table(several)
 
 
-def _of_log(log: str, rows: Sequence[Judged], waits: Mapping[tuple[str, str], float]) -> Table:
+def _of_log(log: str, rows: Sequence[PredictorScore], waits: Mapping[tuple[str, str], float]) -> Table:
     cells = [
         [
             row.predictor,

@@ -14,7 +14,7 @@ from walltime.errors import PolicyError, WorkloadError
 from walltime.logs.filters import parse_seconds
 from walltime.metrics import bounded_slowdown, month_starts, recorded_waits
 from walltime.policy import Calendar
-from walltime.specification import Family, Form, Specified
+from walltime.specification import Family, Form, Specification
 from walltime.wording import shown
 from walltime.workload import Workload
 
@@ -155,7 +155,7 @@ def _times(text: str) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class Grouping(Specified):
+class Grouping(Specification):
     """A way to put jobs into groups, with edges of one's own where it has any.
 
     Raises PolicyError for `size-length` with the edges of one of the two alone.

@@ -46,7 +46,7 @@ class WalltimeAccuracy:
     """the whole log"""
     jobs: Workload
     """its jobs that have a limit: of these are all numbers but those of simulations"""
-    total: metrics.AskedTime
+    total: metrics.RequestedTime
     groups: Mapping[str, Sequence[Mapping[str, Any]]]
     """rows by grouping: `user`, `account`, `partition`, `queue`, `size`, `length`, `time`, as far as the log says"""
     ends: Sequence[Mapping[str, Any]]

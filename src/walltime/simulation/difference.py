@@ -23,7 +23,7 @@ from walltime.simulation.specification import Scheduler
 from walltime.tables import Facts
 from walltime.workload import Workload, check_workload
 
-__all__ = ["Difference", "Parting", "Trial", "diff"]
+__all__ = ["Difference", "FirstDifference", "Trial", "diff"]
 
 Array = np.ndarray
 Columns = Mapping[str, Array]
@@ -80,7 +80,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Parting:
+class FirstDifference:
     """The first instant at which two schedules differ, and what there was just before.
 
     `job, submit, procs, requested`: the first of the jobs that differ then (s). `starts, ends`: its start and end in both files. `what`:
@@ -123,7 +123,7 @@ class Difference:
     only: tuple[int, int]
     moved: int
     ended: int
-    first: Parting | None
+    first: FirstDifference | None
     rule: str
     trials: tuple[Trial, ...]
     starts: tuple[Array, Array]
@@ -259,7 +259,7 @@ class _Matched:
         moved = self.start[0] != self.start[1]
         return int(moved.sum()), int((~moved & (self.end[0] != self.end[1])).sum())
 
-    def parting(self) -> Parting | None:
+    def parting(self) -> FirstDifference | None:
         """The first difference."""
         w, moved = self.workload, self.start[0] != self.start[1]
         ended = ~moved & (self.end[0] != self.end[1])
@@ -285,7 +285,7 @@ class _Matched:
             expected = [(max(int(start[i] + w.believed[i]), now + 1), int(w.procs[i])) for i in np.flatnonzero(running)]
             expected += [(now + int(w.believed[i]), int(w.procs[i])) for i in np.flatnonzero(both)]
             shadow, extra = find_shadow(expected, free - int(w.procs[both].sum()), int(w.procs[first]), now)
-        return Parting(
+        return FirstDifference(
             time=now,
             what="start" if moved[job] else "end",
             job=int(w.job_id[job]),
@@ -305,7 +305,7 @@ class _Matched:
         )
 
 
-def _why_ended(matched: _Matched, first: Parting, names: tuple[str, str]) -> str:
+def _why_ended(matched: _Matched, first: FirstDifference, names: tuple[str, str]) -> str:
     """Which rule for overruns gives the one end and the other."""
     w = matched.workload
     job = int(np.flatnonzero(w.job_id == first.job)[0])

@@ -354,7 +354,7 @@ class JobPredictions:
         history = history_for(prediction, self.workload, self.requested, self._limit, self.runtime)
         return PlainPredictions(history, prediction.believe, prediction.correction, prediction.predictor.again)
 
-    def compiled(self) -> prediction_memory.Prediction:
+    def compiled(self) -> prediction_memory.PredictionRules:
         """For the compiled engine; with the log's history the predictions are made here, once.
 
         Raises PolicyError for a predictor in plain Python that learns from the simulation, as it needs the reference engine.
@@ -362,7 +362,7 @@ class JobPredictions:
         return self._compiled
 
     @cached_property
-    def _compiled(self) -> prediction_memory.Prediction:
+    def _compiled(self) -> prediction_memory.PredictionRules:
         predictor, workload, belief = self.prediction.predictor, self.workload, self.prediction.believe
         given = predictor.made_in_advance(workload, self.requested, self.runtime, self._limit)
         lowered = prediction_memory.nothing_predicted()
@@ -403,7 +403,7 @@ def _correction(correction: Correction) -> int:
     return prediction_memory.NEVER_CORRECTED
 
 
-def compiled(predictor: Predictor, jobs: Jobs) -> prediction_memory.Compiled:
+def compiled(predictor: Predictor, jobs: Jobs) -> prediction_memory.CompiledPredictor:
     """The compiled predictor, with nothing learned yet; raises PolicyError if it has only a plain form."""
     check_columns(predictor, jobs.workload)
     lowered = predictor.compiled(jobs)

@@ -18,7 +18,7 @@ from walltime.provenance import version
 from walltime.simulation.specification import Scheduler
 from walltime.tuning.final_table import named_schedulers
 from walltime.tuning.objectives import OBJECTIVES, Parts, by_log, merit, parts_of
-from walltime.tuning.order_file import LogUsed, OrderFile, Point
+from walltime.tuning.order_file import LogIdentity, OrderFile, Point
 from walltime.tuning.search import check_optimiser
 from walltime.tuning.search import search as minimise
 from walltime.tuning.trials import CostFolder
@@ -197,7 +197,7 @@ def search_orders(
         penalty=penalty,
         optimiser=optimiser,
         version=version(),
-        log=tuple(map(LogUsed.of, logs)),
+        log=tuple(map(LogIdentity.of, logs)),
         step=tuple(point(one.scheduler.label) for one in (*steps, chosen)),
         front=tuple(point(one.label) for one in front),
         named=tuple(point(one.label) for one in named),

@@ -14,7 +14,17 @@ from walltime.files import whole_file
 from walltime.toml_file import NOTHING, TomlFile, to_toml
 from walltime.workload import Workload
 
-__all__ = ["ORDER_FILE", "LogUsed", "OrderFile", "Point", "Touched", "are_alike", "fingerprint", "read_order_file", "write_order_file"]
+__all__ = [
+    "ORDER_FILE",
+    "LogIdentity",
+    "LogJudgement",
+    "OrderFile",
+    "Point",
+    "are_alike",
+    "fingerprint",
+    "read_order_file",
+    "write_order_file",
+]
 
 PRINTS = 64
 """How many numbers a fingerprint has."""
@@ -48,7 +58,7 @@ def are_alike(one: Sequence[int], other: Sequence[int]) -> bool:
 
 
 @dataclass(frozen=True)
-class LogUsed:
+class LogIdentity:
     """A log, by its content."""
 
     name: str
@@ -61,13 +71,13 @@ class LogUsed:
     """by which other versions of it are recognised"""
 
     @classmethod
-    def of(cls, log: Workload) -> LogUsed:
+    def of(cls, log: Workload) -> LogIdentity:
         """A workload that was used."""
         return cls(log.origin.name, log.origin.sha256 or "", len(log), fingerprint(log))
 
 
 @dataclass(frozen=True)
-class Touched:
+class LogJudgement:
     """A log on which the order has been judged."""
 
     name: str
@@ -120,7 +130,7 @@ class OrderFile:
     """of the weights"""
     version: str = ""
     """of the program"""
-    log: tuple[LogUsed, ...] = field(default=())
+    log: tuple[LogIdentity, ...] = field(default=())
     """the logs of the search"""
     step: tuple[Point, ...] = field(default=())
     """the order after each step, and the chosen one"""
@@ -128,7 +138,7 @@ class OrderFile:
     """what nothing that was tried beats in both mean bounded slowdown and longest wait, in training"""
     named: tuple[Point, ...] = field(default=())
     """orders that have a name"""
-    final: tuple[Touched, ...] = field(default=())
+    final: tuple[LogJudgement, ...] = field(default=())
     """the final logs that it has been judged on"""
 
     def as_dict(self) -> dict[str, Any]:
@@ -142,7 +152,7 @@ class OrderFile:
         """
         known = list(self.final)
         for log in logs:
-            own = LogUsed.of(log)
+            own = LogIdentity.of(log)
             of_search = next((one for one in self.log if _is_same(one, own)), None)
             if of_search is not None:
                 called = own.name if of_search.name == own.name else f"{own.name} has the jobs of {of_search.name}, which"
@@ -153,11 +163,11 @@ class OrderFile:
                 called = own.name if known[place].name == own.name else f"{own.name} has the jobs of {known[place].name}, which"
                 before = "once" if times == 1 else f"{times} times"
                 raise PolicyError(f"{called} has been looked at {before} already; name another log, or say again=True")
-            known[place : place + 1] = [Touched(own.name, own.sha256, times + 1, own.prints)]
+            known[place : place + 1] = [LogJudgement(own.name, own.sha256, times + 1, own.prints)]
         return replace(self, final=tuple(known))
 
 
-def _is_same(one: LogUsed | Touched, other: LogUsed) -> bool:
+def _is_same(one: LogIdentity | LogJudgement, other: LogIdentity) -> bool:
     """Whether these are one log, by their files, or by their jobs."""
     if (one.sha256 or one.name) == (other.sha256 or other.name):
         return True

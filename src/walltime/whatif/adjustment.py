@@ -14,7 +14,7 @@ from walltime.policy import Slurm
 from walltime.predictors import PREDICTORS, Belief, Correction, Jobs, Prediction, Predictor, log_ends
 from walltime.simulation.run import predict_beside
 from walltime.simulation.specification import Scheduler
-from walltime.specification import Specified, options_of
+from walltime.specification import Specification, options_of
 from walltime.workload import Workload
 
 __all__ = ["Adjustment", "TimeMin", "parse_adjustment", "planned_by_time_min"]
@@ -53,7 +53,7 @@ class TimeMin(Predictor):
 
 
 @dataclass(frozen=True)
-class Adjustment(Specified):
+class Adjustment(Specification):
     """Every job gets a TimeMin at submission, from what the log knew then: the predicted runtime in whole minutes."""
 
     predictor: Predictor

@@ -18,7 +18,7 @@ from walltime.policy.slurm import NO_EFFECT, PARAMETERS
 from walltime.predictors import Prediction
 from walltime.predictors.registry import PREDICTORS
 from walltime.simulation.specification import parse_scheduler
-from walltime.specification import Family, Specified, asked, complete, read_value
+from walltime.specification import Family, Specification, asked, complete, read_value
 from walltime.whatif.adjustment import parse_adjustment
 from walltime.whatif.setting import Setting
 from walltime.wording import shown
@@ -49,7 +49,7 @@ FACTOR = DeclaredKey("factor", float, Key(least=0.01, most=100), 1.0)
 
 
 @dataclass(frozen=True)
-class Change(Specified):
+class Change(Specification):
     """One change, such as `nodes+=10%`: what is changed, how, and the value; `str` gives the spelling."""
 
     target: str

@@ -9,7 +9,7 @@ import pytest
 
 import walltime as wt
 from tests.strategies import LATER_ORDERS
-from walltime.policy import Fitted, Formula
+from walltime.policy import FittedFormula, Formula
 from walltime.policy.formulas import FORMULAS
 from walltime.tuning.fitting import SIMPLE
 
@@ -70,8 +70,8 @@ def test_label__parses_back(order):
 
 
 def test_equal_orders__share_the_compiled_function():
-    assert wt.policy.parse_order("f2:submit-weight=9").scoring is Fitted("f2", submit_weight=9.0).scoring
-    assert wt.policy.parse_order("f2") == Fitted("f2") == Fitted("f2", submit_weight=25_600)
+    assert wt.policy.parse_order("f2:submit-weight=9").scoring is FittedFormula("f2", submit_weight=9.0).scoring
+    assert wt.policy.parse_order("f2") == FittedFormula("f2") == FittedFormula("f2", submit_weight=25_600)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from walltime.simulation.specification import parse_scheduler
 from walltime.tuning.final_table import judge, simulations
 from walltime.tuning.formula_search import BACKFILL, TERMS, Formula, search_orders
 from walltime.tuning.objectives import Parts, by_log, merit, objectives, parts_of
-from walltime.tuning.order_file import ORDER_FILE, LogUsed, OrderFile, are_alike, fingerprint, read_order_file, write_order_file
+from walltime.tuning.order_file import ORDER_FILE, LogIdentity, OrderFile, are_alike, fingerprint, read_order_file, write_order_file
 from walltime.workload.models import MODELS
 
 
@@ -121,7 +121,7 @@ def test_touching__recognises_other_versions_of_a_log():
     assert are_alike(fingerprint(whole), fingerprint(wt.workload.scaling.scale_load(whole, 0.5)))
     assert not are_alike(fingerprint(whole), fingerprint(other))
     assert not are_alike((), fingerprint(whole))
-    found = OrderFile("easy", log=(LogUsed.of(replace(whole, origin=wt.workload.Origin(name="raw"))),))
+    found = OrderFile("easy", log=(LogIdentity.of(replace(whole, origin=wt.workload.Origin(name="raw"))),))
     with pytest.raises(wt.PolicyError, match="cleaned has the jobs of raw, which was searched on"):
         found.touching([rest], False)
     touched = OrderFile("easy").touching([whole], False)

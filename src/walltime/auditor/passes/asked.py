@@ -30,7 +30,7 @@ began. `asked`: 1 once it has started. `hit`: 1 if the policy would have started
 record leaves. `delay`: from the beginning of the wish, s."""
 
 
-class Asked(NamedTuple):
+class SiteAnswers(NamedTuple):
     """What the site's rules are, and what the policy has answered; `windows_of`: whether each window (row) holds for each job."""
 
     jobs: Any

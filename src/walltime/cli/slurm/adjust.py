@@ -63,7 +63,7 @@ class Places:
 
 
 @dataclass(frozen=True)
-class Prints:
+class OutputOptions:
     """What is printed for operators instead of running."""
 
     print_unit: Annotated[bool, typer.Option("--print-unit", help="Print units for systemd, and end.", rich_help_panel=OPERATORS)] = False
@@ -126,7 +126,7 @@ class Gain:
 
 
 @dataclass(frozen=True)
-class Acting:
+class ActionOptions:
     """Whether jobs are changed, and how often."""
 
     act: Annotated[bool, typer.Option("--act", help="Change jobs; without it nothing is changed.", rich_help_panel=ACT)] = False
@@ -137,13 +137,13 @@ def adjust(
     *,
     places: Places,
     predictor: Annotated[str, o.option("--predictor", "Here tang13, with its options.", None)] = PREDICTOR,
-    acting: Acting,
+    acting: ActionOptions,
     settings: Annotated[
         Path | None,
         typer.Option("--settings", metavar="FILE", help="A TOML file with the options below; options hold.", rich_help_panel=BOUNDS),
     ] = None,
     options: Options,
-    prints: Prints,
+    prints: OutputOptions,
     gain: Gain,
     as_json: o.JsonOption = False,
 ) -> None:
@@ -195,7 +195,7 @@ def _settings(path: Path | None, options: Any) -> Settings:
 def _report(path: Path, places: Places, predictor: Tang13, settings: Settings, gain: Gain) -> None:
     """Write the page: what happened by the ledger, and what is gained by simulation."""
     from walltime.cli import output
-    from walltime.cli.groups import Reading
+    from walltime.cli.groups import LogOptions
     from walltime.machine import read_machine
     from walltime.report.adjust import adjust_page, answer, recorded, sentences
     from walltime.report.html import write_page
@@ -206,7 +206,7 @@ def _report(path: Path, places: Places, predictor: Tang13, settings: Settings, g
     assert places.history is not None
     events = None if places.ledger is None else read_events(places.ledger)
     machine = None if gain.machine is None else read_machine(gain.machine)
-    jobs, _ = Reading().load(places.history, machine)
+    jobs, _ = LogOptions().load(places.history, machine)
     with output.progress_bar(runs(1, gain.replications), "simulations") as progress:
         world = gain_of(jobs, predictor, settings, machine, gain.policy, gain.replications, progress)
     review = None if events is None else with_delays(what_happened(events, jobs), jobs, world.machine, gain.policy)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from walltime.cli import options as o
-from walltime.cli.groups import Reading
+from walltime.cli.groups import LogOptions
 from walltime.cli.output import Output
 from walltime.cli.report import LogArgument, Span, print_timer, read_period, show_period
 from walltime.cli.slurm.cluster import FIELDS
@@ -31,7 +31,7 @@ def report(
     predictions: Annotated[Path | None, o.option("--predictions", "How many of the week's were kept.", None, metavar="FOLDER")] = None,
     ledger: Annotated[Path | None, o.option("--ledger", "What it did in the week.", None, metavar="FOLDER")] = None,
     machine_file: o.MachineOption = None,
-    reading: Reading,
+    reading: LogOptions,
     page: o.ReportOption = None,
     output: Output,
 ) -> None:

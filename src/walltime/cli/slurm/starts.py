@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.groups import Reading
+from walltime.cli.groups import LogOptions
 from walltime.cli.output import command_line
 from walltime.errors import PolicyError
 from walltime.wording import printable
@@ -119,7 +119,7 @@ def _zone(name: str) -> tzinfo:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class SimulationOptions:
     """What is simulated."""
 
     samples: Annotated[int, typer.Option("--samples", min=1, help="Simulations of what may come.", rich_help_panel=o.RUN)] = 200
@@ -139,7 +139,7 @@ class Drawn:
 
 
 @dataclass(frozen=True)
-class Asked:
+class JobOptions:
     """Of which jobs, and where predictions are kept."""
 
     job: Annotated[
@@ -162,7 +162,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Printed:
+class OutputOptions:
     """What is written and printed."""
 
     report: o.ReportOption = None
@@ -176,10 +176,10 @@ def start_times(
     history: Annotated[Path, o.option("--history", "Of the jobs that ran lately, weeks if possible.", None, metavar="LOG")],
     policy: o.SitePolicyOption = None,
     predictor: o.PredictorOption = None,
-    drawn: Drawn,
-    asked: Asked,
-    reading: Reading,
-    printed: Printed,
+    drawn: SimulationOptions,
+    asked: JobOptions,
+    reading: LogOptions,
+    printed: OutputOptions,
 ) -> None:
     """Say when the waiting jobs of a snapshot will start: quantiles over simulations of what may come, beside Slurm's own estimates.
 
@@ -283,7 +283,7 @@ def score(
         Path | None,
         o.option("--history", "Of the jobs that have ended since, with which the ledger is completed.", None, metavar="LOG"),
     ] = None,
-    reading: Reading,
+    reading: LogOptions,
     as_json: o.JsonOption = False,
 ) -> None:
     """Say how good predicted start times were: how many jobs started within their intervals, and the errors beside Slurm's own.

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.groups import Reading
+from walltime.cli.groups import LogOptions
 from walltime.cli.output import command_line
 from walltime.cli.slurm.starts import unix_time
 
@@ -34,7 +34,7 @@ def what_happened(
     span: Span,
     machine_file: o.MachineOption = None,
     policy: o.SitePolicyOption = None,
-    reading: Reading,
+    reading: LogOptions,
     report: o.ReportOption = None,
     as_json: o.JsonOption = False,
 ) -> None:

@@ -12,14 +12,15 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from walltime.engine.interface.learned import Guesses, Learned
+from walltime.engine.interface.learned import Guesses, LearnedMemory
 from walltime.engine.interface.load import load, load_predictor
 from walltime.engine.interface.longest import with_longest
 from walltime.engine.kernel.callbacks import COLUMNS, FIRST_OFFSET, HISTORY, compile_score
-from walltime.engine.kernel.history import MEASURES, OWN, history_words
-from walltime.engine.kernel.longest import longest_words
+from walltime.engine.kernel.history import MEASURES, OWN, new_history
+from walltime.engine.kernel.longest import new_longest
 from walltime.engine.kernel.memory import BY_ARRIVAL, BY_LENGTH, BY_USER, BY_WFP, DONE, NEVER, REACHED, STUCK
-from walltime.engine.kernel.prediction_memory import NEVER_CORRECTED, Predicting, Prediction
+from walltime.engine.kernel.prediction_memory import NEVER_CORRECTED, PredictionRules, PredictionState
+from walltime.engine.kernel.words import address_of
 from walltime.engine.problem import Outcome, Problem, State
 from walltime.errors import EngineError, PolicyError
 from walltime.policy import FCFS, Order, ScoredOrder, Wfp
@@ -71,7 +72,7 @@ class LoweredOrder(NamedTuple):
     @property
     def limit(self) -> int:
         """The address of the record of the longest wait, 0 without a limit."""
-        return int(self.longest.ctypes.data) if self.limited else 0
+        return address_of(self.longest) if self.limited else 0
 
     def of_jobs_from(self, first: int) -> Array:
         """The data of a custom order for a loop that numbers the jobs from this one on; they are to be kept with those of all jobs."""
@@ -92,12 +93,12 @@ class LoweredOrder(NamedTuple):
         if history is not None:
             slots, *others = arrays
             history, own = history.copy(), [array.copy() for array in others]
-            for place, array in zip(OWN, own, strict=True):
-                history[place] = array.ctypes.data
-            facts[HISTORY], arrays = history.ctypes.data, (slots, *own)
-        if longest is not None and len(numbers) and numbers[-1] == self.longest.ctypes.data:
+            for field, array in zip(OWN, own, strict=True):
+                history[field] = array.ctypes.data
+            facts[HISTORY], arrays = address_of(history), (slots, *own)
+        if longest is not None and len(numbers) and numbers[-1] == address_of(self.longest):
             numbers = numbers.copy()
-            numbers[-1], facts[NUMBERS] = longest.ctypes.data, numbers.ctypes.data
+            numbers[-1], facts[NUMBERS] = address_of(longest), numbers.ctypes.data
         kept = (compiled, table, numbers, facts, arrays)
         return self._replace(parameter=facts.ctypes.data, kept=kept, history=history, longest=longest)
 
@@ -112,7 +113,7 @@ def lower_order(order: Order, known: LogView, submit: Array, longest: int) -> Lo
     if order == FCFS:
         return LoweredOrder(BY_ARRIVAL)
     starvation = (NEVER if limit is None else 0) if given is None else min(given, NEVER)
-    longest_wait = longest_words(len(submit), limit or 0.0) if order.reads_longest else None
+    longest_wait = new_longest(limit or 0.0) if order.reads_longest else None
     bounds: dict[str, Any] = {"starvation": starvation, "longest": longest_wait, "limited": limit is not None}
     if isinstance(order, ShortestFirst):
         return LoweredOrder(BY_LENGTH, **bounds)
@@ -126,7 +127,7 @@ def lower_order(order: Order, known: LogView, submit: Array, longest: int) -> Lo
     if "longest" in asked:
         assert longest_wait is not None
         scoring, asked = with_longest(scoring, asked, len(numbers))
-        numbers.append(longest_wait.ctypes.data)
+        numbers.append(address_of(longest_wait))
     try:
         compiled = compile_score(asked, order.columns, scoring, len(numbers), order.history_of)
     except Exception as error:  # Numba has no class of its own for all that it cannot compile
@@ -139,7 +140,7 @@ def lower_order(order: Order, known: LogView, submit: Array, longest: int) -> Lo
         clock = clock_of(known.calendar, int(submit[0]), int(submit[-1]) + longest)
     first = int(submit[0]) if len(submit) else 0
     history, arrays = (None, ()) if not order.history_of else _history(order, known, len(submit))
-    at = 0 if history is None else history.ctypes.data
+    at = 0 if history is None else address_of(history)
     told = np.array(numbers, np.float64)
     facts = np.array([compiled.address, table.ctypes.data, len(clock) // 2, first, told.ctypes.data, at, *clock], np.int64)
     assert len(facts) - len(clock) == FIRST_OFFSET, "as the compiled function reads it"
@@ -149,7 +150,7 @@ def lower_order(order: Order, known: LogView, submit: Array, longest: int) -> Lo
     return LoweredOrder(BY_USER, facts.ctypes.data, order.changes, order.growing, kept=kept, history=history, lasting=lasting, **bounds)
 
 
-def _history(order: ScoredOrder, known: LogView, jobs: int) -> tuple[Array, tuple[Array, ...]]:
+def _history(order: ScoredOrder, known: LogView, jobs: int) -> tuple[Any, tuple[Array, ...]]:
     """The record of what those have had of whom the order asks; a column that the log lacks has one value for all."""
     slots, width = np.zeros((jobs, len(order.history_of)), np.int64), 0
     for place, name in enumerate(order.history_of):
@@ -159,7 +160,7 @@ def _history(order: ScoredOrder, known: LogView, jobs: int) -> tuple[Array, tupl
     asked = [sum(1 << place for place, name in enumerate(order.history_of) if f"{name}_{measure}" in order.asks()) for measure in MEASURES]
     alike = all(name.startswith(f"{order.history_of[0]}_") for name in order.asks())  # and nothing else, such as the job's size
     last, half_life = getattr(order, "last", None) or 0, getattr(order, "half_life", None) or 0
-    return history_words(slots, width, last, half_life, asked, alike)
+    return new_history(slots, width, last, half_life, asked, alike)
 
 
 def clock_of(calendar: Calendar, first: int, last: int) -> list[int]:
@@ -235,7 +236,7 @@ class CompiledEngine:
     _kind: Any
     """The `branch.Log` of such memories."""
 
-    def __init__(self, prediction: Prediction | None) -> None:
+    def __init__(self, prediction: PredictionRules | None) -> None:
         self._prediction = prediction
         self._loop: Callable[..., int] | None = None
         self.seconds = 0.0
@@ -264,7 +265,7 @@ class CompiledEngine:
         reads = None if self.problem.prediction is None else self.problem.prediction.reads
         if self._prediction is None or reads is None:
             return None
-        return Guesses(self._prediction, Learned(self._predicting.learning, reads), None, ())
+        return Guesses(self._prediction, LearnedMemory(self._predicting.learning, reads), None, ())
 
     def advance(self, budget: int = PIECE) -> bool:
         """Run one piece, until about `budget` steps have been taken; returns whether the simulation is done."""
@@ -370,8 +371,8 @@ class CompiledEngine:
         return self._column("kind").astype(np.uint8)
 
     @property
-    def _predicting(self) -> Predicting:
-        predicting: Predicting | None = self._memory.machine.predicting
+    def _predicting(self) -> PredictionState:
+        predicting: PredictionState | None = self._memory.machine.predicting
         if predicting is None:
             raise ValueError("no runtime was predicted; make the simulation with a prediction")
         return predicting
@@ -433,10 +434,10 @@ def point_to_orders(rules: Any, orders: tuple[LoweredOrder, LoweredOrder]) -> No
     if "order_grows" in rules.dtype.names:
         rules["order_grows"] = orders[0].grows
     if "order_history" in rules.dtype.names:
-        rules["order_history"] = orders[0].history.ctypes.data if orders[0].history is not None and orders[0].lasting else 0
+        rules["order_history"] = address_of(orders[0].history) if orders[0].history is not None and orders[0].lasting else 0
 
 
-def lower_prediction(rules: Any, prediction: Prediction | None) -> None:
+def lower_prediction(rules: Any, prediction: PredictionRules | None) -> None:
     """How a prediction is used, as numbers in a record of the rules, with the addresses of the compiled predictor."""
     if prediction is None:
         return
@@ -454,7 +455,7 @@ def copied(value: Any) -> Any:
     return None if value is None else value.copy()
 
 
-def compiled_prediction(problem: Problem) -> Prediction | None:
+def compiled_prediction(problem: Problem) -> PredictionRules | None:
     """The problem's prediction as the kernels take it."""
-    prediction: Prediction | None = None if problem.prediction is None else problem.prediction.compiled()
+    prediction: PredictionRules | None = None if problem.prediction is None else problem.prediction.compiled()
     return prediction

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from walltime.engine.kernel.prediction_memory import HISTORY, KNOWN, Learning, Predicting, Prediction
+from walltime.engine.kernel.prediction_memory import HISTORY, KNOWN, PredictionRules, PredictionState, PredictorMemory
 
-__all__ = ["Excerpt", "Guesses", "Learned"]
+__all__ = ["Excerpt", "Guesses", "LearnedMemory"]
 
 Array = np.ndarray
 
@@ -25,7 +25,7 @@ class Excerpt(NamedTuple):
     `ended`: how many jobs of each had ended; `room`: of each in its `fifo`.
     """
 
-    learning: Learning
+    learning: PredictorMemory
     first: int
     last: int
     old: Array
@@ -33,13 +33,13 @@ class Excerpt(NamedTuple):
     ended: Array
 
 
-class Learned:
+class LearnedMemory:
     """The memory of a predictor for all jobs, as of some moment; nothing of it is written to.
 
     `reads`: how many of the last jobs of a key it reads; below 0: those whose records have not expired.
     """
 
-    def __init__(self, learning: Learning, reads: int):
+    def __init__(self, learning: PredictorMemory, reads: int):
         self.learning, self.reads = learning, reads
 
     def excerpt(self, first: int, last: int) -> Excerpt:
@@ -84,9 +84,9 @@ class Learned:
         )
         return Excerpt(learning, first, last, old, keys, ended)
 
-    def advanced(self, part: Excerpt, learning: Learning, arrived: int) -> Learned:
+    def advanced(self, part: Excerpt, learning: PredictorMemory, arrived: int) -> LearnedMemory:
         """The memory after what an excerpt has learned since, whose jobs before `arrived` may have records that changed."""
-        whole = Learning(*(array.copy() for array in self.learning))
+        whole = PredictorMemory(*(array.copy() for array in self.learning))
         count, keys = part.last - part.first, part.keys
         whole.jobs[part.first : part.first + arrived] = learning.jobs[:arrived]
         before, after, now = self.learning.keys[keys], part.learning.keys, learning.keys
@@ -103,7 +103,7 @@ class Learned:
             room = before["room"][:-1]
             inside = np.repeat(before["first"][:-1], room) + _runs(room)
             whole.marks[inside] = learning.marks[: len(inside)]
-        return Learned(whole, self.reads)
+        return LearnedMemory(whole, self.reads)
 
 
 class Guesses(NamedTuple):
@@ -112,8 +112,8 @@ class Guesses(NamedTuple):
     `said`: of the jobs before the excerpt what was predicted, on what basis, and how often it was corrected.
     """
 
-    prediction: Prediction
-    learned: Learned
+    prediction: PredictionRules
+    learned: LearnedMemory
     part: Excerpt | None
     said: tuple[tuple[Array, Array, Array], ...]
 
@@ -123,18 +123,18 @@ class Guesses(NamedTuple):
         compiled = self.prediction.compiled
         return self.prediction.predicted if compiled is None else np.asarray(compiled.learning.jobs.limit)
 
-    def ahead(self, source: Predicting, first: int, gone: int, arrived: int, last: int) -> tuple[Guesses, Predicting]:
+    def ahead(self, source: PredictionState, first: int, gone: int, arrived: int, last: int) -> tuple[Guesses, PredictionState]:
         """For an excerpt that begins `gone` jobs after the one of `source`, whose first is `first`, and ends before the job `last`."""
         learned, part, learning = self.learned, self.part, source.learning
         if self.prediction.compiled is not None:
             if part is None:
-                learned = Learned(Learning(*(array.copy() for array in learning)), learned.reads)
+                learned = LearnedMemory(PredictorMemory(*(array.copy() for array in learning)), learned.reads)
             else:
                 learned = learned.advanced(part, learning, arrived)
             part = learned.excerpt(first + gone, last)
             learning = part.learning
         coming = self.of_coming[first + arrived : last]
-        predicting = Predicting(
+        predicting = PredictionState(
             predicted=np.concatenate([source.predicted[gone:arrived], coming]),
             corrections=np.concatenate([source.corrections[gone:arrived], np.zeros(len(coming), np.int64)]),
             increments=source.increments,
@@ -142,7 +142,7 @@ class Guesses(NamedTuple):
         )
         return self._replace(learned=learned, part=part, said=(*self.said, self.of(source, first, gone))), predicting
 
-    def of(self, source: Predicting, first: int, jobs: int) -> tuple[Array, Array, Array]:
+    def of(self, source: PredictionState, first: int, jobs: int) -> tuple[Array, Array, Array]:
         """What was predicted of so many jobs of an excerpt whose first job is `first`."""
         if self.prediction.compiled is None:
             basis = self.prediction.basis[first : first + jobs]

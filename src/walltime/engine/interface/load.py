@@ -45,11 +45,11 @@ from walltime.engine.kernel.pools.memory import (
     LIMIT,
     OUTAGE,
     ClusterMemory,
-    Waiting,
+    Restraints,
     as_lists,
     new_cluster_memory,
 )
-from walltime.engine.kernel.prediction_memory import Compiled, new_predicting, nothing_predicted
+from walltime.engine.kernel.prediction_memory import CompiledPredictor, new_predicting, nothing_predicted
 from walltime.engine.problem import Nodes, Shares
 
 __all__ = ["ENTRIES", "Entry", "cluster_loop_name", "entries_in", "is_cached", "load", "load_predictor", "load_unchecked", "loop_name"]
@@ -93,7 +93,7 @@ def _example_cluster(mode: int, predicting: bool) -> Arguments:
     nothing, none = as_lists([]), np.zeros((0, 2), np.int64)
     rules, jobs = record(CLUSTER_RULES, mode=mode), records(CLUSTER_JOB, 0)
     prediction = nothing_predicted() if predicting else None
-    waiting = Waiting(nothing, nothing, _NOTHING)
+    waiting = Restraints(nothing, nothing, _NOTHING)
     return *new_cluster_memory(rules, jobs, none, nothing, records(OUTAGE, 0), records(LIMIT, 0), waiting, prediction), 0
 
 
@@ -127,7 +127,7 @@ def _example_decisions() -> Arguments:
     jobs, rules, episodes = (_read_only(records(kind, 0)) for kind in (decisions.JOB, decisions.RULES, decisions.EPISODE))
     log = decisions.Log(jobs, _read_only(np.zeros((0, 0))), _read_only(np.zeros((0, 0), np.float32)), episodes)
     shown, summary = np.zeros((0, 0, 0), np.float32), np.zeros((0, 0), np.float32)
-    observed = decisions.Observed(shown, summary, np.zeros((0, 0), np.int8), np.zeros(0))
+    observed = decisions.Observations(shown, summary, np.zeros((0, 0), np.int8), np.zeros(0))
     return 0, 0, _NOTHING, rules, log, decisions.new_environments(0, 0, 0, 0, False), observed
 
 
@@ -203,7 +203,7 @@ _TABLE = (
 )
 
 
-def load_predictor(compiled: Compiled | None) -> dict[str, int]:
+def load_predictor(compiled: CompiledPredictor | None) -> dict[str, int]:
     """The addresses of a predictor's functions, by purpose; none if predictions were made in advance."""
     if compiled is None:
         return {}

@@ -22,36 +22,15 @@ Array = np.ndarray
 
 def _lowered(settings: Settings, kill: bool, starts_only: bool) -> Records:
     """The parameters as the loop takes them."""
-    s = settings
+    numbers = settings.numbers
     return record(
         SLURM_RULES,
-        depth=s["default_queue_depth"],
-        partition_depth=s["partition_job_depth"],
-        interval=s["sched_interval"],
-        defer=s["defer"],
-        backfill=s["scheduler_type"] == "backfill",
-        cycle=s["bf_interval"],
-        window=60 * s["bf_window"],
-        resolution=s["bf_resolution"],
-        most_tested=s["bf_max_job_test"],
-        most_of_user=s["bf_max_job_user"],
-        most_of_partition=s["bf_max_job_part"],
-        most_of_user_in_partition=s["bf_max_job_user_part"],
-        most_started=s["bf_max_job_start"],
-        least_age=s["bf_min_age_reserve"],
-        least_priority=s["bf_min_prio_reserve"],
-        most_reserved=s["bf_job_part_count_reserve"],
-        soft=s["time_min_as_soft_limit"],
-        half=s["soft_limit_running"] == "half",
+        **numbers | {"longest_age": max(1, numbers["longest_age"])},
         kill=kill,
         starts_only=starts_only,
-        multifactor=1 if s.multifactor else 2 if s["priority_type"] == "multifactor" else 0,
-        fair_tree=not s.flag("NO_FAIR_TREE"),
-        period=s["priority_calc_period"],
-        weight_age=s["priority_weight_age"],
-        weight_share=s["priority_weight_fairshare"],
-        longest_age=max(1, s["priority_max_age"]),
-        decay=s.decay,
+        multifactor=1 if settings.multifactor else 2 if settings["priority_type"] == "multifactor" else 0,
+        fair_tree=not settings.flag("NO_FAIR_TREE"),
+        decay=settings.decay,
     )
 
 

@@ -96,15 +96,15 @@ class NumberEngine(CompiledEngine):
         self.seconds, self.done = 0.0, False
 
     @property
-    def _histories(self) -> list[Array]:
+    def _histories(self) -> list[Any]:
         """The records of orders that ask what users, groups and queues have had, or for the longest wait so far."""
-        return [words for order in self._kept for words in (order.history, order.longest) if words is not None]
+        return [own for order in self._kept for own in (order.history, order.longest) if own is not None]
 
     def _bind(self) -> None:
         for order in self._kept:
-            for words, bind in ((order.history, bind_history), (order.longest, bind_longest)):
-                if words is not None:
-                    bind(words, self._memory.jobs, self._memory.machine.notes, self._memory.state)
+            for own, bind in ((order.history, bind_history), (order.longest, bind_longest)):
+                if own is not None:
+                    bind(own, self._memory.jobs, self._memory.machine.notes, self._memory.state)
 
     def copy(self) -> NumberEngine:
         """Another simulation that goes on from here."""

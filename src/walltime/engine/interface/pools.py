@@ -17,7 +17,7 @@ from walltime.engine.kernel.pools.memory import (
     LIMIT,
     OUTAGE,
     ClusterMemory,
-    Waiting,
+    Restraints,
     as_lists,
     followers_of,
     new_cluster_memory,
@@ -77,7 +77,7 @@ class PoolsEngine(CompiledEngine):
             as_lists([list(pools) for pools in hardware.partitions]),
             outages,
             lowered_limits([*hardware.limits, *[(NEVER, NEVER, NEVER)] * len(hardware.windows)]),
-            Waiting(as_lists(limits_of), followers, demands.since, hardware.windows),
+            Restraints(as_lists(limits_of), followers, demands.since, hardware.windows),
             self._prediction,
         )
         self._begin(demands.since)

@@ -15,7 +15,7 @@ from walltime.engine.kernel.pools.memory import (
     PLACES_IN_BLOCK,
     ClusterMemory,
     Lists,
-    Waiting,
+    Restraints,
     new_cluster_memory,
 )
 from walltime.engine.problem import NEVER, Demands, Problem
@@ -80,7 +80,7 @@ class PoolsLog(Log):
     def layout(self, _memory: ClusterMemory, jobs: int) -> Layout:
         """Of the memory for so many jobs."""
         if jobs not in self.layouts:
-            waiting = Waiting(NO_LISTS, NO_LISTS, np.full(jobs, NEVER))
+            waiting = Restraints(NO_LISTS, NO_LISTS, np.full(jobs, NEVER))
             memory = new_cluster_memory(
                 self.rules, records(CLUSTER_JOB, jobs), self.capacity, self.pools_of, self.outages.copy(), self.limits.copy(), waiting
             )

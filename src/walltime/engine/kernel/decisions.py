@@ -22,7 +22,7 @@ from walltime.engine.kernel.memory import NEVER, RUN, records
 from walltime.engine.kernel.running import enter_running, find_shadow
 from walltime.engine.kernel.slots import sort_waiting, take_turns
 
-__all__ = ["EPISODE", "JOB", "RULES", "STATE", "Environments", "Log", "Observed", "decide", "new_environments"]
+__all__ = ["EPISODE", "JOB", "RULES", "STATE", "Environments", "Log", "Observations", "decide", "new_environments"]
 
 
 def _dtype(fields: str, reals: str = "") -> np.dtype[np.void]:
@@ -79,7 +79,7 @@ class Environments(NamedTuple):
     slots: Any
 
 
-class Observed(NamedTuple):
+class Observations(NamedTuple):
     """A row for each environment: slots x features (float32), those of the queue (float32), allowed actions (int8), reward (float64)."""
 
     seen: Any

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from walltime.engine.kernel.plan import Plan, new_plan
-from walltime.engine.kernel.prediction_memory import Predicting, Prediction, new_predicting
+from walltime.engine.kernel.prediction_memory import PredictionRules, PredictionState, new_predicting
 from walltime.engine.kernel.profile import NEVER as NEVER
 from walltime.engine.kernel.profile import Profile, new_profile
 
@@ -124,8 +124,8 @@ The queue is `queue[queue_first:queue_last]`; `holes` of these places belong to 
 considered in an earlier pass. `freed`: 1 if processors were freed since. `blocked`: the job that came first in that pass and did
 not fit, -1 for none. `indexed`: 1 while there is an index over the queue, with a number of size `classes`.
 
-Orders (`Ordered`): `heads`, items in the heap of waiting jobs; `ranked`, the place below which the data for ranks are known;
-`horizon`, the time before which their bounds hold; `sorted`, jobs in `Ordered.sorted`, of the first `sorted_arrivals` that arrived.
+Orders (`ScoredQueue`): `heads`, items in the heap of waiting jobs; `ranked`, the place below which the data for ranks are known;
+`horizon`, the time before which their bounds hold; `sorted`, jobs in `ScoredQueue.sorted`, of the first `sorted_arrivals` that arrived.
 
 EASY: `shadow`, the shadow time of the job `head`, and `extra`, the extra nodes; `before_shadow`: running jobs that are expected to
 end by the shadow time. Relaxed backfilling: `earliest`, the earliest shadow time of the head,
@@ -167,7 +167,7 @@ class Index(NamedTuple):
     group: Array
 
 
-class Ordered(NamedTuple):
+class ScoredQueue(NamedTuple):
     """For orders other than first come, first served.
 
     `heads`: a heap of the waiting jobs by queue order, if scores do not change; items of jobs that have started are skipped.
@@ -202,7 +202,7 @@ class Machine(NamedTuple):
     waits: Records
     notes: Records
     early: Array
-    predicting: Predicting | None
+    predicting: PredictionState | None
 
 
 class Line(NamedTuple):
@@ -219,7 +219,7 @@ class Head(NamedTuple):
     window: Window | None
 
 
-class Kept(NamedTuple):
+class KeptPlan(NamedTuple):
     """Conservative backfilling: the plan; the place in the queue of each job (int64), for orders other than first come, first served."""
 
     plan: Plan
@@ -275,7 +275,7 @@ class Reservations(NamedTuple):
     fresh: Profile | None
     selected: Selection | None
     slack: Slack | None
-    kept: Kept | None
+    kept: KeptPlan | None
 
 
 class Memory(NamedTuple):
@@ -286,7 +286,7 @@ class Memory(NamedTuple):
     jobs: Records
     machine: Machine
     queue: Records
-    ordered: Ordered | None
+    ordered: ScoredQueue | None
     reservations: Reservations
 
 
@@ -309,7 +309,7 @@ def new_memory(
     after: Array,
     think: Array,
     logged: bool = False,
-    prediction: Prediction | None = None,
+    prediction: PredictionRules | None = None,
     bounds: Sequence[int] = (),
     recent: int = 0,
 ) -> Memory:
@@ -360,7 +360,7 @@ def _new_reservations(count: int, rules: Records, bounds: Sequence[int], recent:
         index = Index(np.empty(indexed // BLOCK, np.int64), np.empty(indexed // GROUP + classes, np.int64))
         head = Head(index, _new_window(rules) if rules.ahead else None)
     elif rules.mode == KEEP:
-        kept = Kept(new_plan(count), np.zeros(0 if rules.order == BY_ARRIVAL else count, np.int64))
+        kept = KeptPlan(new_plan(count), np.zeros(0 if rules.order == BY_ARRIVAL else count, np.int64))
     elif rules.selects:
         selected = Selection(new_profile(count), np.zeros(count, np.bool_), np.array(bounds, np.int64))
     elif recent:
@@ -378,12 +378,12 @@ def _new_window(rules: Records) -> Window:
     return Window(place, procs, worth, in_time, np.zeros(shape, np.int64), np.zeros(shape, np.int64))
 
 
-def _new_ordered(count: int, rules: Records) -> Ordered:
+def _new_ordered(count: int, rules: Records) -> ScoredQueue:
     """The memory that these rules need."""
     heads = count if rules.mode == HEAD and not rules.order_reads_time and rules.order != BY_ARRIVAL else 0
     ranks = count if rules.order_reads_time or rules.mode != HEAD else 0
     made_from = ranks if rules.mode == HEAD else 0
-    return Ordered(
+    return ScoredQueue(
         heads=records(RANKED, heads),
         rank=np.empty(ranks),
         since=np.empty(made_from),
@@ -395,7 +395,7 @@ def _new_ordered(count: int, rules: Records) -> Ordered:
     )
 
 
-def restored(memory: Memory, prediction: Prediction | None = None) -> Memory:
+def restored(memory: Memory, prediction: PredictionRules | None = None) -> Memory:
     """The memory as it was when it was new, for another prediction by the same predictor; with the same arrays, but for the predictor's.
 
     The jobs' `submit`, `runtime`, `believed` and `procs` must be set.

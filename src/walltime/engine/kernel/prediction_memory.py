@@ -1,7 +1,7 @@
 """What the loop knows about predictions, and the memory of any compiled predictor.
 
-The engine calls a predictor's functions by their addresses with a `Learning`, whose content only the predictor knows.
-`Prediction` defines what is predicted and where predictions are used; it is made by `walltime.simulation.run`.
+The engine calls a predictor's functions by their addresses with a `PredictorMemory`, whose content only the predictor knows.
+`PredictionRules` defines what is predicted and where predictions are used; it is made by `walltime.simulation.run`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ jobs. The first `admitted` of them have been counted, and the first `expired` dr
 and of their squares."""
 
 
-class Learning(NamedTuple):
+class PredictorMemory(NamedTuple):
     """The memory of a compiled predictor; an array that it does not need has length 0. The engine reads and writes only `jobs`.
 
     `options` (int64), `factors` (float64): its parameters. `jobs`: records of KNOWN. `key` (int64, one row per job): the rows of `keys`
@@ -59,7 +59,7 @@ class Learning(NamedTuple):
     model: Array
 
 
-class Compiled(NamedTuple):
+class CompiledPredictor(NamedTuple):
     """A predictor compiled for the loop: its functions of (learning, job, now), and its initial memory.
 
     `predict` returns seconds, -1 for none; `observe` records an end, `started` (None if not needed) a start, and both return 0.
@@ -69,10 +69,10 @@ class Compiled(NamedTuple):
     predict: Callable[..., float]
     observe: Callable[..., int]
     started: Callable[..., int] | None
-    learning: Learning
+    learning: PredictorMemory
 
 
-class Prediction(NamedTuple):
+class PredictionRules(NamedTuple):
     """What is predicted, and where it is used; arrays have one entry per job, in order of arrival.
 
     `believe`: for the queue order, for a waiting job's own length, for the expected end of running jobs. `again`: whether
@@ -86,10 +86,10 @@ class Prediction(NamedTuple):
     again: bool
     predicted: Array
     basis: Array
-    compiled: Compiled | None = None
+    compiled: CompiledPredictor | None = None
 
 
-class Predicting(NamedTuple):
+class PredictionState(NamedTuple):
     """The data of the loop.
 
     For each job the prediction (s) and the number of its corrections while the job ran; the increments (s) of corrections; all int64;
@@ -99,13 +99,13 @@ class Predicting(NamedTuple):
     predicted: Array
     corrections: Array
     increments: Array
-    learning: Learning
+    learning: PredictorMemory
 
 
-def nothing_learned(jobs: int = 0) -> Learning:
+def nothing_learned(jobs: int = 0) -> PredictorMemory:
     """The memory of a predictor that needs none."""
     none, numbers, table = np.zeros(0, np.int64), np.zeros(0), np.zeros((0, 0), np.int64)
-    return Learning(
+    return PredictorMemory(
         options=none,
         factors=numbers,
         jobs=np.zeros(jobs, KNOWN).view(np.recarray),
@@ -120,18 +120,18 @@ def nothing_learned(jobs: int = 0) -> Learning:
     )
 
 
-def nothing_predicted() -> Prediction:
+def nothing_predicted() -> PredictionRules:
     """Predictions for no job."""
-    return Prediction((False, False, False), NEVER_CORRECTED, (), False, np.zeros(0, np.int64), np.zeros(0, np.uint8))
+    return PredictionRules((False, False, False), NEVER_CORRECTED, (), False, np.zeros(0, np.int64), np.zeros(0, np.uint8))
 
 
-def new_predicting(jobs: int, prediction: Prediction) -> Predicting:
+def new_predicting(jobs: int, prediction: PredictionRules) -> PredictionState:
     """Memory for a number of jobs, with nothing learned."""
     learning = nothing_learned() if prediction.compiled is None else prediction.compiled.learning
     predicted = prediction.predicted if prediction.compiled is None else prediction.compiled.learning.jobs.limit
-    return Predicting(
+    return PredictionState(
         predicted=np.array(predicted, np.int64),
         corrections=np.zeros(jobs, np.int64),
         increments=np.array(prediction.increments, np.int64),
-        learning=Learning(*(array.copy() for array in learning)),
+        learning=PredictorMemory(*(array.copy() for array in learning)),
     )

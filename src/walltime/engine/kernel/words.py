@@ -1,14 +1,15 @@
-"""Numbers in memory that compiled code knows by its address: int64 and float64, at a number of words after the address."""
+"""Memory that compiled code knows by its address: int64 and float64, at a number of words after the address, and records."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
-from numba import types
+from numba import from_dtype, types
 from numba.extending import intrinsic
 
-__all__ = ["number_at", "set_number", "set_word", "word_at"]
+__all__ = ["address_of", "number_at", "records_at", "set_number", "set_word", "word_at"]
 
 
 def _loader(kind: Any) -> Any:
@@ -56,3 +57,24 @@ word_at: Any = _word_at
 number_at: Any = _number_at
 set_word: Any = _set_word
 set_number: Any = _set_number
+
+
+def records_at(dtype: np.dtype[np.void]) -> Any:
+    """A function (address, place) for compiled code that gives the record of this type at this place of an array, to read and to write."""
+    kind = from_dtype(dtype)
+
+    def codegen(context, builder, signature, args):
+        byte = builder.add(args[0], builder.mul(args[1], ir.Constant(ir.IntType(64), dtype.itemsize)))
+        return builder.inttoptr(byte, context.get_value_type(kind))
+
+    @intrinsic
+    def record_at(typingctx, address, place):
+        return kind(types.int64, types.int64), codegen
+
+    return record_at
+
+
+def address_of(record: Any, field: str | None = None) -> int:
+    """Where a record is in memory, or one of its fields."""
+    begin: int = record.__array_interface__["data"][0]
+    return begin + (0 if field is None else record.dtype.fields[field][1])

@@ -16,7 +16,7 @@ from walltime.slurm.snapshot import Snapshot
 from walltime.slurm.starts.initial_state import InitialState, initial_state_of
 from walltime.slurm.starts.predicted import PredictedRuntimes, predicted_of_snapshot
 from walltime.slurm.starts.projection import Projection, misfit
-from walltime.slurm.starts.sampling import DAY, LEVELS, WEEK, Arrivals, JobsToDraw, Runtimes, Told
+from walltime.slurm.starts.sampling import DAY, LEVELS, WEEK, Arrivals, JobsToDraw, RuntimePredictions, Runtimes
 from walltime.wording import seed_fault
 from walltime.workload import Workload
 
@@ -80,7 +80,7 @@ class Forecast:
             predictor = predicted_of_snapshot(predictor, snapshot, history)
         self.predicted, told = predictor, None
         if predictor is not None:
-            told = Told(predictor.of([job.job for job in self.state.jobs]), predictor.of(self.state.history.job_id))
+            told = RuntimePredictions(predictor.of([job.job for job in self.state.jobs]), predictor.of(self.state.history.job_id))
         self.runtimes = Runtimes(self.state.history, self.state.ended, _jobs_to_draw(self.state), told)
 
     def simulate(

@@ -9,7 +9,7 @@ import numpy as np
 
 from walltime.workload import Workload
 
-__all__ = ["DAY", "LEVELS", "WEEK", "Arrivals", "JobsToDraw", "Runtimes", "Told"]
+__all__ = ["DAY", "LEVELS", "WEEK", "Arrivals", "JobsToDraw", "RuntimePredictions", "Runtimes"]
 
 Array = np.ndarray
 
@@ -72,7 +72,7 @@ class JobsToDraw:
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
+class RuntimePredictions:
     """Predictions of runtimes, int64 s, -1 for none: of the `jobs` whose runtimes are drawn, and of those of the history, `past`."""
 
     jobs: Array
@@ -86,7 +86,7 @@ class Runtimes:
     has run for some time is drawn from those jobs that ran longer.
     """
 
-    def __init__(self, history: Workload, ended: Array, jobs: JobsToDraw, told: Told | None = None):
+    def __init__(self, history: Workload, ended: Array, jobs: JobsToDraw, told: RuntimePredictions | None = None):
         """`ended`: when each job of the history ended, s, for their order; `told`: predictions of their runtimes, and of the jobs'."""
         self.told = np.zeros(len(jobs.requested), bool)
         self._around = None if told is None else _Around(history, ended, jobs, told)
@@ -165,7 +165,7 @@ class _Around:
     `known`: the jobs that have a prediction that they have not outlived by more than nearly all others; bool.
     """
 
-    def __init__(self, history: Workload, ended: Array, jobs: JobsToDraw, told: Told):
+    def __init__(self, history: Workload, ended: Array, jobs: JobsToDraw, told: RuntimePredictions):
         self.jobs, self.predicted = jobs, told.jobs
         self.known = told.jobs > 0
         of_past = np.flatnonzero(told.past > 0)

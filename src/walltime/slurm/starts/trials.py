@@ -21,11 +21,11 @@ from walltime.slurm.snapshot import Snapshot
 from walltime.slurm.starts.forecast import USUAL, Draws, Forecast
 from walltime.slurm.starts.predicted import predicted_of_snapshot
 from walltime.slurm.starts.start_times import quantiles_of, unix
-from walltime.specification import Form, Specified, read_options
+from walltime.specification import Form, Specification, read_options
 from walltime.wording import harmless, shown
 from walltime.workload import Workload
 
-__all__ = ["AskedJob", "Trial", "Trials", "parse_trial", "try_jobs"]
+__all__ = ["Trial", "TrialJob", "Trials", "parse_trial", "try_jobs"]
 
 Array = np.ndarray
 
@@ -87,7 +87,7 @@ def _memory(text: str) -> int:
 
 
 @dataclass(frozen=True)
-class AskedJob(Specified):
+class TrialJob(Specification):
     """What is said of a job to be tried, such as `procs=64,limit=4h`."""
 
     limit: Annotated[int, Key(read=_limit, said="a length of time such as 4h")]
@@ -115,9 +115,9 @@ class AskedJob(Specified):
 def parse_trial(text: str, snapshot: Snapshot) -> SnapshotJob:
     """The job described by a text such as `procs=64,limit=4h`, submitted at the time of the snapshot; its number is free in the queue.
 
-    Keys are the fields of `AskedJob`. Raises PolicyError.
+    Keys are the fields of `TrialJob`. Raises PolicyError.
     """
-    asked = AskedJob(**read_options(Form(AskedJob), text, f"the job {shown(text)}")[0])
+    asked = TrialJob(**read_options(Form(TrialJob), text, f"the job {shown(text)}")[0])
     partitions = {one.name: one for one in snapshot.machine.partitions}
     name = asked.partition or (next(iter(partitions)) if len(partitions) == 1 else "")
     if name not in partitions:

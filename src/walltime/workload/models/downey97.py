@@ -10,7 +10,7 @@ import numpy as np
 
 from walltime.declared import Key
 from walltime.errors import WorkloadError
-from walltime.workload.models.model import DrawnJobs, WorkloadModel, stream, stretch_to, total_work
+from walltime.workload.models.model import ModelJobs, WorkloadModel, stream, stretch_to, total_work
 
 __all__ = ["Downey97", "chosen_size", "speedup"]
 
@@ -89,7 +89,7 @@ class Downey97(WorkloadModel):
         sigma = stream(self.name, seed, "sigma").uniform(self.least_sigma, self.most_sigma, jobs)
         return parallelism, sigma, _log_uniform(self.least_work, self.most_work, jobs, stream(self.name, seed, "work"))
 
-    def _draw(self, jobs: int, machine_procs: int, load: float | None, seed: int) -> DrawnJobs:
+    def _draw(self, jobs: int, machine_procs: int, load: float | None, seed: int) -> ModelJobs:
         parallelism, sigma, work = self.draw(jobs, machine_procs, seed)
         procs = np.minimum(chosen_size(self.size_rule, parallelism, sigma), machine_procs)
         runtime = np.maximum(np.floor(work / speedup(procs, parallelism, sigma) + 0.5), 1).astype(np.int64)
@@ -98,7 +98,7 @@ class Downey97(WorkloadModel):
         if load is not None and kept:
             wanted = total_work(self, procs, runtime) / (machine_procs * load)
             points = points * stretch_to(lambda factor: float(np.ptp(self._arrivals(points[[0, -1]] * factor))), wanted)
-        return DrawnJobs(self._arrivals(points), runtime, procs, has_load=kept)
+        return ModelJobs(self._arrivals(points), runtime, procs, has_load=kept)
 
     def _arrivals(self, points: Array) -> Array:
         """The times, s from midnight, by which so many jobs are expected to have arrived; the inverse of the cumulative rate."""

@@ -12,7 +12,7 @@ from walltime.declared import Key
 from walltime.errors import WorkloadError
 from walltime.workload.columns import MISSING
 from walltime.workload.models.marginals import CLASSES, CTC_SP2, Marginals, size_class
-from walltime.workload.models.model import DrawnJobs, WorkloadModel, stream
+from walltime.workload.models.model import ModelJobs, WorkloadModel, stream
 from walltime.workload.workload import MAX_TIME
 
 __all__ = ["THREE_STAGES", "TWO_STAGES", "Feitelson96", "FeitelsonVariant"]
@@ -112,7 +112,7 @@ class Feitelson96(WorkloadModel):
         weights = np.arange(1, self.most_runs + 1, dtype=np.float64) ** -self.runs_order
         return weights / weights.sum()
 
-    def _draw(self, jobs: int, machine_procs: int, load: float | None, seed: int) -> DrawnJobs:
+    def _draw(self, jobs: int, machine_procs: int, load: float | None, seed: int) -> ModelJobs:
         runs = 1 + _pick(self.run_weights(), stream(self.name, seed, "runs").random(jobs))
         runs = np.minimum(runs, max(jobs // 2, 1))  # so that there are always several jobs, whose times can be stretched
         size = self._sizes(jobs, machine_procs, stream(self.name, seed, "size"))
@@ -144,7 +144,7 @@ class Feitelson96(WorkloadModel):
             "preceding_job": np.where(repeats, ids[chosen - 1], MISSING),
             "think_time": np.where(repeats, self.think_time, MISSING),
         }
-        return DrawnJobs(submit, runtime[chosen], size[program[chosen]], columns, has_load=True)
+        return ModelJobs(submit, runtime[chosen], size[program[chosen]], columns, has_load=True)
 
     def _sizes(self, count: int, machine_procs: int, random: np.random.Generator) -> Array:
         sizes, weights = self.size_weights(machine_procs)

@@ -12,7 +12,7 @@ from walltime.declared import Key
 from walltime.errors import WorkloadError
 from walltime.workload.models.ctc_sp2 import JANN97, SOURCE
 from walltime.workload.models.hyper_erlang import HyperErlang, fit_hyper_erlang
-from walltime.workload.models.model import DrawnJobs, WorkloadModel, stream
+from walltime.workload.models.model import ModelJobs, WorkloadModel, stream
 from walltime.workload.workload import Workload
 
 __all__ = ["CTC_SP2", "Jann97"]
@@ -74,7 +74,7 @@ class Jann97(WorkloadModel):
         """
         return cls(tuple(_fitted(workload, low, high) for low, high in _bounds(workload, ranges)), f"fitted from {workload.origin.name}")
 
-    def _draw(self, jobs: int, machine_procs: int, load: float | None, seed: int) -> DrawnJobs:
+    def _draw(self, jobs: int, machine_procs: int, load: float | None, seed: int) -> ModelJobs:
         parts = [r for r in self.ranges if r.sizes[0] <= machine_procs]
         if not parts:
             raise WorkloadError(f"the smallest job of this model has {self.ranges[0].sizes[0]} processors, the machine {machine_procs}")
@@ -92,7 +92,7 @@ class Jann97(WorkloadModel):
             procs[mine] = sizes[np.searchsorted(share, stream(self.name, seed, f"{label} size").random(len(mine)), side="right")]
             drawn = part.runtime.draw(len(mine), stream(self.name, seed, f"{label} runtime"))
             runtime[mine] = np.maximum(np.floor(drawn + 0.5), 1).astype(np.int64)
-        return DrawnJobs(arrival[order], runtime, procs)
+        return ModelJobs(arrival[order], runtime, procs)
 
     def _arrivals(self, parts: list[SizeRange], jobs: int, machine_procs: int, seed: int) -> list[Array]:
         """Arrival times of each range, float64 seconds, until there are enough jobs in total.

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import numpy as np
 
 from walltime.declared import Key
-from walltime.workload.models.model import DrawnJobs, WorkloadModel, stream, stretch_to, total_work
+from walltime.workload.models.model import ModelJobs, WorkloadModel, stream, stretch_to, total_work
 
 __all__ = ["BATCH", "INTERACTIVE", "TYPELESS", "Lublin99", "LublinClass", "day_time", "day_weights", "gamma_cdf"]
 
@@ -123,7 +123,7 @@ class Lublin99(WorkloadModel):
         """The model's name on the command line."""
         return "lublin99" if self.classes == "both" else "lublin99-typeless"
 
-    def _draw(self, jobs: int, machine_procs: int, load: float | None, seed: int) -> DrawnJobs:
+    def _draw(self, jobs: int, machine_procs: int, load: float | None, seed: int) -> ModelJobs:
         both = {"interactive": self.interactive, "batch": self.batch}
         parts = both if self.classes == "both" else {"typeless": self.typeless}
         points = [self._points(part, jobs, stream(self.name, seed, f"{name} arrival")) for name, part in parts.items()]
@@ -143,7 +143,7 @@ class Lublin99(WorkloadModel):
         arrival = np.concatenate([day_time(part, own * stretch) for part, own in chosen])
         order = np.argsort(arrival, kind="stable")
         columns = {} if self.classes == "typeless" else {"queue": np.repeat(np.arange(len(parts)), counts)[order]}
-        return DrawnJobs(arrival[order], runtime[order], procs[order], columns, has_load=kept)
+        return ModelJobs(arrival[order], runtime[order], procs[order], columns, has_load=kept)
 
     def _runtimes(self, part: LublinClass, procs: Array, random: np.random.Generator) -> Array:
         first = random.random(len(procs)) < np.clip(part.pa * procs + part.pb, 0, 1)

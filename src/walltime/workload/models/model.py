@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from walltime.errors import WorkloadError
-from walltime.specification import Specified
+from walltime.specification import Specification
 from walltime.wording import seed_fault
 from walltime.workload.scaling import HIGHEST_LOAD
 from walltime.workload.workload import MAX_TIME, Origin, Workload
 
-__all__ = ["DrawnJobs", "WorkloadModel", "stream", "stretch_to", "total_work"]
+__all__ = ["ModelJobs", "WorkloadModel", "stream", "stretch_to", "total_work"]
 
 Array = np.ndarray
 
@@ -25,7 +25,7 @@ MANY = 100
 
 
 @dataclass(frozen=True)
-class WorkloadModel(Specified):
+class WorkloadModel(Specification):
     """A model that generates workloads. A subclass names its paper and has its constants as fields."""
 
     @property
@@ -85,13 +85,13 @@ class WorkloadModel(Specified):
             )
         return workload
 
-    def _draw(self, jobs: int, machine_procs: int, load: float | None, seed: int) -> DrawnJobs:
+    def _draw(self, jobs: int, machine_procs: int, load: float | None, seed: int) -> ModelJobs:
         """Draw the jobs; those of a model that keeps its own rhythm come at the load that is asked for."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
-class DrawnJobs:
+class ModelJobs:
     """Jobs as a model draws them: arrivals (float64 or int64 s, ascending), runtimes (int64 s), sizes (int64 processors)."""
 
     arrival: Array

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from walltime.engine.kernel.history import ALIKE, CHANGED, KEYS, MARKS, SEEN, SLOTS, VALUES, read_history
+from walltime.engine.kernel.history import change_at, history_of, read_history
 from walltime.engine.kernel.jit import called_kernel, kernel
 from walltime.engine.kernel.memory import HOLE, RANKED_BLOCK
 from walltime.engine.kernel.queue import order_rank
@@ -22,22 +22,20 @@ __all__ = ["drop_rank", "first_of_ranks", "ranks_are_old", "renew_ranks"]
 @kernel
 def ranks_are_old(state, rules):
     """Whether something may have happened since the ranks were renewed."""
-    return state.ranked != state.queue_last or word_at(rules.order_history, SEEN) != state.now
+    return state.ranked != state.queue_last or history_of(rules.order_history, 0).seen != state.now
 
 
 @called_kernel
 def renew_ranks(state, rules, jobs, queue, ranks, bounds):
     """Rank the newcomers, and the jobs of those whose history has changed; all jobs if the queue was moved (`state.ranked` is 0)."""
-    words = rules.order_history
-    read_history(words, state.now)
-    changed = word_at(words, CHANGED)
-    count = word_at(changed, 0)
-    if count > 0:
-        if _differ(state, rules, jobs, words):
-            _rank_again(state, rules, jobs, queue, ranks, bounds)
-        for i in range(count):
-            set_word(word_at(words, MARKS), word_at(changed, 1 + 2 * i), 0)
-        set_word(changed, 0, 0)
+    read_history(rules.order_history, state.now)
+    own = history_of(rules.order_history, 0)
+    if own.changes > 0:
+        if _differ(state, rules, jobs, own):
+            _rank_again(state, rules, jobs, own, queue, ranks, bounds)
+        for i in range(own.changes):
+            set_word(own.marks, change_at(own.changed, i).slot, 0)
+        own.changes = 0
     first = max(state.ranked, state.queue_first)
     for place in range(first, state.queue_last):
         block = place // RANKED_BLOCK
@@ -45,54 +43,51 @@ def renew_ranks(state, rules, jobs, queue, ranks, bounds):
             bounds[block] = math.inf
         ranks[place] = math.nan
         if queue[place].procs != HOLE:
-            ranks[place] = _own_rank(state, rules, jobs, np.int64(queue[place].job))
+            ranks[place] = _own_rank(state, rules, jobs, own, np.int64(queue[place].job))
             bounds[block] = min(bounds[block], ranks[place])
     state.ranked = state.queue_last
 
 
 @kernel
-def _differ(state, rules, jobs, words):
+def _differ(state, rules, jobs, own):
     """Whether some jobs may have other ranks now; where those of a user (group, queue) are alike, only the others' marks stay."""
-    if word_at(words, ALIKE) == 0:
+    if own.alike == 0:
         return True
-    changed, values, differ = word_at(words, CHANGED), word_at(words, VALUES), False
-    for i in range(word_at(changed, 0)):
-        slot, job = word_at(changed, 1 + 2 * i), word_at(changed, 2 + 2 * i)
-        own = order_rank(rules, state.now, jobs, job)
-        if own == number_at(values, slot):
-            set_word(word_at(words, MARKS), slot, 0)
+    differ = False
+    for i in range(own.changes):
+        change = change_at(own.changed, i)
+        rank = order_rank(rules, state.now, jobs, change.job)
+        if rank == number_at(own.values, change.slot):
+            set_word(own.marks, change.slot, 0)
         else:
-            set_number(values, slot, own)
+            set_number(own.values, change.slot, rank)
             differ = True
     return differ
 
 
 @kernel
-def _own_rank(state, rules, jobs, job):
+def _own_rank(state, rules, jobs, own, job):
     """The rank of a job, which is that of all jobs of the same user (group, queue) if these are alike."""
-    words = rules.order_history
-    if word_at(words, ALIKE) == 0:
+    if own.alike == 0:
         return order_rank(rules, state.now, jobs, job)
-    values, slot = word_at(words, VALUES), word_at(word_at(words, SLOTS), job)  # there is one key
-    if math.isnan(number_at(values, slot)):
-        set_number(values, slot, order_rank(rules, state.now, jobs, job))
-    return number_at(values, slot)
+    slot = word_at(own.slots, job)  # there is one key
+    if math.isnan(number_at(own.values, slot)):
+        set_number(own.values, slot, order_rank(rules, state.now, jobs, job))
+    return number_at(own.values, slot)
 
 
 @kernel
-def _rank_again(state, rules, jobs, queue, ranks, bounds):
+def _rank_again(state, rules, jobs, own, queue, ranks, bounds):
     """Rank the jobs of those who are marked."""
-    words = rules.order_history
-    slots, keys, marks = word_at(words, SLOTS), word_at(words, KEYS), word_at(words, MARKS)
     for place in range(state.queue_first, min(state.ranked, state.queue_last)):
         if queue[place].procs == HOLE:
             continue
         job, marked = np.int64(queue[place].job), False
-        for key in range(keys):
-            marked |= word_at(marks, word_at(slots, job * keys + key)) != 0
+        for key in range(own.keys):
+            marked |= word_at(own.marks, word_at(own.slots, job * own.keys + key)) != 0
         if marked:
             before, block = ranks[place], place // RANKED_BLOCK
-            ranks[place] = _own_rank(state, rules, jobs, job)
+            ranks[place] = _own_rank(state, rules, jobs, own, job)
             if ranks[place] < bounds[block]:
                 bounds[block] = ranks[place]
             elif before == bounds[block]:

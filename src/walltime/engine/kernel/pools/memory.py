@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from walltime.engine.kernel.memory import ITEM, KEEP, RANKED, RUN, _dtype, record, records
-from walltime.engine.kernel.prediction_memory import Predicting, Prediction, new_predicting
+from walltime.engine.kernel.prediction_memory import PredictionRules, PredictionState, new_predicting
 from walltime.engine.kernel.profile import NEVER
 from walltime.engine.problem import Ragged
 
@@ -94,7 +94,7 @@ class Lists(NamedTuple):
     items: Array
 
 
-class Waiting(NamedTuple):
+class Restraints(NamedTuple):
     """What holds jobs back: the `limits_of` each, its `followers`, and the start of one that runs at first, NEVER for others (int64).
 
     `windows`: those of the last limits, as begins, ends (int64 s) and whether jobs are not planned across the begins.
@@ -140,7 +140,7 @@ class Machine(NamedTuple):
     later: Records
     followers: Lists
     given: Array
-    predicting: Predicting | None
+    predicting: PredictionState | None
 
 
 class Line(NamedTuple):
@@ -156,7 +156,7 @@ class Line(NamedTuple):
     parked: Array
 
 
-class Kept(NamedTuple):
+class KeptPlan(NamedTuple):
     """Kept reservations, and what has been given back since all were tried.
 
     Of each job, int64: the reserved `start`, -1 for none, the `length` for which it is planned, s, and its class of sizes, `size`.
@@ -184,7 +184,7 @@ class ClusterMemory(NamedTuple):
     machine: Machine
     line: Line
     plan: ClusterPlan
-    kept: Kept | None
+    kept: KeptPlan | None
 
 
 def as_lists(groups: Sequence[Sequence[int]]) -> Lists:
@@ -209,8 +209,8 @@ def new_cluster_memory(
     pools_of: Lists,
     outages: Records,
     limits: Records,
-    waiting: Waiting,
-    prediction: Prediction | None = None,
+    waiting: Restraints,
+    prediction: PredictionRules | None = None,
 ) -> ClusterMemory:
     """Memory before the first event; `capacity`: int64, shape (pools, 2)."""
     count, pools = len(jobs), records(POOL, len(capacity))
@@ -252,13 +252,13 @@ def new_cluster_memory(
     )
 
 
-def _new_kept(count: int, capacity: Array, partitions: int) -> Kept:
+def _new_kept(count: int, capacity: Array, partitions: int) -> KeptPlan:
     """No reservations."""
     classes = int(capacity[:, 0].sum()).bit_length() + 1
     openings = records(OPENING, partitions * classes).reshape(partitions, classes)
     openings.earliest = NEVER
     start, length, size = np.full(count, -1, np.int64), np.zeros(count, np.int64), np.zeros(count, np.int64)
-    return Kept(start, length, size, openings, np.zeros(classes, np.int64), np.zeros((len(capacity), 2), np.int64))
+    return KeptPlan(start, length, size, openings, np.zeros(classes, np.int64), np.zeros((len(capacity), 2), np.int64))
 
 
 def _changes(outages: Records, limits: Records, windows: Sequence[tuple[Array, Array, bool]]) -> Records:
