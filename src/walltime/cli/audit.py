@@ -26,11 +26,7 @@ def audit(
     policy: Annotated[str | None, o.option("--policy", "Its promises are checked; without one, only the rules for all schedules.")] = None,
     deciding: DecisionOptions,
     own_beliefs: Annotated[
-        bool,
-        typer.Option(
-            "--own-beliefs",
-            help="Take what the scheduler believed from the schedule's own column believed, and check it against what the options say.",
-        ),
+        bool, o.own("Take what the scheduler believed from the schedule's own column believed, and check it against what the options say.")
     ] = False,
     machine_file: o.MachineOption = None,
     reading: LogOptions,

@@ -43,10 +43,9 @@ def run(
     suite: SuiteArgument,
     *,
     policy: Annotated[list[str], o.option("--policy", "Repeat it for more.", None)],
-    out: Annotated[
-        Path,
-        typer.Option("--out", metavar="PATH", help="Write the results here: FILE.json, or a folder with a file for each scheduler."),
-    ] = Path("benchmark-results"),
+    out: Annotated[Path, o.own("Write the results here: FILE.json, or a folder with a file for each scheduler.", metavar="PATH")] = Path(
+        "benchmark-results"
+    ),
     workers: o.WorkersOption = None,
     output: Output,
 ) -> None:
@@ -82,10 +81,8 @@ class PredictionOptions:
     predictor: Annotated[
         list[str] | None, o.option("--predictor", "Judged beside those of the suite; repeat it for more.", None, metavar="NAME")
     ] = None
-    only: Annotated[bool, typer.Option("--only", help="Judge only the predictors that are named.")] = False
-    buffer: Annotated[
-        list[float] | None, typer.Option("--buffer", help="Factor on predictions; repeat it. Default: 1, 1.5 and 3.", metavar="FACTOR")
-    ] = None
+    only: Annotated[bool, o.own("Judge only the predictors that are named.")] = False
+    buffer: Annotated[list[float] | None, o.own("Factor on predictions; repeat it. Default: 1, 1.5 and 3.", metavar="FACTOR")] = None
     copies: Annotated[int, o.option("--copies", "Shaken by 30 s, they show how much is chance; 0 for none.", None, min=0)] = 4
     test_share: Annotated[float, o.option("--test-share", "Only its jobs are measured; default: all.", None, min=0, max=1)] = 1.0
 
@@ -137,11 +134,10 @@ def verify(
     paths: PathsArgument,
     *,
     everything: Annotated[bool, typer.Option("--all", help="Simulate all windows again.")] = False,
-    sample: Annotated[int, typer.Option("--sample", min=1, help="How many windows of each result are simulated again.")] = 3,
+    sample: Annotated[int, o.own("How many windows of each result are simulated again.", min=1)] = 3,
     seed: o.SeedOption = 0,
     own: Annotated[
-        list[Path] | None,
-        typer.Option("--own", metavar="FILE.py", help="A Python file of a policy that may be run; repeat it. No other one is."),
+        list[Path] | None, o.own("A Python file of a policy that may be run; repeat it. No other one is.", metavar="FILE.py")
     ] = None,
     workers: o.WorkersOption = None,
     output: Output,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from walltime.cli import options as o
 from walltime.cli.output import Output
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ PANEL = "This program"
 
 def cache(
     *,
-    clear: Annotated[bool, typer.Option("--clear", help="Remove all of it; needed parts are compiled again.")] = False,
+    clear: Annotated[bool, o.own("Remove all of it; needed parts are compiled again.")] = False,
     output: Output,
 ) -> None:
     """Show which parts of the engine are compiled on this machine, or remove them; old versions are removed after a month."""

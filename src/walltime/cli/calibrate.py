@@ -8,8 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from walltime.cli import options as o
 from walltime.cli.explain import paragraphs
 from walltime.cli.groups import LogOptions, Site, Stretch, machine_in
@@ -32,15 +30,10 @@ SAMPLES = 40
 class Moments:
     """At which moments start times are predicted, and by what."""
 
-    starts: Annotated[
-        bool,
-        typer.Option("--starts", help="Predict start times at moments of the log instead, and compare with those that were recorded."),
-    ] = False
+    starts: Annotated[bool, o.own("Predict start times at moments of the log instead, and compare with those that were recorded.")] = False
     predictor: o.PredictorOption = None
-    moments: Annotated[
-        int, typer.Option("--moments", min=1, help="At how many moments start times are predicted.", rich_help_panel=o.RUN)
-    ] = 150
-    samples: Annotated[int, typer.Option("--samples", min=1, help="Simulations of what may come.", rich_help_panel=o.RUN)] = SAMPLES
+    moments: Annotated[int, o.own("At how many moments start times are predicted.", o.RUN, min=1)] = 150
+    samples: Annotated[int, o.own("Simulations of what may come.", o.RUN, min=1)] = SAMPLES
     seed: o.SeedOption = 0
 
 

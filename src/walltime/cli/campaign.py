@@ -35,11 +35,10 @@ def run(
     workers: o.WorkersOption = None,
     dask: Annotated[
         str | None,
-        typer.Option(
-            "--dask",
-            metavar="ADDRESS",
-            help="Run on the workers of this Dask scheduler, e.g. tcp://host:8786; on processes of this machine: local:workers=4; or "
+        o.own(
+            "Run on the workers of this Dask scheduler, e.g. tcp://host:8786; on processes of this machine: local:workers=4; or "
             "submit workers: slurm:jobs=10,cores=16, with memory, walltime, partition, account.",
+            metavar="ADDRESS",
         ),
     ] = None,
     output: Output,
@@ -114,8 +113,7 @@ def report(
     store: StoreOption = None,
     metric: Annotated[list[str] | None, o.option("--metric", "Repeat it for more; default: the usual ones.", None)] = None,
     baseline: Annotated[
-        str | None,
-        typer.Option("--baseline", metavar="WORD=VALUE", help="Compare with this, seed by seed, e.g. policy=easy; several with commas."),
+        str | None, o.own("Compare with this, seed by seed, e.g. policy=easy; several with commas.", metavar="WORD=VALUE")
     ] = None,
     by: Annotated[str | None, o.option("--by", "One that the plan asks for.", None, metavar="GROUPS")] = None,
     page: o.ReportOption = None,

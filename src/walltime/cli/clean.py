@@ -29,12 +29,8 @@ NEEDED = {"times": ("--flurry-times", "flurries"), "share": ("--flurry-share", "
 class Filters:
     """Which jobs are filtered out."""
 
-    published: Annotated[bool, typer.Option("--published", help="Apply the archive's filters for this log.", rich_help_panel=o.VARY)] = (
-        False
-    )
-    flurries: Annotated[bool, typer.Option("--flurries", help="Find bursts of single users, and remove them.", rich_help_panel=o.VARY)] = (
-        False
-    )
+    published: Annotated[bool, o.own("Apply the archive's filters for this log.", o.VARY)] = False
+    flurries: Annotated[bool, o.own("Find bursts of single users, and remove them.", o.VARY)] = False
     times: Annotated[
         float,
         typer.Option(

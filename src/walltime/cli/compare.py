@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from walltime.cli import options as o
 from walltime.cli.groups import Files, LogOptions, Part, SchedulingOptions, machine_in, one_workload
 from walltime.cli.output import Output, PageOutput, caveats, drawn_in, progress_bar, write_rows
@@ -58,14 +56,8 @@ class TableOptions:
     monthly: o.MonthlyOption = False
     month_of: o.ByOption = o.By.end
     by: o.BreakdownOption = None
-    gains: Annotated[
-        bool,
-        typer.Option("--gains", help="Say who gains and who loses: jobs, users, the largest changes.", rich_help_panel=o.OUTPUT),
-    ] = False
-    no_spread: Annotated[
-        bool,
-        typer.Option("--no-spread", help="Do not measure how far the means move when the log is shaken.", rich_help_panel=o.OUTPUT),
-    ] = False
+    gains: Annotated[bool, o.own("Say who gains and who loses: jobs, users, the largest changes.", o.OUTPUT)] = False
+    no_spread: Annotated[bool, o.own("Do not measure how far the means move when the log is shaken.", o.OUTPUT)] = False
 
 
 def compare(

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from walltime.cli import options as o
 from walltime.cli.groups import LogOptions, Stretch, machine_in
 from walltime.cli.output import Output, PageOutput, caveats, command_line, note, progress_bar
@@ -62,12 +60,7 @@ class TableOptions:
 class AdjustmentOptions:
     """What is simulated."""
 
-    adjusted: Annotated[
-        bool,
-        typer.Option(
-            "--adjusted", help="Also simulate adjusted walltimes, and advise the largest users; --report does.", rich_help_panel=o.RUN
-        ),
-    ] = False
+    adjusted: Annotated[bool, o.own("Also simulate adjusted walltimes, and advise the largest users; --report does.", o.RUN)] = False
     machine_file: o.MachineOption = None
     replications: Annotated[
         int | None,
@@ -81,19 +74,15 @@ class Letters:
 
     letters: Annotated[
         Path | None,
-        typer.Option(
-            "--letters",
+        o.own(
+            "Write a letter to each of the users who would wait less by asking for less, and tables for a mail merge.",
+            o.OUTPUT,
             metavar="FOLDER",
-            help="Write a letter to each of the users who would wait less by asking for less, and tables for a mail merge.",
-            rich_help_panel=o.OUTPUT,
         ),
     ] = None
     most: Annotated[int, o.option("--most", "Letters, to those who gain most.", o.OUTPUT, min=1)] = 10
     risk: Annotated[float, o.option("--risk", "The letters keep it.", o.OUTPUT, min=0, max=50)] = 5.0
-    template: Annotated[
-        Path | None,
-        typer.Option("--template", metavar="FILE", help="The site's own letter, with names such as $user.", rich_help_panel=o.OUTPUT),
-    ] = None
+    template: Annotated[Path | None, o.own("The site's own letter, with names such as $user.", o.OUTPUT, metavar="FILE")] = None
 
 
 def estimates(

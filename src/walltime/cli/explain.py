@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-import typer
-
 from walltime.cli import options as o
 from walltime.cli.groups import LogOptions, Part, SchedulingOptions, machine_in, one_workload
 from walltime.cli.output import Output, progress_bar
@@ -31,15 +29,8 @@ class JobOptions:
     """Which jobs are explained."""
 
     job: Annotated[int | None, o.option("--job", panel=o.OUTPUT)] = None
-    longest: Annotated[
-        int | None, typer.Option("--longest", min=1, metavar="N", help="List the N longest waits, a line each.", rich_help_panel=o.OUTPUT)
-    ] = None
-    no_sooner: Annotated[
-        bool,
-        typer.Option(
-            "--no-sooner", help="Do not try what would have let it start sooner: that takes some 20 runs.", rich_help_panel=o.OUTPUT
-        ),
-    ] = False
+    longest: Annotated[int | None, o.own("List the N longest waits, a line each.", o.OUTPUT, min=1, metavar="N")] = None
+    no_sooner: Annotated[bool, o.own("Do not try what would have let it start sooner: that takes some 20 runs.", o.OUTPUT)] = False
 
 
 @dataclass(frozen=True)

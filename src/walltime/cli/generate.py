@@ -34,9 +34,7 @@ class ModelOptions:
     load: Annotated[float | None, o.option("--load", "Default: that of the model.", None)] = None
     seed: Annotated[int, o.option("--seed", panel=None)] = 0
     estimates: Annotated[str | None, o.option("--estimates", "They are the users' requests; default: the runtimes.", None)] = None
-    users: Annotated[
-        int | None, typer.Option("--users", min=1, help="Give the jobs so many users, each with jobs of similar length; default: none.")
-    ] = None
+    users: Annotated[int | None, o.own("Give the jobs so many users, each with jobs of similar length; default: none.", min=1)] = None
 
 
 def generate(
@@ -52,9 +50,7 @@ def generate(
     *,
     out: Annotated[Path, o.out("the log", *o.LOGS, panel=None)],
     made: ModelOptions,
-    compare_with: Annotated[
-        Path | None, typer.Option("--compare-with", help="A real log to draw beside the generated one.", rich_help_panel=o.OUTPUT)
-    ] = None,
+    compare_with: Annotated[Path | None, o.own("A real log to draw beside the generated one.", o.OUTPUT)] = None,
     figure: o.OneFigureOption = None,
     size: o.SizeOption = "",
     output: Output,

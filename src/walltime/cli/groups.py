@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
+from typer.models import OptionInfo
 
 from walltime.cli import options as o
 from walltime.cli.output import hidden_key, note, progress_bar
@@ -325,12 +326,12 @@ def flat(command: Callable[..., None]) -> Callable[..., None]:
     shown = []
     for parameter in inspect.signature(command).parameters.values():
         if parameter.name not in groups:
-            shown.append(parameter.replace(annotation=hints[parameter.name], kind=inspect.Parameter.KEYWORD_ONLY))
+            shown.append(_called(parameter.replace(annotation=hints[parameter.name], kind=inspect.Parameter.KEYWORD_ONLY)))
             continue
         of_group = get_type_hints(groups[parameter.name], include_extras=True)
         for field in fields(groups[parameter.name]):
             annotation, default = of_group[field.name], field.default
-            shown.append(inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation))
+            shown.append(_called(inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)))
 
     @functools.wraps(command)
     def flattened(**values: Any) -> None:
@@ -342,6 +343,14 @@ def flat(command: Callable[..., None]) -> Callable[..., None]:
     flattened.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
     del flattened.__wrapped__  # or its signature would be the one that is seen
     return flattened
+
+
+def _called(parameter: inspect.Parameter) -> inspect.Parameter:
+    """A parameter whose option, if none is written for it, has its name."""
+    for place in getattr(parameter.annotation, "__metadata__", ()):
+        if isinstance(place, OptionInfo) and place.default is ... and not place.param_decls:
+            place.param_decls = (f"--{parameter.name.replace('_', '-')}",)
+    return parameter
 
 
 class CommandGroup(typer.Typer):

@@ -40,20 +40,14 @@ def _one_thread() -> None:
 class TrainingOptions:
     """What the agent learns, and for how long."""
 
-    episodes: Annotated[int, typer.Option("--episodes", min=1, help="Episodes to play in all.", rich_help_panel=TASK)] = 10_240
-    minutes: Annotated[
-        float | None, typer.Option("--minutes", min=0, help="Stop after so many; the same command goes on.", rich_help_panel=TASK)
-    ] = None
-    decision: Annotated[str, typer.Option("--decision", help="What it decides: next, backfill or both.", rich_help_panel=TASK)] = "both"
-    reward: Annotated[
-        str, typer.Option("--reward", help="What it is to lower: wait, response, slowdown or bounded_slowdown.", rich_help_panel=TASK)
-    ] = "bounded_slowdown"
-    skip: Annotated[bool, typer.Option("--skip", help="Let the agent start nobody, too.", rich_help_panel=TASK)] = False
-    slots: Annotated[int, typer.Option("--slots", min=1, help="Waiting jobs that it can choose from.", rich_help_panel=TASK)] = 128
-    episode_jobs: Annotated[int, typer.Option("--episode-jobs", min=1, help="Jobs of an episode.", rich_help_panel=TASK)] = 256
-    warm_up: Annotated[
-        str, typer.Option("--warm-up", help="The scheduler that had the machine before; none: it is empty.", rich_help_panel=TASK)
-    ] = "easy"
+    episodes: Annotated[int, o.own("Episodes to play in all.", TASK, min=1)] = 10_240
+    minutes: Annotated[float | None, o.own("Stop after so many; the same command goes on.", TASK, min=0)] = None
+    decision: Annotated[str, o.own("What it decides: next, backfill or both.", TASK)] = "both"
+    reward: Annotated[str, o.own("What it is to lower: wait, response, slowdown or bounded_slowdown.", TASK)] = "bounded_slowdown"
+    skip: Annotated[bool, o.own("Let the agent start nobody, too.", TASK)] = False
+    slots: Annotated[int, o.own("Waiting jobs that it can choose from.", TASK, min=1)] = 128
+    episode_jobs: Annotated[int, o.own("Jobs of an episode.", TASK, min=1)] = 256
+    warm_up: Annotated[str, o.own("The scheduler that had the machine before; none: it is empty.", TASK)] = "easy"
     test_share: Annotated[float, o.option("--test-share", panel=TASK)] = 0.3
     overrun: o.OverrunOption = o.Overrun.kill
 
@@ -83,7 +77,7 @@ class GenerationOptions:
 def train(
     log: LogArgument,
     *,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Write the agent here: a folder; one that is there is trained on.")],
+    out: Annotated[Path, o.own("Write the agent here: a folder; one that is there is trained on.", metavar="DIR")],
     seed: o.SeedOption = 0,
     training: TrainingOptions,
     generated: GenerationOptions,

@@ -79,6 +79,7 @@ __all__ = [
     "named_figures",
     "option",
     "out",
+    "own",
     "read_dialect",
     "width_of_figures",
     "writable",
@@ -223,6 +224,11 @@ def option(name: str, detail: str = "", panel: str | None = RUN, **more: Any) ->
     help_text = f"{MEANINGS[name]} {detail}".strip()
     spellings = filter(None, (name, SECOND_SPELLINGS.get(name)))
     return typer.Option(*spellings, help=help_text, rich_help_panel=panel, autocompletion=completion_of(name), **more)
+
+
+def own(help_text: str, panel: str | None = None, **more: Any) -> Any:
+    """The declaration of an option of one command, called as its parameter: `--stop-file` for `stop_file`."""
+    return typer.Option(help=help_text, rich_help_panel=panel, **more)
 
 
 def out(what: str, *endings: str, panel: str | None = OUTPUT, **more: Any) -> Any:

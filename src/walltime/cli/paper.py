@@ -60,34 +60,23 @@ def list_items(
 class Inputs:
     """What the items are made from."""
 
-    subject: Annotated[
-        list[str] | None,
-        typer.Option("--subject", metavar="NAME", help="Only this log of the paper, as KTH; repeat it. Default: all."),
-    ] = None
+    subject: Annotated[list[str] | None, o.own("Only this log of the paper, as KTH; repeat it. Default: all.", metavar="NAME")] = None
     logs: Annotated[
-        list[Path] | None,
-        typer.Option("--logs", metavar="DIR", help="Look for the paper's logs here; repeat it. Default: where walltime fetch puts them."),
+        list[Path] | None, o.own("Look for the paper's logs here; repeat it. Default: where walltime fetch puts them.", metavar="DIR")
     ] = None
-    trace: Annotated[
-        list[Path] | None, typer.Option("--trace", metavar="TRACE", help="Run on this log instead, which need not be one of the paper's.")
-    ] = None
-    generated: Annotated[
-        bool, typer.Option("--generated", help="Run on generated workloads of the logs' sizes, as where a log is missing.")
-    ] = False
-    quick: Annotated[bool, typer.Option("--quick", help="A coarser grid and fewer seeds: under two minutes for a paper.")] = False
+    trace: Annotated[list[Path] | None, o.own("Run on this log instead, which need not be one of the paper's.", metavar="TRACE")] = None
+    generated: Annotated[bool, o.own("Run on generated workloads of the logs' sizes, as where a log is missing.")] = False
+    quick: Annotated[bool, o.own("A coarser grid and fewer seeds: under two minutes for a paper.")] = False
 
 
 @app.command()
 def run(
     paper: Annotated[str, typer.Argument(metavar="PAPER", help="Such as mualem01; see walltime paper list.")],
     *,
-    item: Annotated[
-        list[str] | None, typer.Option("--item", metavar="NAME", help="Only this item, such as F4 or T3; repeat it. Default: all.")
-    ] = None,
+    item: Annotated[list[str] | None, o.own("Only this item, such as F4 or T3; repeat it. Default: all.", metavar="NAME")] = None,
     inputs: Inputs,
     out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="DIR", help="Write the results here: a folder. Default: the paper's name, such as ./mualem01."),
+        Path | None, o.own("Write the results here: a folder. Default: the paper's name, such as ./mualem01.", metavar="DIR")
     ] = None,
     workers: o.WorkersOption = None,
     size: o.SizeOption = "",

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from walltime.cli import options as o
 from walltime.cli.groups import LogOptions
 from walltime.cli.output import PageOutput, caveats, command_line, note, progress_bar, write_rows
@@ -35,17 +33,9 @@ class ReplayOptions:
         list[str] | None,
         o.option("--predictor", "Repeat it for more; default: every key, statistic and window of tang13.", metavar="NAME"),
     ] = None
-    threshold: Annotated[
-        float | None,
-        typer.Option("--threshold", min=0, max=1, help="For the default table: lower bound of R (tang13: 0.5).", rich_help_panel=o.RUN),
-    ] = None
+    threshold: Annotated[float | None, o.own("For the default table: lower bound of R (tang13: 0.5).", o.RUN, min=0, max=1)] = None
     ends: Annotated[
-        str,
-        typer.Option(
-            "--ends",
-            help="Ends of earlier jobs: from the log, from EASY with user estimates, or auto: the log if it has wait times.",
-            rich_help_panel=o.RUN,
-        ),
+        str, o.own("Ends of earlier jobs: from the log, from EASY with user estimates, or auto: the log if it has wait times.", o.RUN)
     ] = "auto"
     test_share: Annotated[
         float, o.option("--test-share", "Only its jobs are judged, and predictors learn from all before them; default: all.", min=0, max=1)

@@ -26,14 +26,12 @@ SEARCH, FINAL = "The search", "The final logs"
 class SearchOptions:
     """How orders are searched."""
 
-    budget: Annotated[int, typer.Option("--budget", min=1, help="Candidates to simulate.", rich_help_panel=SEARCH)] = 1500
+    budget: Annotated[int, o.own("Candidates to simulate.", SEARCH, min=1)] = 1500
     test_share: Annotated[float, o.option("--test-share", panel=SEARCH)] = 0.4
     copies: Annotated[int | None, o.option("--copies", "So many per log, itself counted; 2, or 3 if final.", SEARCH, min=1)] = None
     shake: Annotated[int, o.option("--shake", "For the copies.", SEARCH, min=1, metavar="SECONDS")] = 60
-    penalty: Annotated[float, typer.Option("--penalty", min=0, help="Weight of longest waits above EASY's.", rich_help_panel=SEARCH)] = 3.0
-    optimiser: Annotated[
-        str, typer.Option("--optimiser", help="How candidates are found: cma (needs the extra tune) or random.", rich_help_panel=SEARCH)
-    ] = "cma"
+    penalty: Annotated[float, o.own("Weight of longest waits above EASY's.", SEARCH, min=0)] = 3.0
+    optimiser: Annotated[str, o.own("How candidates are found: cma (needs the extra tune) or random.", SEARCH)] = "cma"
     store: Annotated[Path | None, o.option("--store", panel=SEARCH)] = None
     workers: o.WorkersOption = None
 
@@ -42,11 +40,8 @@ class SearchOptions:
 class JudgementOptions:
     """Whether an order is judged instead."""
 
-    final: Annotated[
-        Path | None,
-        typer.Option("--final", metavar="ORDER.TOML", help="Judge this order on the logs, and note that in it.", rich_help_panel=FINAL),
-    ] = None
-    again: Annotated[bool, typer.Option("--again", help="Judge on logs, too, that have been looked at.", rich_help_panel=FINAL)] = False
+    final: Annotated[Path | None, o.own("Judge this order on the logs, and note that in it.", FINAL, metavar="ORDER.TOML")] = None
+    again: Annotated[bool, o.own("Judge on logs, too, that have been looked at.", FINAL)] = False
 
 
 def search(

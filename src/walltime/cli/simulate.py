@@ -53,12 +53,7 @@ class TableOptions:
     month_of: o.ByOption = o.By.end
     by: o.BreakdownOption = None
     dynamics: Annotated[
-        bool,
-        typer.Option(
-            "--dynamics",
-            help="Also show which jobs backfilling delayed, and how often the shortest waiting job was chosen (tsafrir06).",
-            rich_help_panel=o.OUTPUT,
-        ),
+        bool, o.own("Also show which jobs backfilling delayed, and how often the shortest waiting job was chosen (tsafrir06).", o.OUTPUT)
     ] = False
     fair: Annotated[
         bool,

@@ -30,11 +30,9 @@ KIND = "The next job"
 class JobKind:
     """The job, as far as it is known."""
 
-    job_procs: Annotated[int | None, typer.Option("--job-procs", min=1, help="Processors of the job.", rich_help_panel=KIND)] = None
-    requested: Annotated[int | None, typer.Option("--requested", min=1, help="The user's intended request, s.", rich_help_panel=KIND)] = (
-        None
-    )
-    group: Annotated[str | None, typer.Option("--group", help="The group or project: a name or number.", rich_help_panel=KIND)] = None
+    job_procs: Annotated[int | None, o.own("Processors of the job.", KIND, min=1)] = None
+    requested: Annotated[int | None, o.own("The user's intended request, s.", KIND, min=1)] = None
+    group: Annotated[str | None, o.own("The group or project: a name or number.", KIND)] = None
     executable: Annotated[
         str | None,
         typer.Option("--executable", "--job-name", help="The program, or the name of the job: a name or number.", rich_help_panel=KIND),
@@ -49,13 +47,13 @@ class AdviceOptions:
         list[float] | None,
         o.option("--risk", "Repeat it; default: 50, 25, 10, 5, 2, 1.", None, min=0, max=99.9),
     ] = None
-    months: Annotated[int | None, typer.Option("--months", min=1, help="Only this many last months of 30 days.")] = None
-    least: Annotated[int, typer.Option("--least", min=2, help="Least number of earlier jobs.")] = 10
+    months: Annotated[int | None, o.own("Only this many last months of 30 days.", min=1)] = None
+    least: Annotated[int, o.own("Least number of earlier jobs.", min=2)] = 10
 
 
 def suggest(
     trace: o.TraceArgument,
-    user: Annotated[str, typer.Option("--user", help="The user: a name, if the log has names, or a number.", rich_help_panel=KIND)],
+    user: Annotated[str, o.own("The user: a name, if the log has names, or a number.", KIND)],
     *,
     asked: JobKind,
     advising: AdviceOptions,

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from walltime.cli import options as o
 from walltime.cli.groups import LogOptions
 from walltime.cli.output import PageOutput, caveats, command_line, progress_bar, write_json
@@ -36,26 +34,19 @@ class Runs:
 class FitOptions:
     """How a score is fitted."""
 
-    score: Annotated[str, typer.Option("--score", help="The kind of score: linear or power.", rich_help_panel=FIT)] = "power"
+    score: Annotated[str, o.own("The kind of score: linear or power.", FIT)] = "power"
     features: Annotated[
-        str | None,
-        typer.Option(
-            "--features", help="Of the score, as wait/area: wait, believed, procs, area; for linear also log-wait, ...", rich_help_panel=FIT
-        ),
+        str | None, o.own("Of the score, as wait/area: wait, believed, procs, area; for linear also log-wait, ...", FIT)
     ] = None
-    where: Annotated[str, typer.Option("--where", help="Use the score as order or as backfill-order.", rich_help_panel=FIT)] = "order"
-    days: Annotated[int, typer.Option("--days", min=1, help="Length of a window.", rich_help_panel=FIT)] = 30
-    margin: Annotated[
-        int, typer.Option("--margin", min=0, help="Days before and after it that are simulated, but not measured.", rich_help_panel=FIT)
-    ] = 7
+    where: Annotated[str, o.own("Use the score as order or as backfill-order.", FIT)] = "order"
+    days: Annotated[int, o.own("Length of a window.", FIT, min=1)] = 30
+    margin: Annotated[int, o.own("Days before and after it that are simulated, but not measured.", FIT, min=0)] = 7
     test_share: Annotated[float, o.option("--test-share", panel=FIT)] = 0.5
     most: Annotated[int, o.option("--most", "Windows for training.", FIT, min=2)] = 6
     copies: Annotated[int, o.option("--copies", "So many per window, the log itself counted.", FIT, min=1)] = 2
     shake: Annotated[int, o.option("--shake", "For the copies.", FIT, min=1, metavar="SECONDS")] = 60
-    budget: Annotated[int, typer.Option("--budget", min=1, help="Candidates to simulate.", rich_help_panel=FIT)] = 150
-    optimiser: Annotated[
-        str, typer.Option("--optimiser", help="How candidates are found: cma (needs the extra tune) or random.", rich_help_panel=FIT)
-    ] = "cma"
+    budget: Annotated[int, o.own("Candidates to simulate.", FIT, min=1)] = 150
+    optimiser: Annotated[str, o.own("How candidates are found: cma (needs the extra tune) or random.", FIT)] = "cma"
     store: Annotated[Path | None, o.option("--store", panel=FIT)] = None
     workers: o.WorkersOption = None
 
@@ -64,15 +55,9 @@ class FitOptions:
 class EveryWeek:
     """How an order is chosen every week."""
 
-    weekly: Annotated[
-        str | None,
-        typer.Option("--weekly", help="Choose an order every week instead: by simulate, epsilon or ucb.", rich_help_panel=BANDIT),
-    ] = None
-    candidate: Annotated[
-        list[str] | None,
-        typer.Option("--candidate", help="An order to choose from; repeat it. Default: those built in.", rich_help_panel=BANDIT),
-    ] = None
-    look: Annotated[int, typer.Option("--look", min=1, help="Weeks to simulate before a choice.", rich_help_panel=BANDIT)] = 1
+    weekly: Annotated[str | None, o.own("Choose an order every week instead: by simulate, epsilon or ucb.", BANDIT)] = None
+    candidate: Annotated[list[str] | None, o.own("An order to choose from; repeat it. Default: those built in.", BANDIT)] = None
+    look: Annotated[int, o.own("Weeks to simulate before a choice.", BANDIT, min=1)] = 1
 
 
 def tune(

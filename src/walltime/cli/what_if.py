@@ -8,8 +8,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from walltime.cli import options as o
 from walltime.cli.groups import LogOptions, Site, Stretch, machine_in
 from walltime.cli.output import PageOutput, caveats, command_line, progress_bar, write_rows
@@ -52,19 +50,15 @@ class Trial:
     ] = None
     submissions: Annotated[
         Submissions,
-        typer.Option(
-            "--submissions",
-            help="Users submit when they did, or react: a job that followed the end of an earlier one of its user within 20 min waits for "
+        o.own(
+            "Users submit when they did, or react: a job that followed the end of an earlier one of its user within 20 min waits for "
             "that end. The other stands beside.",
-            rich_help_panel=o.RUN,
+            o.RUN,
         ),
     ] = Submissions.as_recorded
     replications: CopiesOption = 5
     seed: o.SeedOption = 0
-    calibration: Annotated[
-        Path | None,
-        typer.Option("--calibration", metavar="FILE", help="What walltime calibrate wrote; else it is made anew.", rich_help_panel=o.RUN),
-    ] = None
+    calibration: Annotated[Path | None, o.own("What walltime calibrate wrote; else it is made anew.", o.RUN, metavar="FILE")] = None
 
 
 def what_if(

@@ -49,37 +49,20 @@ class Places:
 
     history: Annotated[Path | None, o.option("--history", "To learn from; read again when it changes.", None, metavar="LOG")] = None
     ledger: Annotated[Path | None, o.option("--ledger", "It notes there what it changes, before.", ACT, metavar="FOLDER")] = None
-    stop_file: Annotated[
-        Path | None,
-        typer.Option("--stop-file", metavar="FILE", help="As long as it exists, everything is taken back.", rich_help_panel=ACT),
-    ] = None
-    spool: Annotated[
-        Path | None,
-        typer.Option(
-            "--spool", metavar="FOLDER", help="Notes for the prolog, the second give-back; see --print-prolog.", rich_help_panel=ACT
-        ),
-    ] = None
-    metrics: Annotated[Path | None, typer.Option("--metrics", help="Write metrics for Prometheus here: .prom.", metavar="FILE.prom")] = None
+    stop_file: Annotated[Path | None, o.own("As long as it exists, everything is taken back.", ACT, metavar="FILE")] = None
+    spool: Annotated[Path | None, o.own("Notes for the prolog, the second give-back; see --print-prolog.", ACT, metavar="FOLDER")] = None
+    metrics: Annotated[Path | None, o.own("Write metrics for Prometheus here: .prom.", metavar="FILE.prom")] = None
 
 
 @dataclass(frozen=True)
 class OutputOptions:
     """What is printed for operators instead of running."""
 
-    print_unit: Annotated[bool, typer.Option("--print-unit", help="Print units for systemd, and end.", rich_help_panel=OPERATORS)] = False
-    print_guard: Annotated[
-        bool, typer.Option("--print-guard", help="Print the guard for job_submit.lua, and end.", rich_help_panel=OPERATORS)
-    ] = False
-    print_prolog: Annotated[
-        bool,
-        typer.Option("--print-prolog", help="Print the script for PrologSlurmctld with this --spool, and end.", rich_help_panel=OPERATORS),
-    ] = False
-    print_alerts: Annotated[
-        bool, typer.Option("--print-alerts", help="Print rules for Prometheus on the --metrics, and end.", rich_help_panel=OPERATORS)
-    ] = False
-    print_dashboard: Annotated[
-        bool, typer.Option("--print-dashboard", help="Print a dashboard for Grafana, and end.", rich_help_panel=OPERATORS)
-    ] = False
+    print_unit: Annotated[bool, o.own("Print units for systemd, and end.", OPERATORS)] = False
+    print_guard: Annotated[bool, o.own("Print the guard for job_submit.lua, and end.", OPERATORS)] = False
+    print_prolog: Annotated[bool, o.own("Print the script for PrologSlurmctld with this --spool, and end.", OPERATORS)] = False
+    print_alerts: Annotated[bool, o.own("Print rules for Prometheus on the --metrics, and end.", OPERATORS)] = False
+    print_dashboard: Annotated[bool, o.own("Print a dashboard for Grafana, and end.", OPERATORS)] = False
 
     def text(self, places: Places) -> str:
         """What is asked for; empty if nothing is."""
@@ -129,8 +112,8 @@ class Gain:
 class ActionOptions:
     """Whether jobs are changed, and how often."""
 
-    act: Annotated[bool, typer.Option("--act", help="Change jobs; without it nothing is changed.", rich_help_panel=ACT)] = False
-    once: Annotated[bool, typer.Option("--once", help="One round, not one after the other.", rich_help_panel=ACT)] = False
+    act: Annotated[bool, o.own("Change jobs; without it nothing is changed.", ACT)] = False
+    once: Annotated[bool, o.own("One round, not one after the other.", ACT)] = False
 
 
 def adjust(
@@ -138,10 +121,7 @@ def adjust(
     places: Places,
     predictor: Annotated[str, o.option("--predictor", "Here tang13, with its options.", None)] = PREDICTOR,
     acting: ActionOptions,
-    settings: Annotated[
-        Path | None,
-        typer.Option("--settings", metavar="FILE", help="A TOML file with the options below; options hold.", rich_help_panel=BOUNDS),
-    ] = None,
+    settings: Annotated[Path | None, o.own("A TOML file with the options below; options hold.", BOUNDS, metavar="FILE")] = None,
     options: Options,
     prints: OutputOptions,
     gain: Gain,

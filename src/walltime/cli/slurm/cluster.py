@@ -25,19 +25,15 @@ _DAY = re.compile(r"[0-9A-Za-z:/.+-]+")
 
 def sacct_command(
     *,
-    begin: Annotated[
-        str, typer.Option("--begin", metavar="TIME", help="First day of the log, as sacct takes it: 2026-01-31, now-90days.")
-    ] = "now-90days",
-    end: Annotated[str, typer.Option("--end", metavar="TIME", help="Its last day.")] = "now",
-    partition: Annotated[list[str] | None, typer.Option("--partition", help="Only this partition; repeat it for more.")] = None,
-    steps: Annotated[
-        bool, typer.Option("--steps", help="With the steps of jobs: several times as long, but lost starts of jobs can be found.")
-    ] = False,
+    begin: Annotated[str, o.own("First day of the log, as sacct takes it: 2026-01-31, now-90days.", metavar="TIME")] = "now-90days",
+    end: Annotated[str, o.own("Its last day.", metavar="TIME")] = "now",
+    partition: Annotated[list[str] | None, o.own("Only this partition; repeat it for more.")] = None,
+    steps: Annotated[bool, o.own("With the steps of jobs: several times as long, but lost starts of jobs can be found.")] = False,
     command_line: Annotated[
         bool, typer.Option("--submit-line/--no-submit-line", help="With command lines, which sacct has from Slurm 21.08 on.")
     ] = True,
     names: Annotated[bool, typer.Option("--job-names/--no-job-names", help="With job names.")] = True,
-    out: Annotated[str, typer.Option("--out", metavar="FILE", help="Write the log here: a file, gzipped.")] = "jobs.txt.gz",
+    out: Annotated[str, o.own("Write the log here: a file, gzipped.", metavar="FILE")] = "jobs.txt.gz",
     as_json: o.JsonOption = False,
 ) -> None:
     """Print the command that prints a cluster's job log, to be run there by somebody who may see all jobs.
@@ -67,7 +63,7 @@ def sacct_command(
 
 def cluster_command(
     *,
-    out: Annotated[str, typer.Option("--out", metavar="FILE", help="Write what Slurm says here: the file of the command.")] = "cluster.txt",
+    out: Annotated[str, o.own("Write what Slurm says here: the file of the command.", metavar="FILE")] = "cluster.txt",
     as_json: o.JsonOption = False,
 ) -> None:
     """Print the command that prints what Slurm says of a cluster, to be run there by anybody; walltime slurm cluster reads its output.

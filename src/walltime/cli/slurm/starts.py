@@ -34,13 +34,9 @@ def snapshot(
         list[Path] | None,
         typer.Option("--from", metavar="PATH", help="Outputs of Slurm, a folder or a file, instead of running commands; repeat for more."),
     ] = None,
-    time: Annotated[
-        str | None, typer.Option("--time", metavar="TIME", help="When the files were printed: 2026-01-31T12:00:00 or seconds since 1970.")
-    ] = None,
+    time: Annotated[str | None, o.own("When the files were printed: 2026-01-31T12:00:00 or seconds since 1970.", metavar="TIME")] = None,
     time_zone: Annotated[str, o.option("--time-zone", "Of the local times in the files.", None, metavar="ZONE")] = "UTC",
-    show_commands: Annotated[
-        bool, typer.Option("--show-commands", help="Print the commands that would be run, all of which only read, and run nothing.")
-    ] = False,
+    show_commands: Annotated[bool, o.own("Print the commands that would be run, all of which only read, and run nothing.")] = False,
     anonymise: o.AnonymiseOption = None,
     as_json: o.JsonOption = False,
 ) -> None:
@@ -122,18 +118,17 @@ def _zone(name: str) -> tzinfo:
 class SimulationOptions:
     """What is simulated."""
 
-    samples: Annotated[int, typer.Option("--samples", min=1, help="Simulations of what may come.", rich_help_panel=o.RUN)] = 200
+    samples: Annotated[int, o.own("Simulations of what may come.", o.RUN, min=1)] = 200
     arrivals: Annotated[
         bool, typer.Option("--arrivals/--no-arrivals", help="With jobs to come, drawn from the last weeks.", rich_help_panel=o.RUN)
     ] = True
     seed: o.SeedOption = 0
     replayed: Annotated[
         int,
-        typer.Option(
-            "--replayed",
+        o.own(
+            "At so many moments of the history predictions are made too, from whose outcomes these learn; 0: the simulations alone.",
+            o.RUN,
             min=0,
-            help="At so many moments of the history predictions are made too, from whose outcomes these learn; 0: the simulations alone.",
-            rich_help_panel=o.RUN,
         ),
     ] = MOMENTS
 
