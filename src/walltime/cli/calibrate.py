@@ -77,13 +77,13 @@ def calibrate(
     machine = machine_of(workload, machine)
     workload = part.of(workload, machine)
     with progress_bar(len(workload), Setting.of(machine, site.policy).scheduler().label) as progress:
-        agreement = run(workload, machine, site.policy, trim=site.trim.value, overrun=site.overrun.value, progress=progress)
+        agreement = run(workload, machine, site.policy, trim=site.trim, overrun=site.overrun, progress=progress)
     if out is not None:
         agreement.write(out)
     if output.report is not None:
         from walltime.report import calibration_page
 
-        output.write(calibration_page(agreement, workload, {"command": command_line(), "overrun": site.overrun.value}))
+        output.write(calibration_page(agreement, workload, {"command": command_line(), "overrun": site.overrun}))
     said = said_of_record(workload, machine, Setting.of(machine, site.policy).scheduler())
     output.show(agreement.as_dict() | {"one_step": said}, _blocks(agreement, said, verbose), calibration=out)
 

@@ -54,7 +54,7 @@ class TableOptions:
     """Which tables are shown."""
 
     monthly: o.MonthlyOption = False
-    month_of: o.ByOption = o.By.end
+    month_of: o.ByOption = "end"
     by: o.BreakdownOption = None
     gains: Annotated[bool, o.own("Say who gains and who loses: jobs, users, the largest changes.", o.OUTPUT)] = False
     no_spread: Annotated[bool, o.own("Do not measure how far the means move when the log is shaken.", o.OUTPUT)] = False
@@ -90,7 +90,7 @@ def compare(
         named = compared.policy or site or list(DEFAULT)
     chosen = run.schedulers(named)
     groupings = {text: parse_grouping(text) for text in shown.by or ()}
-    if shown.month_of != o.By.end and not shown.monthly:
+    if shown.month_of != "end" and not shown.monthly:
         raise PolicyError("--month-of determines how --monthly splits the jobs; give both")
     if many:
         from walltime.cli.replications import refuse, run_many
@@ -113,7 +113,7 @@ def compare(
     blocks = comparison_blocks(schedules, trim, warnings, spread)
     names = labels(schedules)
     if shown.monthly:
-        months = [schedule.monthly(shown.month_of.value) for schedule in schedules]
+        months = [schedule.monthly(shown.month_of) for schedule in schedules]
         for record, of_policy in zip(records, months, strict=True):
             record["months"] = [month.as_dict() for month in of_policy]
         blocks.append(months_table(names, months))

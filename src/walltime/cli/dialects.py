@@ -29,8 +29,8 @@ class SchedulerOptions:
     policy: Annotated[list[str] | None, o.option("--policy", "Repeat it for each; default: EASY, EASY-SJBF and EASY++.")] = None
     dialect: Annotated[list[str] | None, o.option("--dialect", "Only this one beside papers; repeat it.", metavar="NAME")] = None
     copies: Annotated[int, o.option("--copies", "Shaken by 30 s, they show how much is chance; 0 for none.", min=0)] = 20
-    overrun: o.OverrunOption = o.Overrun.kill
-    trim: o.TrimOption = o.Trim.none
+    overrun: o.OverrunOption = "kill"
+    trim: o.TrimOption = "none"
 
 
 def dialects(
@@ -59,14 +59,14 @@ def dialects(
             schedulers,
             dialects=tried.dialect,
             copies=tried.copies,
-            overrun=tried.overrun.value,
-            trim=tried.trim.value,
+            overrun=tried.overrun,
+            trim=tried.trim,
             progress=progress,
         )
     if out is not None:
         write_rows(comparison.table(), out)
     about = {"trace": str(trace), "sha256": workload.origin.sha256, "procs": workload.machine_procs, "jobs": len(workload)}
-    output.show(about | {"overrun": tried.overrun.value, "trim": tried.trim.value} | comparison.as_dict(), _blocks(comparison), table=out)
+    output.show(about | {"overrun": tried.overrun, "trim": tried.trim} | comparison.as_dict(), _blocks(comparison), table=out)
 
 
 def _known() -> dict[str, Any]:

@@ -42,7 +42,7 @@ def diff(
     *,
     log: Annotated[Path, o.option("--log", "Both schedule its jobs.", o.INPUT, metavar="LOG")],
     tried: TrialOptions,
-    overrun: o.OverrunOption = o.Overrun.kill,
+    overrun: o.OverrunOption = "kill",
     reading: LogOptions,
     drawn: FigureOptions,
     output: PageOutput,
@@ -57,7 +57,7 @@ def diff(
     names = names if names[0] != names[1] else ("A", "B")
     with progress_bar(None, "schedulers that may explain it", "tried") as progress:
         difference = find(
-            one, other, workload, names=names, policies=tried.policy, dialects=tried.dialect, overrun=overrun.value, progress=progress
+            one, other, workload, names=names, policies=tried.policy, dialects=tried.dialect, overrun=overrun, progress=progress
         )
     if drawn.figure is not None:
         from walltime.report.difference import difference_figure
@@ -68,5 +68,5 @@ def diff(
         from walltime.report.difference import difference_page
 
         output.write(difference_page(difference, command_line()))
-    record = {"log": str(log), "sha256": workload.origin.sha256, "overrun": overrun.value} | difference.as_dict()
+    record = {"log": str(log), "sha256": workload.origin.sha256, "overrun": overrun} | difference.as_dict()
     output.show(record, difference.sentences(), figure=drawn.figure)

@@ -7,7 +7,6 @@ import inspect
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
@@ -54,8 +53,8 @@ class LogOptions:
     """How the log is read."""
 
     procs: o.ProcsOption = None
-    too_wide: o.TooWideOption = o.TooWide.drop
-    partial: o.PartialOption = o.Partial.summary
+    too_wide: o.TooWideOption = "drop"
+    partial: o.PartialOption = "summary"
     skip_bad_lines: o.SkipBadLinesOption = False
     time_zone: o.TimeZoneOption = None
     mapping: o.MappingOption = None
@@ -69,7 +68,7 @@ class LogOptions:
     @property
     def of_jobs(self) -> dict[str, Any]:
         """How its records become jobs, for `JobLog.to_workload`."""
-        return {"procs": self.procs, "too_wide": self.too_wide.value, "partial": self.partial.value}
+        return {"procs": self.procs, "too_wide": self.too_wide, "partial": self.partial}
 
     @property
     def words(self) -> list[str]:
@@ -80,7 +79,7 @@ class LogOptions:
             if value is True:
                 words.append(option)
             elif value != field.default:
-                text = str(value.value if isinstance(value, Enum) else value)
+                text = str(value)
                 words += [option, hidden_key(text) if field.name == "anonymise" else text]
         return words
 
@@ -113,7 +112,7 @@ class Part:
     head: o.HeadOption = None
     tail: o.TailOption = None
     load: o.LoadsOption = None
-    scale_by: o.ScaleByOption = o.ScaleBy.interarrival
+    scale_by: o.ScaleByOption = "interarrival"
     shake: o.ShakeOption = 0
 
     def variation(self, feedback: bool = False) -> Variation:
@@ -129,7 +128,7 @@ class Part:
         """The same for the library, for each load."""
         from walltime.simulation.specification import Variation
 
-        rest = (self.scale_by.value, self.remove or (), self.head, self.tail, self.window, self.shake, feedback)
+        rest = (self.scale_by, self.remove or (), self.head, self.tail, self.window, self.shake, feedback)
         return {load: Variation(load, *rest) for load in self.loads}
 
 
@@ -178,10 +177,10 @@ class DecisionOptions:
     predictor: o.PredictorOption = None
     believe: o.BelieveOption = "regular"
     correction: o.CorrectionOption = "tsafrir07"
-    learn_from: o.LearnFromOption = o.LearnFrom.simulation
+    learn_from: o.LearnFromOption = "simulation"
     estimates_list: o.EstimatesListOption = None
     seed: o.SeedOption = 0
-    overrun: o.OverrunOption = o.Overrun.kill
+    overrun: o.OverrunOption = "kill"
     coincident: o.CoincidentOption = None
     dialect: o.DialectOption = "papers"
     feedback: o.FeedbackOption = False
@@ -194,7 +193,7 @@ class DecisionOptions:
         from walltime.simulation.specification import backfill_order_of_none, parse_scheduler
 
         defaults = {"order": self.order, "backfill-order": self.backfill_order, "predictor": self.predictor}
-        chosen = {"believe": self.believe, "correction": self.correction, "history": self.learn_from.value}
+        chosen = {"believe": self.believe, "correction": self.correction, "history": self.learn_from}
         defaults |= {name: value for name, value in chosen.items() if value != USUAL[name]}
         schedulers = [parse_scheduler(text, defaults) for text in texts]
         if self.backfill_order is not None and (fault := backfill_order_of_none(texts)):
@@ -228,14 +227,14 @@ class DecisionOptions:
     @property
     def rules(self) -> dict[str, Any]:
         """How the rules are read, and overruns handled, by name; raises PolicyError for an unknown dialect."""
-        return {"dialect": o.read_dialect(self.dialect, self.coincident), "overrun": self.overrun.value}
+        return {"dialect": o.read_dialect(self.dialect, self.coincident), "overrun": self.overrun}
 
     @property
     def settings(self) -> dict[str, Any]:
         """The same as they are called in files and tables."""
         dialect = self.rules["dialect"]
         named = {} if dialect.label in ("papers", "pyss") else {"dialect": dialect.label}
-        return {"coincident": dialect.coincident, **named, "overrun": self.overrun.value}
+        return {"coincident": dialect.coincident, **named, "overrun": self.overrun}
 
 
 @dataclass(frozen=True)
@@ -244,8 +243,8 @@ class Site:
 
     machine_file: o.MachineOption = None
     policy: o.PolicyOption = None
-    overrun: o.OverrunOption = o.Overrun.kill
-    trim: o.TrimOption = o.Trim.tsafrir06
+    overrun: o.OverrunOption = "kill"
+    trim: o.TrimOption = "tsafrir06"
 
 
 @dataclass(frozen=True)
@@ -253,7 +252,7 @@ class SchedulingOptions(DecisionOptions):
     """How schedulers are run."""
 
     replications: o.ReplicationsOption = 1
-    trim: o.TrimOption = o.Trim.none
+    trim: o.TrimOption = "none"
     test_share: o.TestShareOption = 1.0
 
     @property
@@ -261,9 +260,9 @@ class SchedulingOptions(DecisionOptions):
         """Which jobs are measured, as `walltime.metrics.measured` has it; raises PolicyError for two ways at once."""
         if not self.test_share:
             raise PolicyError("the share of the log that is held out must be over 0 and at most 1, not 0")
-        if self.test_share < 1 and self.trim is not o.Trim.none:
+        if self.test_share < 1 and self.trim != "none":
             raise PolicyError("--trim and --test-share both say which jobs are measured; leave one out")
-        return f"last:{self.test_share:g}" if self.test_share < 1 else self.trim.value
+        return f"last:{self.test_share:g}" if self.test_share < 1 else self.trim
 
     @property
     def seeds(self) -> range:

@@ -49,7 +49,7 @@ class TrainingOptions:
     episode_jobs: Annotated[int, o.own("Jobs of an episode.", TASK, min=1)] = 256
     warm_up: Annotated[str, o.own("The scheduler that had the machine before; none: it is empty.", TASK)] = "easy"
     test_share: Annotated[float, o.option("--test-share", panel=TASK)] = 0.3
-    overrun: o.OverrunOption = o.Overrun.kill
+    overrun: o.OverrunOption = "kill"
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def train(
         **chosen,
         warm=None if training.warm_up == "none" else training.warm_up,
         test_share=training.test_share,
-        overrun=training.overrun.value,
+        overrun=training.overrun,
     )
     task.rules  # noqa: B018 (what is impossible is said before the log is read)
     settings = Settings(episodes=training.episodes)
@@ -180,5 +180,4 @@ def _source(kept: Any) -> tuple[str, LogOptions, GenerationOptions]:
         raise PolicyError("this agent was not trained by the command line, so its log is not known here; name it with --log")
     given = dict(kept["reading"])
     given["mapping"] = None if given["mapping"] is None else Path(given["mapping"])
-    given |= {"too_wide": o.TooWide(given["too_wide"]), "partial": o.Partial(given["partial"])}
     return kept["log"], LogOptions(**given), GenerationOptions(kept["jobs"], kept["load"], kept["log_seed"])

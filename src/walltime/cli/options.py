@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -25,20 +24,16 @@ __all__ = [
     "BackfillOrderOption",
     "BelieveOption",
     "BreakdownOption",
-    "By",
     "ByOption",
-    "Coincident",
     "CoincidentOption",
     "CorrectionOption",
     "DialectOption",
     "EstimatesListOption",
     "FeedbackOption",
     "FigureOption",
-    "Format",
     "FormatOption",
     "HeadOption",
     "JsonOption",
-    "LearnFrom",
     "LearnFromOption",
     "LoadsOption",
     "MachineOption",
@@ -47,9 +42,7 @@ __all__ = [
     "MonthlyOption",
     "OneFigureOption",
     "OrderOption",
-    "Overrun",
     "OverrunOption",
-    "Partial",
     "PartialOption",
     "PolicyOption",
     "PredictorOption",
@@ -57,7 +50,6 @@ __all__ = [
     "RemoveOption",
     "ReplicationsOption",
     "ReportOption",
-    "ScaleBy",
     "ScaleByOption",
     "SeedOption",
     "ShakeOption",
@@ -67,10 +59,8 @@ __all__ = [
     "TablesOption",
     "TailOption",
     "TimeZoneOption",
-    "TooWide",
     "TooWideOption",
     "TraceArgument",
-    "Trim",
     "TrimOption",
     "VerboseOption",
     "WindowOption",
@@ -84,79 +74,6 @@ __all__ = [
     "width_of_figures",
     "writable",
 ]
-
-
-class Overrun(StrEnum):
-    """Rule for jobs that run longer than requested."""
-
-    kill = "kill"
-    extend = "extend"
-    overrun = "overrun"
-
-
-class Coincident(StrEnum):
-    """How simultaneous events are handled."""
-
-    batch = "batch"
-    sequential = "sequential"
-
-
-class Trim(StrEnum):
-    """Which jobs are measured."""
-
-    none = "none"
-    tsafrir06 = "tsafrir06"
-
-
-class TooWide(StrEnum):
-    """Rule for jobs wider than the machine."""
-
-    drop = "drop"
-    clip = "clip"
-    error = "error"
-
-
-class Partial(StrEnum):
-    """Which records represent an interrupted job."""
-
-    summary = "summary"
-    parts = "parts"
-
-
-class By(StrEnum):
-    """The event that determines a job's month."""
-
-    end = "end"
-    start = "start"
-    submit = "submit"
-
-
-class ScaleBy(StrEnum):
-    """How the load is scaled."""
-
-    interarrival = "interarrival"
-    runtime = "runtime"
-    machine = "machine"
-    size = "size"
-    thin = "thin"
-    users = "users"
-
-
-class LearnFrom(StrEnum):
-    """Whose ends a predictor learns from."""
-
-    simulation = "simulation"
-    log = "log"
-
-
-class Format(StrEnum):
-    """How tables are printed."""
-
-    text = "text"
-    csv = "csv"
-    markdown = "markdown"
-    latex = "latex"
-    json = "json"
 
 
 INPUT, VARY, RUN, OUTPUT = "The log", "Varying it", "The scheduler", "The result"
@@ -314,13 +231,17 @@ AnonymiseOption = Annotated[
         metavar="KEY",
     ),
 ]
-TooWideOption = Annotated[TooWide, _log("--too-wide", "What to do with jobs that are wider than the machine.")]
-PartialOption = Annotated[Partial, _log("--partial", "For jobs that were interrupted: their summary record, or their parts.")]
+TooWideOption = Annotated[Literal["drop", "clip", "error"], _log("--too-wide", "What to do with jobs that are wider than the machine.")]
+PartialOption = Annotated[
+    Literal["summary", "parts"], _log("--partial", "For jobs that were interrupted: their summary record, or their parts.")
+]
 
 # ---------------------------------------------------------------------- varying it
 
 LoadsOption = Annotated[list[float] | None, option("--load", "Scales the log; repeat it to compare loads.", VARY)]
-ScaleByOption = Annotated[ScaleBy, _varied("--scale-by", "How to scale the load.")]
+ScaleByOption = Annotated[
+    Literal["interarrival", "runtime", "machine", "size", "thin", "users"], _varied("--scale-by", "How to scale the load.")
+]
 RemoveOption = Annotated[
     list[str] | None, _varied("--remove", "Remove the jobs that match a filter, e.g. 'user=21 and job<16208'.", metavar="FILTER")
 ]
@@ -348,16 +269,16 @@ SeedOption = Annotated[int, option("--seed", min=0, max=2**63)]
 PredictorOption = Annotated[str | None, option("--predictor", metavar="NAME")]
 BelieveOption = Annotated[str, option("--believe")]
 CorrectionOption = Annotated[str, option("--correction")]
-LearnFromOption = Annotated[LearnFrom, option("--learn-from")]
+LearnFromOption = Annotated[Literal["simulation", "log"], option("--learn-from")]
 MachineOption = Annotated[Path | None, option("--machine", metavar="FILE")]
 OverrunOption = Annotated[
-    Overrun,
+    Literal["kill", "extend", "overrun"],
     typer.Option(
         "--overrun", help="Jobs that run longer than requested: kill them, extend the request, or let them run.", rich_help_panel=RUN
     ),
 ]
 CoincidentOption = Annotated[
-    Coincident | None,
+    Literal["batch", "sequential"] | None,
     typer.Option(
         "--coincident",
         help="Simultaneous events: one pass after all of them, or one pass after each. Default: that of the dialect, batch for papers.",
@@ -369,12 +290,12 @@ WorkersOption = Annotated[int | None, option("--workers", min=1)]
 
 # ---------------------------------------------------------------------- the result
 
-TrimOption = Annotated[Trim, option("--trim", panel=OUTPUT)]
+TrimOption = Annotated[Literal["none", "tsafrir06"], option("--trim", panel=OUTPUT)]
 TestShareOption = Annotated[
     float, option("--test-share", "All jobs run, and only its jobs are measured; default: all.", OUTPUT, min=0, max=1)
 ]
 MonthlyOption = Annotated[bool, _result("--monthly", "Also print a row for each calendar month, in the site's time zone.")]
-ByOption = Annotated[By, _result("--month-of", "The event that determines a job's month.")]
+ByOption = Annotated[Literal["end", "start", "submit"], _result("--month-of", "The event that determines a job's month.")]
 BreakdownOption = Annotated[
     list[str] | None,
     option(
@@ -387,7 +308,9 @@ BreakdownOption = Annotated[
 ]
 JsonOption = Annotated[bool, _result("--json", "Print one JSON object for programs.")]
 VerboseOption = Annotated[bool, _result("--verbose", "Print all tables and caveats.")]
-FormatOption = Annotated[Format, _result("--format", "Print the tables only, for a spreadsheet or a paper.")]
+FormatOption = Annotated[
+    Literal["text", "csv", "markdown", "latex", "json"], _result("--format", "Print the tables only, for a spreadsheet or a paper.")
+]
 TablesOption = Annotated[
     Path | None,
     _result(
@@ -425,8 +348,8 @@ MetricsOption = Annotated[
 ]
 
 
-def read_dialect(name: str, coincident: Coincident | None) -> Dialect:
+def read_dialect(name: str, coincident: str | None) -> Dialect:
     """The dialect of these two options; raises PolicyError if it is unknown."""
     from walltime.policy import Dialect
 
-    return Dialect.of(name, None if coincident is None else coincident.value)
+    return Dialect.of(name, coincident)

@@ -226,7 +226,7 @@ class Output:
     """How the result of a command is printed."""
 
     as_json: o.JsonOption = False
-    form: o.FormatOption = o.Format.text
+    form: o.FormatOption = "text"
     tables: o.TablesOption = None
 
     def show(self, record: Mapping[str, Any], blocks: Iterable[Block | Facts | str], **written: Path | None) -> None:
@@ -241,15 +241,15 @@ class Output:
             write_tables(_tables_of(blocks), self.tables)
             written["tables"] = self.tables
         if self.as_json:
-            if self.form != o.Format.text:
+            if self.form != "text":
                 raise PolicyError("--json prints one object, and --format tables; take one of them")
             print_json(record)
             return
-        text = self.form == o.Format.text
+        text = self.form == "text"
         if text:
             print_blocks(blocks)
         else:
-            typer.echo("\n".join(_tables(blocks, self.form.value)), nl=False)
+            typer.echo("\n".join(_tables(blocks, self.form)), nl=False)
         for what, path in written.items():
             if path is not None:
                 typer.echo(f"{what.replace('_', ' ')} written to {path}", err=not text)

@@ -53,7 +53,7 @@ def run_many(
     from walltime.campaign import replication_cells
     from walltime.report.replicated import caveats_of_cells, compare_replications, replicated_page
 
-    models, variations, trim = run.models(), part.variations(run.feedback), run.trim.value
+    models, variations, trim = run.models(), part.variations(run.feedback), run.trim
     several = len(models) > 1 or len(variations) > 1
     check_bands(files.figure, several)
     for variation, model in itertools.product(variations.values(), models.values()):
@@ -149,7 +149,7 @@ def _simulate(
     from walltime.report.replicated import curves
     from walltime.simulation.replication import replicate
 
-    models, trim = run.models(), run.trim.value
+    models, trim = run.models(), run.trim
     if len(models) > 1 or len(bases) > 1:  # combinations are known by their labels
         schedulers = list({scheduler.label: scheduler for scheduler in schedulers}.values())
     options: dict[str, Any] = {"trim": trim, "keep": curves(trim) if keep else None, "machine": machine, **run.rules}

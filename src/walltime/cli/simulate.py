@@ -50,7 +50,7 @@ class TableOptions:
         ),
     ] = None
     monthly: o.MonthlyOption = False
-    month_of: o.ByOption = o.By.end
+    month_of: o.ByOption = "end"
     by: o.BreakdownOption = None
     dynamics: Annotated[
         bool, o.own("Also show which jobs backfilling delayed, and how often the shortest waiting job was chosen (tsafrir06).", o.OUTPUT)
@@ -114,7 +114,7 @@ def simulate(
     for missing, message in (
         (files.every is not None and files.timeline is None, "--interval says how long the rows of --timeline are; give both"),
         (shown.sample is not None and not shown.fair, "--fairness-sample says of how many jobs --fairness is; give both"),
-        (shown.month_of != o.By.end and not shown.monthly, "--month-of determines how --monthly splits the jobs; give both"),
+        (shown.month_of != "end" and not shown.monthly, "--month-of determines how --monthly splits the jobs; give both"),
     ):
         if missing:
             raise PolicyError(message)
@@ -144,7 +144,7 @@ def simulate(
     if schedule.predictions is not None:
         blocks.append(_predictions(schedule, trim))
     if shown.monthly or groupings:
-        blocks += _groups(schedule, record, shown.monthly, shown.month_of.value, groupings, trim)
+        blocks += _groups(schedule, record, shown.monthly, shown.month_of, groupings, trim)
     if shown.fair:
         fairness = _fairness(schedule, shown.sample, run.seed)
         record["fairness"] = fairness.as_dict()

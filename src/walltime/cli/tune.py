@@ -27,7 +27,7 @@ class Runs:
     policy: Annotated[str, o.option("--policy", "It gets the order, and is the baseline.")] = "easy"
     metric: Annotated[str, o.option("--metric", "It is to be lower.")] = "mean_bounded_slowdown"
     seed: o.SeedOption = 0
-    overrun: o.OverrunOption = o.Overrun.kill
+    overrun: o.OverrunOption = "kill"
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def tune(
     if every_week.weekly is None and (every_week.candidate or every_week.look != 1):
         raise PolicyError("--candidate and --look are for --weekly; leave them out")
     workload, _ = reading.load(trace)
-    shared: dict[str, Any] = {"metric": runs.metric, "seed": runs.seed, "overrun": runs.overrun.value}
+    shared: dict[str, Any] = {"metric": runs.metric, "seed": runs.seed, "overrun": runs.overrun}
     result: Tuning | Weekly
     if every_week.weekly is not None:
         orders: dict[str, Any] = {"orders": every_week.candidate} if every_week.candidate else {}

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from walltime.cli import options as o
 from walltime.cli.groups import LogOptions, Site, Stretch, machine_in
@@ -18,16 +17,9 @@ if TYPE_CHECKING:
     from walltime.tables import Facts
     from walltime.whatif import WhatIf
 
-__all__ = ["PANEL", "CopiesOption", "Submissions", "what_if"]
+__all__ = ["PANEL", "CopiesOption", "what_if"]
 
 PANEL = "A site and its machine"
-
-
-class Submissions(StrEnum):
-    """When users submit."""
-
-    as_recorded = "as-recorded"
-    react = "react"
 
 
 CopiesOption = Annotated[
@@ -49,13 +41,13 @@ class Trial:
         o.option("--change", "Repeat it for more.", metavar="CHANGE"),
     ] = None
     submissions: Annotated[
-        Submissions,
+        Literal["as-recorded", "react"],
         o.own(
             "Users submit when they did, or react: a job that followed the end of an earlier one of its user within 20 min waits for "
             "that end. The other stands beside.",
             o.RUN,
         ),
-    ] = Submissions.as_recorded
+    ] = "as-recorded"
     replications: CopiesOption = 5
     seed: o.SeedOption = 0
     calibration: Annotated[Path | None, o.own("What walltime calibrate wrote; else it is made anew.", o.RUN, metavar="FILE")] = None
@@ -96,9 +88,9 @@ def what_if(
             policy=site.policy,
             calibration=agreement,
             replications=trial.replications,
-            submissions=trial.submissions.value,
-            trim=site.trim.value,
-            overrun=site.overrun.value,
+            submissions=trial.submissions,
+            trim=site.trim,
+            overrun=site.overrun,
             seed=trial.seed,
             progress=progress,
         )
@@ -107,7 +99,7 @@ def what_if(
     if output.report is not None:
         from walltime.report import what_if_page
 
-        settings = {"command": command_line(), "overrun": site.overrun.value, "seed": trial.seed}
+        settings = {"command": command_line(), "overrun": site.overrun, "seed": trial.seed}
         output.write(what_if_page(result, settings))
     blocks = _all_blocks(result) if verbose else _blocks(result)
     output.show(result.as_dict() | {"report": output.report, "out": out}, blocks, **{f"{len(result.effects) + 1} rows": out})
