@@ -90,7 +90,7 @@ def on_files(files, config):
     files.append(File.generated(config, "guides/models.svg", content=figure_bytes(compared, "svg")))
     for name, content in gallery_files().items():
         files.append(File.generated(config, f"guides/{name}", content=content))
-    files.append(File.generated(config, "guides/explain.svg", content=figure_bytes(story(), "svg")))
+    files.append(File.generated(config, "guides/explain.svg", content=figure_bytes(explanation(), "svg")))
     for name, content in (leaderboards() | trained_agents()).items():
         files.append(File.generated(config, f"guides/{name}", content=content))
     for name, content in (drawn() | found_pictures()).items():
@@ -122,7 +122,7 @@ def on_env(env, config, files):
     return env
 
 
-def story():
+def explanation():
     """The picture of the job of a generated workload that was put off the most."""
     import walltime as wt
     from walltime.report.explanation import explanation_figure

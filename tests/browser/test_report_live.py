@@ -189,13 +189,13 @@ def test_gantt__pointer_keys_and_buttons_move_all_charts(tabs, page):
     assert view_of(tab) == whole
     tab.locator(".gantt canvas").first.focus()
     tab.keyboard.press("n")
-    first = tab.locator("#live-story h3").inner_text()
+    first = tab.locator("#live-explanation h3").inner_text()
     tab.keyboard.press("n")
-    second = tab.locator("#live-story h3").inner_text()
+    second = tab.locator("#live-explanation h3").inner_text()
     tab.keyboard.press("p")
-    assert tab.locator("#live-story h3").inner_text() == first != second
+    assert tab.locator("#live-explanation h3").inner_text() == first != second
     tab.keyboard.press("Escape")
-    assert tab.locator("#live-story").inner_text() == ""
+    assert tab.locator("#live-explanation").inner_text() == ""
 
 
 def test_story__says_what_explain_says(tabs, page, schedules):
@@ -207,30 +207,30 @@ def test_story__says_what_explain_says(tabs, page, schedules):
         number = int(easy.workload.job_id[index])
         tab.fill("#live-job", str(number))
         tab.keyboard.press("Enter")
-        told = tab.locator("#live-story").inner_text()
-        story = wt.explain(easy, number, sooner=False)
+        told = tab.locator("#live-explanation").inner_text()
+        explanation = wt.explain(easy, number, sooner=False)
         assert f"Job {number} of user" in told
-        assert f"{story.submission.free} processor" in told
-        if story.wait:
-            assert (f"{story.submission.ahead} job" if story.submission.ahead else "nobody waited ahead of it") in told
-            count = len(story.overtaken_by)
+        assert f"{explanation.submission.free} processor" in told
+        if explanation.wait:
+            assert (f"{explanation.submission.ahead} job" if explanation.submission.ahead else "nobody waited ahead of it") in told
+            count = len(explanation.overtaken_by)
             assert (f"{count} job{'' if count == 1 else 's'} that arrived later" if count else "No job that arrived later") in told
-            if story.held:
-                assert f"for {human_time(story.held)} enough were free" in told
-                assert f"For {human_time(story.too_few)} of its wait" in told
+            if explanation.held:
+                assert f"for {human_time(explanation.held)} enough were free" in told
+                assert f"For {human_time(explanation.too_few)} of its wait" in told
             else:
                 assert "fewer processors were free than it needed" in told
-        rows = tab.locator("#live-story tbody tr").all_inner_texts()
+        rows = tab.locator("#live-explanation tbody tr").all_inner_texts()
         for schedule, row in zip(schedules, rows, strict=True):
             assert human_time(schedule.wait[index]) in row
         overtaken = [int(re.split(r"\t", row)[-1].replace(",", "")) for row in rows]
-        assert overtaken[0] == len(story.overtaken_by)
+        assert overtaken[0] == len(explanation.overtaken_by)
         assert overtaken[1] == 0, "FCFS lets nobody overtake"
 
 
 def test_find__unknown_jobs_and_addresses(tabs, page, schedules):
     tab = tabs().open(page, address="#job=1501")
-    assert tab.locator("#live-story h3").inner_text().startswith("Job 1501 of user")
+    assert tab.locator("#live-explanation h3").inner_text().startswith("Job 1501 of user")
     answers = {"2": "There is no job 2; numbers go from 1 to 2999.", "x": "There is no job x", "": "Enter the number of a job."}
     for typed, said in answers.items():
         tab.fill("#live-job", typed)
@@ -239,7 +239,7 @@ def test_find__unknown_jobs_and_addresses(tabs, page, schedules):
     worst = wt.explanation.longest_waits(schedules[0], 1)[0]
     tab.get_by_role("button", name=f"Show job {worst.job}").first.click()
     assert tab.url.endswith(f"#job={worst.job}")
-    row = tab.locator("#live-story tbody tr").first.inner_text()
+    row = tab.locator("#live-explanation tbody tr").first.inner_text()
     assert human_time(worst.wait) in row
     assert row.split("\t")[-2:] == [f"{worst.ahead:,}", f"{worst.overtaken_by:,}"]
 
@@ -252,14 +252,14 @@ def test_links_to_jobs__from_the_keyboard_go_on_in_the_chart_of_their_policy(tab
     link.focus()
     tab.keyboard.press("Enter")
     assert focused() == f"Gantt chart of the whole schedule under {TITLES[1]}"
-    assert f"Under {TITLES[1]}: " in tab.locator("#live-story").inner_text()
+    assert f"Under {TITLES[1]}: " in tab.locator("#live-explanation").inner_text()
     before = view_of(tab)
     tab.keyboard.press("+")
     assert view_of(tab)[1] - view_of(tab)[0] == pytest.approx((before[1] - before[0]) / 2)
-    tab.get_by_role("button", name="its story").press("Enter")
-    assert tab.evaluate("document.activeElement.id") == "live-story"
-    top = tab.locator("#live-story h3").bounding_box()["y"]
-    assert 0 <= top < 300, "the story is in sight"
+    tab.get_by_role("button", name="its explanation").press("Enter")
+    assert tab.evaluate("document.activeElement.id") == "live-explanation"
+    top = tab.locator("#live-explanation h3").bounding_box()["y"]
+    assert 0 <= top < 300, "the explanation is in sight"
     tab.get_by_role("button", name="Close").click()
     link.click()
     assert focused() == f"Show job {worst.job}", "a pointer does not move the focus"
@@ -371,7 +371,9 @@ def test_names__cannot_break_out(tabs, tmp_path):
     workload = jobs(50, origin=Origin(evil, sha256="ab" * 32, records=50, unix_start_time=10**9, names=names))
     tab = tabs().open(write_report(tmp_path / "evil.html", [simulate(workload, "easy")], title=evil), address="#job=9")
     assert tab.locator("h1").inner_text() == evil
-    assert tab.locator("#live-story h3").inner_text() == f"Job 9 of user {workload.origin.name_of('user', workload.columns['user'][4])}"
+    assert (
+        tab.locator("#live-explanation h3").inner_text() == f"Job 9 of user {workload.origin.name_of('user', workload.columns['user'][4])}"
+    )
 
 
 @pytest.mark.nightly
@@ -390,7 +392,7 @@ def test_times__local_across_clock_changes_and_without_a_calendar(tabs, tmp_path
         for number, said in zip(range(1, 6), shown, strict=True):
             tab.fill("#live-job", str(number))
             tab.keyboard.press("Enter")
-            assert said in re.search(r"submitted at (.*)\.", tab.locator("#live-story").inner_text())[1]
+            assert said in re.search(r"submitted at (.*)\.", tab.locator("#live-explanation").inner_text())[1]
 
 
 @pytest.mark.nightly

@@ -51,14 +51,14 @@ def demo(
     sentences = caveats_of(schedules, "none", spread=spread)
     easy = schedules[1]
     waits = longest_waits(easy, 1)
-    story = explain(easy, waits[0].job, sooner=False) if waits else None
-    commands = next_commands(log, easy, None if story is None else story.job)
+    explanation = explain(easy, waits[0].job, sooner=False) if waits else None
+    commands = next_commands(log, easy, None if explanation is None else explanation.job)
     write_comparison(out, schedules, run, spread)
     record = as_object([run_record(schedule, run, log, 0.0)[0] for schedule in schedules], out, sentences, spread)
-    record |= {"log": str(log), "story": None if story is None else story.as_dict(), "next": commands}
+    record |= {"log": str(log), "explanation": None if explanation is None else explanation.as_dict(), "next": commands}
     blocks = comparison_blocks(schedules, "none", sentences, spread)
-    if story is not None:
-        blocks += ["", f"The longest wait under EASY, that of job {story.job}:", "", *paragraphs(story.sentences)]
+    if explanation is not None:
+        blocks += ["", f"The longest wait under EASY, that of job {explanation.job}:", "", *paragraphs(explanation.sentences)]
     blocks += ["", f"log written to {log}, report written to {out}", "to go on:", "", *(f"  {command}" for command in commands)]
     output.show(record, blocks)
 

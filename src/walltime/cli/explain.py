@@ -74,13 +74,13 @@ def explain(
         return
     assert asked.job is not None, "or the longest waits were asked for"
     with progress_bar(None, "what would have helped", "runs") as progress:
-        story = explain_job(schedule, asked.job, sooner=not asked.no_sooner, progress=progress)
+        explanation = explain_job(schedule, asked.job, sooner=not asked.no_sooner, progress=progress)
     if drawn.figure is not None:
         from walltime.report.explanation import explanation_figure
         from walltime.report.figure_files import width_of, write_figure
 
-        write_figure(explanation_figure(story, **width_of(drawn.size)), drawn.figure)
-    output.show(record | story.as_dict() | {"figure": drawn.figure}, paragraphs(story.sentences), figure=drawn.figure)
+        write_figure(explanation_figure(explanation, **width_of(drawn.size)), drawn.figure)
+    output.show(record | explanation.as_dict() | {"figure": drawn.figure}, paragraphs(explanation.sentences), figure=drawn.figure)
 
 
 def paragraphs(sentences: Sequence[str]) -> list[str]:

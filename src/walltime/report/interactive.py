@@ -138,7 +138,7 @@ def _curves(steps: tuple[Array, Sequence[Array]]) -> dict[str, Any]:
 
 
 def _explain_command(schedule: Schedule) -> str | None:
-    """The command that tells a job's whole story, without the job; None if no single command can."""
+    """The command that explains a job, without its number; None if no single command can."""
     options = spelled_options([schedule])
     if options is None:
         return None

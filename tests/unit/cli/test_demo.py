@@ -33,8 +33,8 @@ def test_demo__the_commands_that_it_ends_with_run_as_printed(capsys, here):
         status, told, _ = call(capsys, *words[1:])
         assert status == 0, words
         if words[1] == "explain":
-            story = told.split("\n\n")
-            assert story[0] in out, "the demo told of the same job"
+            explanation = told.split("\n\n")
+            assert explanation[0] in out, "the demo told of the same job"
     assert (here / "job.svg").is_file()
 
 
@@ -49,7 +49,7 @@ def test_demo__as_json_names_its_files_and_is_the_same_again(capsys, here):
     assert [shlex.split(command)[2] for command in found["next"]] == [found["log"]] * 3
     fcfs, easy, learned = (run["mean_wait"] for run in found["runs"])
     assert fcfs > easy > learned
-    assert found["story"]["wait"] == found["runs"][1]["max_wait"]
+    assert found["explanation"]["wait"] == found["runs"][1]["max_wait"]
     first = page.with_name("demo.swf.gz").read_bytes()
     assert call(capsys, "demo", "--jobs", JOBS, "--out", page, "--json")[0] == 0
     assert page.with_name("demo.swf.gz").read_bytes() == first

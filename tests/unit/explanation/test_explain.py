@@ -1,4 +1,4 @@
-"""The story of a job: small workloads worked out by hand, what cannot be told, errors, the command, and a real log."""
+"""The explanation of a job: small workloads worked out by hand, what cannot be told, errors, the command, and a real log."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ JOBS = wt.Workload.from_arrays(
 )
 
 
-def story(jobs: wt.Workload, policy: object, job: int, **rules: str) -> wt.explanation.NumberExplanation:
+def explanation(jobs: wt.Workload, policy: object, job: int, **rules: str) -> wt.explanation.NumberExplanation:
     return wt.explain(wt.simulate(jobs, policy, **rules), job)
 
 
@@ -39,7 +39,7 @@ def story(jobs: wt.Workload, policy: object, job: int, **rules: str) -> wt.expla
 
 
 def test_easy__head_with_a_wild_backfill():
-    told = story(WILD, "easy", 2)
+    told = explanation(WILD, "easy", 2)
     assert (told.submit, told.start, told.wait, told.kind) == (10, 90, 80, "reserved")
     met = told.submission
     assert (met.free, met.ahead, met.held_back, met.extra) == (1, 0, "too few", None)
@@ -61,7 +61,7 @@ def test_easy__head_with_a_wild_backfill():
 
 def test_easy__job_that_fits_but_is_held_back_for_the_head():
     jobs = wt.Workload.from_arrays(submit=[0, 1, 2], runtime=[20, 5, 30], procs=[2, 3, 2], machine_procs=4)
-    told = story(jobs, "easy", 3)
+    told = explanation(jobs, "easy", 3)
     # Job 2 is to start at 20, on 3 processors, which leaves 1 over; job 3 is to run until 32, on 2.
     assert (told.submission.free, told.submission.held_back, told.submission.extra) == (2, "head", 1)
     assert told.submission.reserved == (Reservation(2, 3, 20),)
@@ -73,7 +73,7 @@ def test_easy__job_that_fits_but_is_held_back_for_the_head():
 
 def test_easy__reservation_moves_back_behind_an_overdue_job():
     jobs = wt.Workload.from_arrays(submit=[0, 1, 40], runtime=[60, 5, 3], requested=[30, 5, 3], procs=[3, 4, 1], machine_procs=4)
-    told = story(jobs, "easy", 2, overrun="overrun")
+    told = explanation(jobs, "easy", 2, overrun="overrun")
     assert told.reservations == (Change(1, "made", 30), Change(40, "back", 40, (Cause("overdue", 1, 10),)))
     assert told.start == 60
     assert "it moved back by 10 s, as job 1 had not ended when it was expected to" in str(told)
@@ -81,7 +81,7 @@ def test_easy__reservation_moves_back_behind_an_overdue_job():
 
 
 def test_fcfs__nobody_overtakes_and_nobody_has_a_reservation():
-    told = story(JOBS, "fcfs", 4)
+    told = explanation(JOBS, "fcfs", 4)
     assert (told.start, told.submission.free, told.submission.ahead, told.submission.held_back) == (150, 1, 2, "order")
     assert (told.overtaken_by, told.reservations, told.head_since) == ((), (), None)
     assert (told.too_few, told.held) == (60, 60)  # from 90 to 150 job 2 has all processors
@@ -91,7 +91,7 @@ def test_fcfs__nobody_overtakes_and_nobody_has_a_reservation():
 
 
 def test_conservative__reservation_moves_forward_when_a_job_ends_early():
-    told = story(JOBS, "conservative", 4)
+    told = explanation(JOBS, "conservative", 4)
     # Job 2 has all processors from 100 to 160, job 3 the one that is left until 80; at 90 job 1 ends, 10 s early.
     assert told.submission.reserved == (Reservation(2, 4, 100),)
     assert told.reservations == (Change(30, "made", 160), Change(90, "forward", 150, (Cause("ended early", 1, 10),)))
@@ -102,20 +102,20 @@ def test_conservative__reservation_moves_forward_when_a_job_ends_early():
 
 
 def test_hybrid__reservation_once_it_is_among_the_first():
-    told = story(JOBS, "hybrid:2", 5)
+    told = explanation(JOBS, "hybrid:2", 5)
     assert told.submission.reserved == (Reservation(2, 4, 100), Reservation(4, 1, 160))
     assert told.reservations == (Change(90, "made", 150),)  # when job 2 has started
     assert told.start == 150
-    deeper = story(JOBS, "conservative-scratch", 5)
+    deeper = explanation(JOBS, "conservative-scratch", 5)
     assert deeper.reservations == (Change(40, "made", 160), Change(90, "forward", 150, (Cause("ended early", 1, 10),)))
-    none = story(JOBS, "hybrid:0", 4)
+    none = explanation(JOBS, "hybrid:0", 4)
     assert none.reservations == ()
     assert "under this policy nobody has one" in str(none)
 
 
 def test_order__a_job_of_another_order_overtakes_and_takes_the_reservation():
     jobs = wt.Workload.from_arrays(submit=[0, 1, 2, 3], runtime=[50, 30, 9, 5], procs=[3, 3, 4, 2], machine_procs=4)
-    told = story(jobs, "easy:order=sjf", 2)
+    told = explanation(jobs, "easy:order=sjf", 2)
     # Job 3 is shorter, and is at the head from 2 on; so is job 4 from 3 on. They start at 50 and 55.
     assert told.reservations == (Change(1, "made", 50), Change(2, "given up", -1), Change(55, "made", 64))
     assert [(one.job, one.how, one.start) for one in told.overtaken_by] == [(4, "order", 50), (3, "order", 55)]
@@ -132,7 +132,7 @@ def test_prediction__a_correction_moves_the_reservation_back():
         machine_procs=4,
         columns={"user": np.ones(4, np.int64)},
     )
-    told = story(jobs, "easy:predictor=last,correction=double", 3)
+    told = explanation(jobs, "easy:predictor=last,correction=double", 3)
     # Job 2 is predicted to run as long as job 1 did, 10 s; twice as long is expected at 30, and again at 40 and 60.
     assert told.believed == 10
     assert told.reservations[0] == Change(30, "made", 40)
@@ -144,12 +144,12 @@ def test_prediction__a_correction_moves_the_reservation_back():
     assert "job 2 was now expected to run for 40 s longer" in str(told)
 
 
-def test_job_that_starts_at_once__has_a_short_story():
-    first = story(WILD, "easy", 1)
+def test_job_that_starts_at_once__has_a_short_explanation():
+    first = explanation(WILD, "easy", 1)
     assert (first.wait, first.submission.free, first.submission.held_back) == (0, 4, "nothing")
     assert (first.alternatives, first.reservations, first.overtaken_by, first.let_in) == ((), (), (), ())
     assert "it started at once" in str(first)
-    third = story(WILD, "easy", 3)
+    third = explanation(WILD, "easy", 3)
     assert third.kind == "backfilled"
     assert third.submission.reserved == (Reservation(2, 4, 100),)
     assert "it was backfilled. Processors reserved for others: 4 for job 2 in 1 min 20 s." in str(third)
@@ -167,7 +167,7 @@ def test_alternatives__say_what_would_have_let_it_start_sooner():
         procs=[2, 4, 2],
         machine_procs=4,
     )
-    told = story(jobs, "easy", 3)
+    told = explanation(jobs, "easy", 3)
     assert told.start == 4 * hour
     # Up to 3 hours less a little it ends before job 2 can start.
     requested = [one for one in told.alternatives if one.what == "request"]
@@ -215,13 +215,13 @@ def test_plain_policy__tells_what_is_certain():
 
 
 @pytest.mark.parametrize("policy", [wt.Easy(extra="literal"), wt.Easy(shadow="kept"), wt.Conservative(compression="always")])
-def test_reference_policies__have_stories(policy):
+def test_reference_policies__have_explanations(policy):
     told = wt.explain(wt.simulate(JOBS, policy), 4)
     assert told.start == 150
     assert told.reservations[-1].start == 150
 
 
-def test_one_by_one__has_stories():
+def test_one_by_one__have_explanations():
     schedule = wt.simulate(JOBS, "easy", coincident="one-by-one")
     assert [wt.explain(schedule, job, sooner=False).start for job in range(1, 7)] == schedule.start.tolist()
 
@@ -232,7 +232,7 @@ def test_unknown_job__is_an_error_that_says_which_there_are(job, shown):
         wt.explain(wt.simulate(JOBS, "easy"), job)
 
 
-def test_empty_workload__has_no_stories():
+def test_empty_workload__has_no_explanations():
     empty = wt.simulate(wt.Workload.from_arrays(submit=[], runtime=[], procs=[], machine_procs=4), "easy")
     with pytest.raises(wt.WorkloadError, match="has no jobs"):
         wt.explain(empty, 1)
@@ -252,7 +252,7 @@ def test_schedule_of_another_scheduler__is_refused(policy):
 
 
 def test_as_dict__is_json_with_everything():
-    told = json.loads(json.dumps(story(WILD, "easy", 2).as_dict()))
+    told = json.loads(json.dumps(explanation(WILD, "easy", 2).as_dict()))
     assert (told["job"], told["wait"], told["log"], told["policy"]) == (2, 80, "workload", "easy")
     assert told["submission"]["running"] == [{"job": 1, "procs": 3, "expected_end": 100, "end": 50}]
     assert told["reservations"] == [{"time": 10, "what": "made", "start": 100, "causes": []}]
@@ -305,7 +305,7 @@ def log(tmp_path):
     return path
 
 
-def test_command__tells_the_story(log, capsys):
+def test_command__tells_the_explanation(log, capsys):
     status, out, err = call(capsys, "explain", log, "--job", 2)
     assert (status, err) == (0, "")
     assert out.startswith("Job 2 asked for 4 of 4 processors for 10 s, and ran for 10 s. Under EASY, submitted at 10 s (1996-09-23 ")
@@ -315,7 +315,7 @@ def test_command__tells_the_story(log, capsys):
 
 
 def test_command__json_and_figure(log, tmp_path, capsys):
-    figure = tmp_path / "story.svg"
+    figure = tmp_path / "explanation.svg"
     status, out, _ = call(capsys, "explain", log, "--job", 2, "--json", "--figure", figure)
     told = json.loads(out)
     assert (status, told["trace"], told["policy"], told["start"], told["figure"]) == (0, str(log), "easy", 90, str(figure))
@@ -342,7 +342,7 @@ def test_command__lists_the_longest_waits(log, capsys):
         (("--job", 9), "log has no job 9; its 4 jobs have numbers from 1 to 4"),
         (("--longest", 2, "--no-sooner"), "--figure and --no-sooner are for one job; name it with --job"),
         (("--job", 1, "--replications", 3), "walltime explain tells of one run; leave out --replications"),
-        (("--job", 1, "--figure", "story.jpg"), ".pdf, .svg, .png; name a file"),
+        (("--job", 1, "--figure", "explanation.jpg"), ".pdf, .svg, .png; name a file"),
     ],
 )
 def test_command__errors_are_one_line(log, capsys, arguments, said):

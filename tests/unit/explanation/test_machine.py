@@ -1,4 +1,4 @@
-"""The story of a job on a machine of several pools, worked by hand."""
+"""The explanation of a job on a machine of several pools, worked by hand."""
 
 import json
 
@@ -21,13 +21,13 @@ def workload(rows, **columns):
     return wt.Workload.from_arrays(submit=submit, runtime=runtime, requested=runtime * 2, procs=procs, machine_procs=6, columns=known)
 
 
-def story(rows, job, *, policy="easy", outages=(), limits=(), sooner=False, **columns):
+def explanation(rows, job, *, policy="easy", outages=(), limits=(), sooner=False, **columns):
     machine = Machine(POOLS, PARTITIONS, outages, limits)
     return wt.explain(wt.simulate(workload(rows, **columns), policy, machine=machine), job, sooner=sooner)
 
 
 def test_too_few__until_another_one_ends():
-    told = story([(0, 10, 3, 1), (1, 10, 2, 1), (2, 5, 1, 1), (3, 5, 2, 2)], 2)
+    told = explanation([(0, 10, 3, 1), (1, 10, 2, 1), (2, 5, 1, 1), (3, 5, 2, 2)], 2)
     assert (told.start, told.kind, told.partition, told.pools) == (10, "reserved", "1", ("a",))
     assert (told.capacity, told.free, told.ahead) == ((4, 0), (1, 0), 0)
     assert told.held_back == Obstacles(too_few=9)
@@ -42,25 +42,25 @@ def test_too_few__until_another_one_ends():
 
 def test_outage_and_limit_and_order():
     outage = (Outage("a", 10, 30, announced=0),)
-    told = story([(0, 4, 4, 1), (12, 5, 2, 1)], 2, outages=outage)
+    told = explanation([(0, 4, 4, 1), (12, 5, 2, 1)], 2, outages=outage)
     assert (told.start, told.held_back, told.free) == (30, Obstacles(outage=18), (0, 0))
-    told = story([(0, 10, 1, 1), (1, 5, 1, 1)], 2, limits=(Limit(("user",), jobs=1),), user=[7, 7])
+    told = explanation([(0, 10, 1, 1), (1, 5, 1, 1)], 2, limits=(Limit(("user",), jobs=1),), user=[7, 7])
     assert (told.start, told.held_back) == (10, Obstacles(limit=9))
     assert "a limit held it back (at most 1 jobs at a time)" in str(told)
-    told = story([(0, 10, 3, 1), (1, 5, 4, 1), (2, 30, 1, 1)], 3)
+    told = explanation([(0, 10, 3, 1), (1, 5, 4, 1), (2, 30, 1, 1)], 3)
     assert (told.start, told.ahead) == (15, 1)
     assert told.held_back == Obstacles(others=8, too_few=5), "one is free until 10 s, and then the head has all"
 
 
 def test_dependency__waits_from_the_end_of_the_other():
-    told = story([(0, 10, 1, 1), (1, 5, 1, 1)], 2, depends_on=[-1, 1])
+    told = explanation([(0, 10, 1, 1), (1, 5, 1, 1)], 2, depends_on=[-1, 1])
     assert (told.submit, told.start, told.wait, told.depended) == (10, 10, 0, True)
     assert "able to run, after those on which it depends, at 10 s, it started at once" in str(told)
 
 
 def test_sooner__a_request_fewer_processors_another_partition():
     rows = [(0, 20, 3, 1), (1, 10, 4, 1), (2, 10, 2, 1), (3, 4, 2, 1)]
-    told = story(rows, 3, sooner=True)
+    told = explanation(rows, 3, sooner=True)
     assert told.start == 30
     found = {(one.what, one.value): one.start for one in told.alternatives}
     assert found["partition", "2"] == 2

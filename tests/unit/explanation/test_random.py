@@ -92,23 +92,23 @@ def test_story__agrees_with_the_schedule(data, workload, policy, coincident, ove
     schedule = wt.simulate(workload, policy, coincident=coincident, overrun=overrun)
     submit, start, index = schedule.submit, schedule.start, np.arange(len(workload))
     for job in some_jobs(data, schedule):
-        story = wt.explain(schedule, int(workload.job_id[job]), sooner=False)
+        explanation = wt.explain(schedule, int(workload.job_id[job]), sooner=False)
         later = (submit > submit[job]) | ((submit == submit[job]) & (index > job))
-        assert sorted(one.job for one in story.overtaken_by) == workload.job_id[later & (start < start[job])].tolist()
-        assert all(one.how in HOW and one.delay >= 0 for one in story.overtaken_by)
-        assert story.submission.held_back in HELD_BACK
-        assert story.too_few + story.held == story.wait == schedule.wait[job]
-        assert (story.submission.held_back == "nothing") or story.wait >= 0
-        assert 0 <= story.submission.free <= workload.machine_procs
-        if story.reservations:
-            assert story.reservations[0].what == "made"
-            delayed = story.reservations[0].start - schedule.reserved_start[job]
+        assert sorted(one.job for one in explanation.overtaken_by) == workload.job_id[later & (start < start[job])].tolist()
+        assert all(one.how in HOW and one.delay >= 0 for one in explanation.overtaken_by)
+        assert explanation.submission.held_back in HELD_BACK
+        assert explanation.too_few + explanation.held == explanation.wait == schedule.wait[job]
+        assert (explanation.submission.held_back == "nothing") or explanation.wait >= 0
+        assert 0 <= explanation.submission.free <= workload.machine_procs
+        if explanation.reservations:
+            assert explanation.reservations[0].what == "made"
+            delayed = explanation.reservations[0].start - schedule.reserved_start[job]
             # Relaxed backfilling tells how late it may start; a later newcomer of the same instant may take its place within its slack.
             passed = isinstance(policy, wt.policy.Slack) and np.count_nonzero(submit == submit[job]) > 1
             assert delayed == 0 or (delayed > 0 and (passed or isinstance(policy, wt.policy.Relaxed)))
-        times = [change.time for change in story.reservations]
+        times = [change.time for change in explanation.reservations]
         assert times == sorted(times)
-        assert str(story)
+        assert str(explanation)
 
 
 @given(st.data(), st.one_of(workloads(PERFECT, max_size=20), crowded(PERFECT, max_size=30)), st.sampled_from((1, 2, 3, 40)))
@@ -117,10 +117,10 @@ def test_reservations__with_exact_estimates_are_kept(data, workload, depth):
     for policy in (wt.Easy(), wt.Conservative(), wt.Conservative(variant="scratch"), wt.Hybrid(depth=depth)):
         schedule = wt.simulate(workload, policy)
         for job in some_jobs(data, schedule, 2):
-            story = wt.explain(schedule, int(workload.job_id[job]), sooner=False)
-            assert [change.what for change in story.reservations] in ([], ["made"]), shrunk(workload)
-            if story.reservations and policy != wt.Hybrid(depth=depth):
-                assert story.reservations[-1].start == story.start, shrunk(workload)
+            explanation = wt.explain(schedule, int(workload.job_id[job]), sooner=False)
+            assert [change.what for change in explanation.reservations] in ([], ["made"]), shrunk(workload)
+            if explanation.reservations and policy != wt.Hybrid(depth=depth):
+                assert explanation.reservations[-1].start == explanation.start, shrunk(workload)
 
 
 @given(st.data(), ANY_WORKLOAD)
@@ -128,10 +128,10 @@ def test_reservations__with_exact_estimates_are_kept(data, workload, depth):
 def test_delays__are_the_wild_backfills_of_the_dynamics(data, workload):
     schedule = wt.simulate(workload, wt.Easy(), dynamics=True)
     for job in some_jobs(data, schedule):
-        story = wt.explain(schedule, int(workload.job_id[job]), sooner=False)
-        assert len(story.delayed_by) == schedule.dynamics.suffered[job]
+        explanation = wt.explain(schedule, int(workload.job_id[job]), sooner=False)
+        assert len(explanation.delayed_by) == schedule.dynamics.suffered[job]
         wild = set(workload.job_id[schedule.dynamics.wild].tolist())
-        assert {one.job for one in story.overtaken_by if one.delay > 0} == wild & {one.job for one in story.overtaken_by}
+        assert {one.job for one in explanation.overtaken_by if one.delay > 0} == wild & {one.job for one in explanation.overtaken_by}
 
 
 @given(st.data(), ANY_WORKLOAD)
@@ -173,24 +173,24 @@ def test_alternatives__are_what_a_simulation_with_the_change_gives(data, workloa
     rules = {"coincident": coincident, "overrun": overrun}
     schedule = wt.simulate(workload, policy, **rules)
     (job,) = some_jobs(data, schedule, 1)
-    story = wt.explain(schedule, int(workload.job_id[job]))
-    for one in story.alternatives:
+    explanation = wt.explain(schedule, int(workload.job_id[job]))
+    for one in explanation.alternatives:
         other, scheduler = workload, policy
         match one.what:
             case "request":
-                assert max(story.runtime, 1) <= one.value < story.requested
+                assert max(explanation.runtime, 1) <= one.value < explanation.requested
                 other = changed(workload, job, requested=one.value, believed=min(one.value, int(workload.believed[job])))
             case "procs":
-                assert 1 <= one.value < story.procs
+                assert 1 <= one.value < explanation.procs
                 other = changed(workload, job, procs=one.value)
             case "policy":
                 scheduler = one.value
         again = wt.simulate(other, scheduler, **rules)
         assert again.start[job] == one.start
         assert again.runtime[job] == schedule.runtime[job]
-        assert one.gain == story.start - one.start
-    assert all(one.gain > 0 for one in story.sooner)
-    assert story.wait > 0 or not story.alternatives
+        assert one.gain == explanation.start - one.start
+    assert all(one.gain > 0 for one in explanation.sooner)
+    assert explanation.wait > 0 or not explanation.alternatives
 
 
 @pytest.mark.parametrize("policy", ["easy", "conservative", "hybrid:2"])
@@ -206,5 +206,5 @@ def test_story__with_feedback_follows_the_real_submissions(policy):
     )
     schedule = wt.simulate(jobs, policy)
     for job in range(5):
-        story = wt.explain(schedule, job + 1)
-        assert (story.submit, story.start) == (schedule.submit[job], schedule.start[job])
+        explanation = wt.explain(schedule, job + 1)
+        assert (explanation.submit, explanation.start) == (schedule.submit[job], schedule.start[job])

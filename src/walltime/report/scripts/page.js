@@ -110,7 +110,7 @@ class Page {
       });
     }
     for (const gantt of this.gantts) gantt.redraw();
-    if (this.selected >= 0) this.tellStory(this.selected);
+    if (this.selected >= 0) this.tellExplanation(this.selected);
   }
 
   // ------------------------------------------------------------ the Gantt charts
@@ -225,9 +225,9 @@ class Page {
     this.choose(job);
     this.view.set(begin - around, end + around);
     document.getElementById("live-gantts").scrollIntoView({ block: "nearest" });
-    const story = document.getElementById("live-story");
-    const toStory = make("button", { type: "button", class: "link", onclick: () => (story.scrollIntoView(), story.focus({ preventScroll: true })) }, "its story");
-    this.note.replaceChildren(`Job ${this.jobs.id[job]} is in the middle; `, toStory, " is below the charts.");
+    const explanation = document.getElementById("live-explanation");
+    const toExplanation = make("button", { type: "button", class: "link", onclick: () => (explanation.scrollIntoView(), explanation.focus({ preventScroll: true })) }, "its explanation");
+    this.note.replaceChildren(`Job ${this.jobs.id[job]} is in the middle; `, toExplanation, " is below the charts.");
   }
 
   // A job that was chosen elsewhere on the page, under the policy it was listed with. Whoever uses the keyboard goes on in that chart;
@@ -245,12 +245,12 @@ class Page {
     if (gantt) this.focus = gantt.index;
     for (const one of this.gantts) one.select(job);
     this.showKey(job < 0 ? KINDS : ROLES);
-    if (job < 0) document.getElementById("live-story").replaceChildren();
-    else this.tellStory(job);
+    if (job < 0) document.getElementById("live-explanation").replaceChildren();
+    else this.tellExplanation(job);
     history.replaceState(null, "", job < 0 ? "#" : `#job=${this.jobs.id[job]}`);
   }
 
-  tellStory(job) {
+  tellExplanation(job) {
     const { jobs, meta, clock } = this;
     const shown = meta.policies.map((_, k) => k).filter((k) => this.choice.shown[k]);
     const found = new Map(shown.map((k) => [k, factsOf(job, this.policies[k], jobs, meta.machine)]));
@@ -259,18 +259,18 @@ class Page {
     const heading = make("h3", {}, `Job ${jobs.id[job]}${this.ofUser(job)}`);
     const asked = `It asked for ${jobs.procs[job].toLocaleString("en-US")} of ${plural(meta.machine, "processor")} for ${human(jobs.requested[job])}, and ran for ${human(policy.runtime[job])}. It was submitted at ${clock.text(policy.submit[job])}.`;
     const sentences = tell(job, found.get(focus), jobs, clock).join(" ");
-    const story = [heading, make("p", {}, asked), make("p", {}, make("strong", {}, `Under ${meta.policies[focus].name}: `), sentences)];
+    const explanation = [heading, make("p", {}, asked), make("p", {}, make("strong", {}, `Under ${meta.policies[focus].name}: `), sentences)];
     const overtook = found.get(focus).overtook;
     if (overtook.length) {
       const work = (i) => jobs.procs[i] * policy.runtime[i];
       const largest = [...overtook].sort((a, b) => work(b) - work(a)).slice(0, 8);
       const links = largest.flatMap((i, k) => [k ? ", " : "", this.link(i)]);
-      story.push(make("p", {}, `${overtook.length > 8 ? "The largest that overtook it" : "They overtook it"}: `, ...links, "."));
+      explanation.push(make("p", {}, `${overtook.length > 8 ? "The largest that overtook it" : "They overtook it"}: `, ...links, "."));
     }
-    if (shown.length > 1) story.push(this.comparison(job, found));
+    if (shown.length > 1) explanation.push(this.comparison(job, found));
     const { command } = meta.policies[focus];
-    if (command) story.push(make("p", { class: "note" }, "Its reservations, and what would have let it start sooner:"), make("pre", { tabindex: "0" }, `${command} --job ${jobs.id[job]}`));
-    document.getElementById("live-story").replaceChildren(...story, button("Close", () => this.choose(-1)));
+    if (command) explanation.push(make("p", { class: "note" }, "Its reservations, and what would have let it start sooner:"), make("pre", { tabindex: "0" }, `${command} --job ${jobs.id[job]}`));
+    document.getElementById("live-explanation").replaceChildren(...explanation, button("Close", () => this.choose(-1)));
   }
 
   comparison(job, found) {
@@ -289,7 +289,7 @@ class Page {
     return make("button", { type: "button", class: "link", "aria-label": `Show job ${id}`, onclick }, String(id));
   }
 
-  // Numbers of jobs elsewhere on the page become links to their stories.
+  // Numbers of jobs elsewhere on the page become links to their explanations.
   jobLinks() {
     for (const element of document.querySelectorAll("[data-job]")) {
       const job = this.jobs.id.indexOf(Number(element.dataset.job));
