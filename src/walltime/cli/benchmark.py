@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.groups import CommandGroup, LogOptions
+from walltime.cli.groups import CommandGroup, LogOptions, Stretch
 from walltime.cli.output import Output, PageOutput, caveats, command_line, progress_bar
 from walltime.errors import PolicyError
 from walltime.tables import Cell, Table
@@ -92,6 +92,7 @@ def predictions(
     traces: Annotated[list[Path], typer.Argument(metavar="TRACE...", help="Logs on which predictors are judged, one or several.")],
     *,
     judging: PredictionOptions,
+    stretch: Stretch,
     reading: LogOptions,
     workers: o.WorkersOption = None,
     output: PageOutput,
@@ -104,7 +105,7 @@ def predictions(
         raise PolicyError("--only judges the predictors that are named; name one with --predictor")
     logs = {}
     for trace in traces:
-        workload, _ = reading.load(trace)
+        workload = stretch.alone(reading.load(trace)[0])
         name = workload.origin.name
         logs[name if name not in logs else str(trace)] = workload
     texts = judging.predictor or []

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.groups import LogOptions
+from walltime.cli.groups import LogOptions, Stretch
 from walltime.cli.output import Output, note, progress_bar, write_rows
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ def dialects(
     ] = None,
     *,
     tried: SchedulerOptions,
+    stretch: Stretch,
     reading: LogOptions,
     out: Annotated[Path | None, o.out("a row for each run", *o.TABLE)] = None,
     output: Output,
@@ -51,7 +52,7 @@ def dialects(
 
     schedulers = tried.policy or list(SCHEDULERS)
     count = dialect_runs(schedulers, tried.dialect, copies=tried.copies)
-    workload, _ = reading.load(trace)
+    workload = stretch.alone(reading.load(trace)[0])
     note(f"{count} simulations of {len(workload):,} jobs; some of the readings run on the reference engine, which takes seconds for each")
     with progress_bar(count, "readings", "simulations") as progress:
         comparison = compare_dialects(

@@ -9,7 +9,7 @@ import typer
 
 from walltime.cli import options as o
 from walltime.cli.explain import paragraphs
-from walltime.cli.groups import LogOptions, machine_in
+from walltime.cli.groups import LogOptions, Stretch, machine_in
 from walltime.cli.output import PageOutput, command_line, progress_bar
 
 __all__ = ["PANEL", "infer"]
@@ -21,21 +21,19 @@ def infer(
     trace: o.TraceArgument,
     *,
     machine_file: o.MachineOption = None,
+    stretch: Stretch,
     reading: LogOptions,
-    window: o.WindowOption = None,
     out: Annotated[Path | None, o.out("the machine with its rules", ".toml")] = None,
     output: PageOutput,
 ) -> None:
     """Read a site's rules off its log: hours, outages, parts, limits; exit status 1 if the log does not fit its machine."""
     from walltime.report import inference as rows
     from walltime.report.page import Items
-    from walltime.simulation.specification import Variation
     from walltime.whatif import infer as run
     from walltime.whatif import write_site
 
     machine = machine_in(machine_file)
-    workload, _ = reading.load(trace, machine)
-    workload = Variation(window=window).apply(workload, 0)
+    workload = stretch.alone(reading.load(trace, machine)[0])
     with progress_bar(None, "rules", "tried") as progress:
         inference = run(workload, machine=machine, progress=progress)
     if out is not None and not inference.refused:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from walltime.cli import options as o
-from walltime.cli.groups import LogOptions
+from walltime.cli.groups import LogOptions, Stretch
 from walltime.cli.output import PageOutput, caveats, command_line, note, progress_bar, write_rows
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ def predict(
     trace: o.TraceArgument,
     *,
     replaying: ReplayOptions,
+    stretch: Stretch,
     reading: LogOptions,
     out: Annotated[Path | None, o.out("the table, or with one --predictor each job's prediction,", *o.TABLE)] = None,
     output: PageOutput,
@@ -64,6 +65,7 @@ def predict(
         raise PolicyError("--threshold is for the default table; a predictor has its own: tang13:threshold=0.5")
     given, rules = [parse_predictor(text) for text in replaying.predictor or []], o.read_dialect(replaying.dialect, None)
     workload, seconds = reading.load(trace)
+    workload = stretch.alone(workload)
     chosen, judged = given or tang13_schemes(workload, replaying.threshold or 0.0), held_out(workload, replaying.test_share)
     with progress_bar(len(chosen), "predictors") as show:
         replays = replay(workload, chosen, replaying.ends, dialect=rules, progress=show)

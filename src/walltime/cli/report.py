@@ -92,7 +92,7 @@ def report(
 ) -> None:
     """Say what a machine did last week: waits by group, use, what held jobs up, lost hours, and what changed since the week before."""
     if span.timer:
-        print_timer("report LOG")
+        print_timer(f"report {'LOG' if trace is None else shlex.quote(str(trace.absolute()))}")
         return
     workload, numbers = read_period(trace, reading, machine_file, span)
     show_period(workload, numbers, page, output, [], [])

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.groups import LogOptions
-from walltime.cli.output import Output, progress_bar, write_json
+from walltime.cli.groups import LogOptions, Stretch
+from walltime.cli.output import PageOutput, command_line, progress_bar, write_json
 from walltime.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -50,25 +50,31 @@ def search(
     searching: SearchOptions,
     judging: JudgementOptions,
     seed: o.SeedOption = 0,
+    stretch: Stretch,
     reading: LogOptions,
     out: Annotated[Path | None, o.out("what was found, or with --final the table", ".toml", ".json")] = None,
-    output: Output,
+    output: PageOutput,
 ) -> None:
     """Search for a queue order that is good on many logs; with --final, judge one on logs that the search has not seen."""
     ending = ".toml" if judging.final is None else ".json"
     if out is not None and out.suffix.lower() != ending:
         raise PolicyError(f"--out must end in {ending} {'without' if judging.final is None else 'with'} --final, not {out.name}")
-    logs = [reading.load(trace)[0] for trace in traces]
+    logs = [stretch.alone(reading.load(trace)[0]) for trace in traces]
     if judging.final is not None:
         _judge(judging.final, logs, judging.again, searching.copies or 3, searching.shake, searching.workers, out, output)
         return
-    from walltime.report.order_search import search_tables
+    from walltime.report.order_search import search_page, search_tables
     from walltime.tuning.formula_search import search_orders
     from walltime.tuning.order_file import write_order_file
 
     if judging.again:
         raise PolicyError("--again is for --final; leave it out")
     with progress_bar(searching.budget, "schedulers") as progress:
+
+        def show(done: int, _: str) -> None:
+            over = {"total": None, "note": f"over the budget of {searching.budget:,}, until the round ends"}
+            progress(done, **(over if done > searching.budget else {}))
+
         found = search_orders(
             logs,
             budget=searching.budget,
@@ -80,17 +86,19 @@ def search(
             seed=seed,
             store=searching.store,
             workers=searching.workers,
-            progress=None if progress is None else lambda done, _: progress(done),
+            progress=show,
         )
     if out is not None:
         write_order_file(found, out)
+    if output.report is not None:
+        output.write(search_page(found, logs[0], command_line()))
     output.show(found.as_dict(), search_tables(found), result=out)
 
 
 def _judge(
-    file: Path, logs: list[Workload], again: bool, copies: int, shake: int, workers: int | None, out: Path | None, output: Output
+    file: Path, logs: list[Workload], again: bool, copies: int, shake: int, workers: int | None, out: Path | None, output: PageOutput
 ) -> None:
-    from walltime.report.order_search import final_tables
+    from walltime.report.order_search import final_page, final_tables
     from walltime.tuning.final_table import judge, simulations
     from walltime.tuning.order_file import read_order_file, write_order_file
 
@@ -100,4 +108,6 @@ def _judge(
         table = judge([found.scheduler], logs, copies=copies, shaken=shake, workers=workers, progress=progress)
     if out is not None:
         write_json(table.as_dict(), out)
+    if output.report is not None:
+        output.write(final_page(table, logs[0], command_line()))
     output.show(table.as_dict(), final_tables(table), result=out)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.groups import LogOptions
+from walltime.cli.groups import LogOptions, Stretch
 from walltime.cli.output import PageOutput, command_line
 from walltime.errors import WorkloadError
 from walltime.wording import shown
@@ -57,6 +57,7 @@ def suggest(
     *,
     asked: JobKind,
     advising: AdviceOptions,
+    stretch: Stretch,
     reading: LogOptions,
     output: PageOutput,
 ) -> None:
@@ -64,7 +65,7 @@ def suggest(
     from walltime.estimates.suggestion import RISKS
     from walltime.estimates.suggestion import suggest as find
 
-    workload, _ = reading.load(trace)
+    workload = stretch.alone(reading.load(trace)[0])
     named = {"user": user, "group": asked.group, "executable": asked.executable}
     numbers = {name: None if text is None else _number(workload, name, text) for name, text in named.items()}
     number = numbers.pop("user")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from walltime.cli import options as o
-from walltime.cli.groups import LogOptions
+from walltime.cli.groups import LogOptions, Stretch
 from walltime.cli.output import PageOutput, caveats, command_line, progress_bar, write_json
 from walltime.errors import PolicyError
 
@@ -66,6 +66,7 @@ def tune(
     runs: Runs,
     fitting: FitOptions,
     every_week: EveryWeek,
+    stretch: Stretch,
     reading: LogOptions,
     out: Annotated[Path | None, o.out("the result", ".json")] = None,
     output: PageOutput,
@@ -77,7 +78,7 @@ def tune(
 
     if every_week.weekly is None and (every_week.candidate or every_week.look != 1):
         raise PolicyError("--candidate and --look are for --weekly; leave them out")
-    workload, _ = reading.load(trace)
+    workload = stretch.alone(reading.load(trace)[0])
     shared: dict[str, Any] = {"metric": runs.metric, "seed": runs.seed, "overrun": runs.overrun}
     result: Tuning | Weekly
     if every_week.weekly is not None:

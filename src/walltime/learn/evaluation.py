@@ -119,15 +119,18 @@ class Evaluation:
 
     @property
     def verdict(self) -> tuple[str, ...]:
-        """What came out, in sentences: against EASY, EASY in the order F4, and the best of all schedulers on these windows."""
+        """What came out, in sentences: against the best of all schedulers on these windows, EASY, and EASY in the order F4."""
         by_name = {one.scheduler: one for one in self.compared}
         hardest = max(self.compared, key=lambda one: one.change.mean)
-        chosen = dict.fromkeys(("easy", "easy:order=f4", hardest.scheduler))
-        best = (
-            f"Of the {len(self.compared)} schedulers {hardest.scheduler} is the lowest on these windows, which is known only afterwards: "
-            "the interval against it does not include that choice."
-        )
-        return (*(self._sentence(by_name[name]) for name in chosen), best)
+        if not hardest.is_clear:
+            said = f"The agent is not clearly better than the best of {len(self.compared)} other schedulers on these windows"
+        elif hardest.change.mean > 0:
+            said = f"The agent is worse than the best of {len(self.compared)} other schedulers on these windows"
+        else:
+            said = f"The agent is better than each of {len(self.compared)} other schedulers on these windows; the nearest one is"
+        said += f"{'' if said.endswith(' is') else ','} {hardest.scheduler}, as is known only afterwards: no interval includes that choice."
+        chosen = dict.fromkeys((hardest.scheduler, "easy", "easy:order=f4"))
+        return (said, *(self._sentence(by_name[name]) for name in chosen))
 
     @property
     def caveats(self) -> tuple[str, ...]:
@@ -146,8 +149,8 @@ class Evaluation:
         name = self.metric.replace("_", " ")
         span = one.change.as_change("such windows", f"{self.windows} held out")
         if not one.is_clear:
-            return f"There is no clear difference between the {name} of the agent and that of {one.scheduler}: {span}."
-        return f"The {name} of the agent is {'lower' if one.change.mean < 0 else 'higher'} than that of {one.scheduler}: {span}."
+            return f"Its {name} against {one.scheduler} does not clearly differ: {span}."
+        return f"Its {name} is {'lower' if one.change.mean < 0 else 'higher'} than that of {one.scheduler}: {span}."
 
     def as_dict(self) -> dict[str, Any]:
         """All of it as plain values."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from walltime.metrics.estimates import FAILED
@@ -347,16 +347,16 @@ def advice_table(accuracy: WalltimeAccuracy) -> Table:
     return Table(head, rows, "what the users with most hours not used could ask for", remark)
 
 
-def kind_of(one: KindAdvice) -> str:
-    """What the jobs of a kind have in common, in words."""
-    return ", ".join(_words(name, value) for name, value in one.kind.items()) or "all jobs"
+def kind_of(one: KindAdvice, show: Callable[[int], str] = human_time) -> str:
+    """What the jobs of a kind have in common, in words; `show`: how a request is written."""
+    return ", ".join(_words(name, value, show) for name, value in one.kind.items()) or "all jobs"
 
 
-def _words(column: str, value: str) -> str:
+def _words(column: str, value: str, show: Callable[[int], str]) -> str:
     if column == "procs":
         return f"{value} processor{'' if value == '1' else 's'}"
     if column == "requested":
-        return f"asking for {human_time(int(value))}"
+        return f"asking for {show(int(value))}"
     return f"{WORDS.get(column, column)} {value}"
 
 

@@ -15,14 +15,14 @@ from walltime.policy import Backfilling
 from walltime.provenance import provenance
 from walltime.report import tables
 from walltime.report.answers import answer
-from walltime.report.caveats import caveats
+from walltime.report.caveats import LONG_QUEUE, caveats, longest_queue
 from walltime.report.html import write_page
 from walltime.report.interactive import can_live, live_data, repeat_command
 from walltime.report.page import Block, Drawing, Fold, Fragment, Group, Heading, Page, Section, note, workload_facts
 from walltime.report.stretch import JOBS, choose_stretch
 from walltime.schedule.schedule import Schedule, labels
 from walltime.simulation.spread import Spread
-from walltime.wording import UNDEFINED, human_difference, human_percent, human_time, in_prose
+from walltime.wording import UNDEFINED, human_difference, human_percent, human_time, in_prose, listed
 
 __all__ = ["comparison_page", "write_report"]
 
@@ -81,7 +81,7 @@ def comparison_page(
     return Page(
         "what every job would have waited",
         title or (f"{names[0]} on {log}" if len(names) == 1 else f"{len(names)} policies on {log}"),
-        [answer(log, names, schedules, summaries, spread)],
+        [answer(log, names, schedules, summaries, spread), *_saturated(names, schedules)],
         [
             *([Section("", [Fragment("choice.html")])] if live else []),
             Section(
@@ -95,7 +95,7 @@ def comparison_page(
         ],
         workload_facts(workload, record["log"]),
         [*caveats(names, schedules, summaries, masks, trim, settings.get("estimates"), spread), *notes],
-        numbers=three_numbers(names, summaries),
+        numbers=three_numbers(names, summaries, spread),
         picture=_picture(names, schedules, masks, spread) if len(workload) else None,
         workload=workload,
         record=record,
@@ -104,8 +104,20 @@ def comparison_page(
     )
 
 
-def three_numbers(names: Sequence[str], summaries: Sequence[metrics.Summary]) -> list[tuple[str, str]]:
-    """The mean wait, the median and the use of one policy; of several the mean waits of the first, the best and the worst other one."""
+def _saturated(names: Sequence[str], schedules: Sequence[Schedule]) -> list[str]:
+    """Of a comparison: under which policies the queue says more about the log than about the policy."""
+    shares = [longest_queue(schedule)[1] for schedule in schedules]
+    full = [f"{in_prose(name)} ({human_percent(100 * k)} of the time)" for name, k in zip(names, shares, strict=True) if k >= LONG_QUEUE]
+    if not full or len(schedules) < 2:
+        return []
+    return [f"Do not quote the size of this: the queue does not empty under {listed(full)}, so waits grow with the length of the log."]
+
+
+def three_numbers(names: Sequence[str], summaries: Sequence[metrics.Summary], spread: Spread | None = None) -> list[tuple[str, str]]:
+    """The mean wait, the median and the use of one policy; of several the mean waits of the first, the best and the worst other one.
+
+    Of two policies also the change, with the interval of the spread.
+    """
     first = summaries[0]
     if len(summaries) == 1:
         values = [("mean wait", human_time(first.mean_wait)), ("half of the jobs wait at most", human_time(first.median_wait))]
@@ -115,7 +127,10 @@ def three_numbers(names: Sequence[str], summaries: Sequence[metrics.Summary]) ->
     numbers = [(f"mean wait, {in_prose(names[k])}", human_time(summaries[k].mean_wait)) for k in chosen]
     if len(chosen) < 3:
         change = metrics.relative_difference(summaries[chosen[1]].mean_wait, first.mean_wait)
-        numbers.append(("change", human_difference(change) or UNDEFINED))
+        if spread is None or not first.mean_wait:
+            return [*numbers, ("change", human_difference(change) or UNDEFINED)]
+        half = 100 * spread.difference("mean_wait", 0, 1)[1] / first.mean_wait
+        numbers.append((f"change; {SHOWN_LEVEL}, of this log, shaken", f"{human_difference(change)} (±{human_percent(half)})"))
     return numbers
 
 

@@ -18,6 +18,7 @@ from walltime.report.page import Drawing, Items, Page, Section, note, workload_f
 from walltime.report.stretch import assign_processors
 from walltime.simulation.difference import Difference, FirstDifference
 from walltime.tables import Cell, Table
+from walltime.wording import UNDEFINED, human_percent
 
 __all__ = ["difference_figure", "difference_page"]
 
@@ -80,6 +81,7 @@ def difference_page(difference: Difference, command: Sequence[Any]) -> Page:
     """The page: the answer, the picture, the state at that instant, what was tried."""
     first = difference.first
     sentences, rule = difference.sentences(), difference.rule
+    share = human_percent(100 * difference.moved / max(difference.jobs, 1))
     if not rule.startswith(difference.names):  # a file keeps its name
         rule = rule[:1].upper() + rule[1:]
     sections = []
@@ -103,6 +105,11 @@ def difference_page(difference: Difference, command: Sequence[Any]) -> Page:
         answer=[f"{sentences[0]}.", f"{rule}."] if rule else [f"{sentences[0]}."],
         sections=sections,
         facts=workload_facts(difference.workload, difference.workload.origin.name),
+        numbers=[
+            ("start at another time", f"{difference.moved:,} jobs, {share}"),
+            ("first at", UNDEFINED if first is None else f"{first.time:,} s"),
+            ("first job that differs", UNDEFINED if first is None else f"{first.job}"),
+        ],
         picture=picture,
         workload=difference.workload,
         record=provenance(difference.workload, command=list(command)),

@@ -7,18 +7,20 @@ import math
 import os
 import re
 from collections.abc import Mapping
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpec
+from matplotlib.ticker import FixedFormatter, FixedLocator
 
 from walltime.errors import OutputError, PolicyError
 from walltime.files import whole_file
-from walltime.report.figures import BLUE, INK, style
+from walltime.report.figures import BLUE, INK, columns_of, shortened, style
 from walltime.wording import printable
 
-__all__ = ["WIDTHS", "figure_bytes", "figure_format", "resize", "to_svg", "width_in_inches", "width_of", "write_figure"]
+__all__ = ["WIDTHS", "figure_bytes", "figure_format", "resize", "slim", "to_svg", "width_in_inches", "width_of", "write_figure"]
 
 METADATA: Mapping[str, Any] = {
     "svg": {"Date": None, "Creator": None, "Format": None, "Type": None},
@@ -44,6 +46,8 @@ WIDTHS = {
 """Widths of new figures, inches: one column of a two-column page, the whole page, a slide; and those of common journals and proceedings."""
 NARROWEST = 2.4
 """Panels of fewer inches stand below each other."""
+SLIM, LETTERS_PER_INCH, NAME_LETTERS = 4.0, 11, 18
+"""Width of a figure on a telephone, inches, the letters of a legend that fit an inch of it, and those of names beside an axis."""
 LOWEST = 0.68
 """Least height of a panel over its width."""
 
@@ -95,6 +99,52 @@ def resize(figure: Figure, inches: float) -> None:
     else:
         rows = 1 if grid is None else grid.nrows
         figure.set_size_inches(inches, max(height * inches / width, min(height, LOWEST * inches * rows)))
+
+
+def slim(figure: Figure) -> Figure:
+    """A copy of the figure for a telephone: narrow, its letters as large as before.
+
+    Panels beside each other stand in a column, rows keep their height and drop what all their names begin with, ticks are fewer.
+    """
+    copy = deepcopy(figure)
+    width, height = figure.get_size_inches()
+    inches = min(SLIM, width)
+    resize(copy, inches)
+    for axes in copy.axes:
+        axes.xaxis.label.set(x=1.0, ha="right")
+        ticks = axes.xaxis.get_major_locator()
+        if isinstance(ticks, FixedLocator):
+            axes.xaxis.set_major_locator(FixedLocator(_thinned([float(tick) for tick in ticks()])))
+        names = [one.get_text() for one in axes.get_yticklabels()]
+        if isinstance(axes.yaxis.get_major_formatter(), FixedFormatter) and any(names):
+            axes.set_yticks(axes.get_yticks(), [shortened(name, NAME_LETTERS) for name in _without_beginning(names)])
+            copy.set_size_inches(inches, height)
+    for legend in list(copy.legends):
+        names = [one.get_text() for one in legend.get_texts()]
+        handles, columns = [one for one in legend.legend_handles if one is not None], columns_of(names, SLIM * LETTERS_PER_INCH)
+        copy.legends.remove(legend)
+        copy.legend(handles, names, loc="outside upper right", ncols=columns, borderaxespad=0)
+    return copy
+
+
+def _thinned(ticks: list[float], most: int = 4) -> list[float]:
+    """So few ticks that their numbers fit beside each other; a ratio of 1, or else a 0, stays."""
+    step = -(-len(ticks) // most)
+    kept = next((k for value in (1, 0) for k, tick in enumerate(ticks) if tick == value), 0)
+    return ticks[kept % step :: step]
+
+
+def _without_beginning(names: list[str]) -> list[str]:
+    """Names without the options that all of them begin with.
+
+    >>> _without_beginning(["easy:order=sjf", "easy:order=saf"]), _without_beginning(["easy", "easy:order=saf"])
+    (['sjf', 'saf'], ['easy', 'easy:order=saf'])
+    """
+    first, last = min(names), max(names)
+    same = next((k for k, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
+    common = first[:same] if len(names) > 1 else ""
+    end = 1 + max(common.rfind(sign) for sign in ":=,")
+    return [name[end:] for name in names]
 
 
 def to_svg(figure: Figure, prefix: str) -> str:

@@ -42,6 +42,8 @@ MARKED = ("best", "reproduced", "chaos", "off")
 LIBRARY = "uPlot-1.6.32.min"
 TABLES = ("time", "tables", "page")
 """The scripts of a page of tables: they can be sorted."""
+PAGE_WIDTH, PICTURE_HEIGHT, LEAST_WIDTH = 1030, 400, 560
+"""Of the picture of the first screen, pixels: it is as wide as the page, but not so high that it hides what follows."""
 EVERYTHING = ("data", "time", "gantt", "explanation", "charts", "tables", "steer", "page")
 
 
@@ -73,7 +75,7 @@ def render(page: Page) -> str:
         f"<h1>{escape(page.title)}</h1>",
         *(f'<p class="answer">{unbroken(escape(sentence))}</p>' for sentence in page.answer),
         _facts(page.numbers, "facts first"),
-        _drawing(page.picture) if page.picture is not None else "",
+        _picture(page.picture) if page.picture is not None else "",
         _facts(page.facts),
         _caveats(page.caveats),
         _contents(sections),
@@ -255,6 +257,19 @@ def _drawing(block: Drawing) -> str:
     caption = f"<figcaption>{escape(block.caption)}</figcaption>" if block.caption else ""
     shown = _scroll(image, block.alternative, "wide") if block.wide else image
     return f"<figure{_attribute('data-p', block.policy)}>{shown}{caption}</figure>"
+
+
+def _picture(block: Drawing) -> str:
+    """The drawing of the first screen: low enough for it, and drawn once more for narrow screens, with letters of the same size."""
+    from walltime.report.figure_files import slim, to_svg
+
+    across, down = block.figure.get_size_inches()
+    most = min(block.pixels or PAGE_WIDTH, max(round(PICTURE_HEIGHT * across / down), LEAST_WIDTH))
+    label = f'role="img" aria-label="{escape(block.alternative)}"'
+    broad = f'<div class="broad" {label} style="max-width: {most}px">{to_svg(block.figure, block.name)}</div>'
+    narrow = f'<div class="slim" {label}>{to_svg(slim(block.figure), f"{block.name}-slim")}</div>'
+    caption = f"<figcaption>{escape(block.caption)}</figcaption>" if block.caption else ""
+    return f"<figure>{broad}{narrow}{caption}</figure>"
 
 
 def _scroll(inside: str, label: str, name: str = "") -> str:

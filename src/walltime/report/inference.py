@@ -112,7 +112,6 @@ def inference_page(inference: Inference, workload: Workload, settings: Mapping[s
     """The page of an inference; `settings`: further entries of the provenance, and as `command` the command line."""
     record = provenance(workload, **(settings or {}))
     first, *rest = verdict(inference)
-    texts = [f"{rule.text}{period_of(inference, rule)}" for rule in inference.rules]
     sections = [Section(f"{table.title[0].upper()}{table.title[1:]}", [table]) for table in tables_of(inference)]
     if not inference.refused:
         alternative = "One-step agreement by month, under the plain policy and with the site's rules."
@@ -122,18 +121,34 @@ def inference_page(inference: Inference, workload: Workload, settings: Mapping[s
     return Page(
         "a site's rules, read off its log",
         f"Which rules made {inference.log}?",
-        [first, *([f"Found: {'; '.join(texts)}."] if texts else [])],
+        _answer(inference) if inference.rules else [first],
         [*sections, Section("What is measured", [note(WHAT_IT_IS)])],
         workload_facts(workload, record["log"]),
         [*rest[len(inference.rules) :], *inference.notes],
         numbers=[
             ("rules found", f"{len(inference.rules):,}"),
-            ("agreement with them", f"{inference.after.f1:.2f}"),
-            ("without", f"{inference.before.f1:.2f}"),
+            ("agreement with them", f"{inference.after.f1:.2f} ({inference.before.f1:.2f} without)"),
+            *(
+                ("mean wait, simulated with them", f"{human_time(one.mean_simulated)} ({human_time(one.mean_recorded)} recorded)")
+                for one in inference.free[1:2]
+            ),
         ],
         workload=workload,
         record=record,
     )
+
+
+def _answer(inference: Inference) -> list[str]:
+    """The rules in words, and how well they explain the record."""
+    spelled = f"the policy is {inference.machine.policy}: "  # the table has the spelling
+    texts = [f"{rule.text.replace(spelled, 'the queue is ')}{period_of(inference, rule)}" for rule in inference.rules]
+    head = f"{len(texts):,} rules were" if len(texts) > 1 else "One rule was"
+    return [
+        f"{head} read off {inference.log}: {'; '.join(texts)}.",
+        f"Asked at each recorded instant, a scheduler with them makes {100 * inference.after.at:.0f} % of the starts that were recorded, "
+        f"and {100 * inference.after.precision:.0f} % of those that it makes were recorded, in a part of the log that was not used to "
+        "find them.",
+    ]
 
 
 def months_figure(inference: Inference) -> Figure:

@@ -11,6 +11,7 @@ from datetime import datetime
 from importlib.resources import files
 from pathlib import Path
 from string import Template
+from textwrap import wrap
 from typing import Any
 
 from walltime.errors import OutputError, PolicyError
@@ -36,10 +37,10 @@ __all__ = [
 
 MOST = 10
 """Letters that are written: to those who gain most."""
+MAIL_WIDTH = 78
+"""Letters in a line of a letter."""
 FEW = 100
 """Of fewer jobs of a kind the letter says how uncertain the risk is."""
-KINDS = 5
-"""Kinds of jobs that a letter names: those that give back most."""
 PLACEHOLDERS: Mapping[str, str] = {
     "user": "name or number in the log",
     "log": "the log's name",
@@ -48,13 +49,14 @@ PLACEHOLDERS: Mapping[str, str] = {
     "jobs": "jobs of the user",
     "asked_hours": "processor-hours that they ask for",
     "used_percent": "of these used",
-    "advice": "a line for each kind of job: what to ask for, and what such jobs need",
+    "advice": "a line for each kind of job: what to ask for, and what such jobs need, as hours:minutes:seconds",
     "advised_jobs": "earlier jobs of the kinds that are listed",
     "killed": "of these ran longer than the advice",
     "killed_percent": "the same as a percentage",
     "risk": "the level at which the risk is kept",
     "wait_before": "mean wait with the user's own requests, simulated",
     "wait_after": "with the advised ones",
+    "lost": "running time per job that is lost if each of those that needed more had been killed",
     "saved": "their difference, the mean over the log and its shaken copies",
     "interval": "from where to where that would be in a further copy of the log, 90 %",
 }
@@ -84,18 +86,33 @@ def read_template(path: Path | None) -> str:
     return text
 
 
-def clock(seconds: int) -> str:
-    """A request as Slurm and PBS take it.
+def clock(seconds: float) -> str:
+    """A walltime as Slurm and PBS take it.
 
-    >>> clock(4500), clock(172_800)
-    ('1:15:00', '48:00:00')
+    >>> clock(4500), clock(172_800), clock(754.5)
+    ('1:15:00', '48:00:00', '0:12:34')
     """
+    seconds = int(seconds)
     return f"{seconds // 3600}:{seconds % 3600 // 60:02d}:{seconds % 60:02d}"
 
 
 def letter(gains: AdviceGains, user: UserGain, template: str | None = None) -> str:
     """The letter to one user; `template`: as of `read_template`, by default the standard one."""
-    return Template(standard_template() if template is None else template).substitute(_values(gains, user))
+    return wrapped(Template(standard_template() if template is None else template).substitute(_values(gains, user)))
+
+
+def wrapped(text: str) -> str:
+    r"""A text whose long lines are broken between words, as for a mail; what follows an item's first line is indented.
+
+    >>> wrapped("* a: ask for 0:10:00\nshort")
+    '* a: ask for 0:10:00\nshort'
+    """
+    lines = []
+    for line in text.split("\n"):
+        indent = "  " if line.startswith("* ") else ""
+        broken = wrap(line, MAIL_WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+        lines += broken if len(line) > MAIL_WIDTH and not line.startswith("Subject:") else [line]
+    return "\n".join(lines)
 
 
 def write_letters(folder: str | Path, gains: AdviceGains, *, template: str | None = None, most: int = MOST) -> list[Path]:
@@ -121,7 +138,7 @@ def write_letters(folder: str | Path, gains: AdviceGains, *, template: str | Non
         target / "letters.csv",
         _csv([_merge_row(gains, user, path.name, template) for user, path in zip(users, paths, strict=True)], MERGED),
     )
-    kinds = [_kind_row(user, kind) for user in users for kind in user.advice.advised[:KINDS]]
+    kinds = [_kind_row(user, kind) for user in users for kind in user.advice.advised]
     _write(target / "kinds.csv", _csv(kinds, KIND_COLUMNS))
     return paths
 
@@ -159,13 +176,16 @@ def letters_table(gains: AdviceGains, most: int = MOST) -> Table:
                 human_percent(100 * killed / max(jobs, 1)),
                 Cell(human_time(user.before), value=user.before),
                 Cell(signed(-user.difference), [f"±{human_time(user.scatter)}"], value=-user.difference),
+                Cell(human_time(user.lost), value=user.lost),
                 "letter" if user.helps else "none: no clear gain",
             ]
         )
-    head = ["user", "jobs", "kinds with an advice", "hours less", "outran it", "mean wait", "waits less by", "letter"]
+    head = ["user", "jobs", "kinds with an advice", "hours less", "outran it", "mean wait", "waits less by", "killed runs cost", "letter"]
     remark = (
         f"Waits are simulated under {gains.policy}, each user alone; in parentheses the 90 % interval of one further copy of the log, "
-        f"shaken by up to 30 s ({gains.copies} copies). Jobs that outran the advice keep their request in the simulation."
+        f"shaken by up to 30 s ({gains.copies} copies). Jobs that outran the advice keep their request in the simulation; had they been "
+        "killed, so much running time per job of the user would have been lost. A letter is written where the rest of the gain is clear, "
+        "over a minute, and over 2 % of the wait."
     )
     return Table(head, rows, "who gains by asking for less", remark)
 
@@ -173,7 +193,7 @@ def letters_table(gains: AdviceGains, most: int = MOST) -> Table:
 def letters_record(gains: AdviceGains) -> dict[str, Any]:
     """Every user who was looked at, ready for JSON; times in s."""
     users = [
-        {**user.advice.as_dict(), "helps": user.helps, "wait_before": user.before, "wait_after": user.after}
+        {**user.advice.as_dict(), "helps": user.helps, "lost": user.lost, "wait_before": user.before, "wait_after": user.after}
         | {"wait_difference": user.difference, "wait_scatter": user.scatter}
         for user in gains.users
     ]
@@ -193,7 +213,7 @@ def _killed(kinds: Sequence[KindAdvice]) -> tuple[int, int]:
 
 def _values(gains: AdviceGains, user: UserGain) -> dict[str, str]:
     advice, workload = user.advice, gains.workload
-    kinds = advice.advised[:KINDS]
+    kinds = advice.advised
     killed, jobs = _killed(kinds)
     low, high = -user.difference - user.scatter, -user.difference + user.scatter
     first, last = _dates(gains)
@@ -212,19 +232,21 @@ def _values(gains: AdviceGains, user: UserGain) -> dict[str, str]:
         "risk": human_percent(advice.risk),
         "wait_before": human_time(user.before),
         "wait_after": human_time(max(user.before + user.difference, 0.0)),
+        "lost": human_time(user.lost),
         "saved": human_time(-user.difference),
         "interval": f"{human_time(low)} to {human_time(high)} less, if the same jobs come half a minute sooner or later",
     }
 
 
 def _line(kind: KindAdvice) -> str:
+    """An advice with its reason; all times as they are typed, so that they can be compared and pasted."""
     assert kind.walltime is not None, "only what is advised is written"
-    ran = f"half of {kind.jobs:,} such jobs ran at most {human_time(kind.median_runtime)}"
-    outran = "none ran longer than the new time" if kind.killed == 0 else f"{human_percent(kind.killed)} ran longer than the new time"
+    ran = f"half of your {kind.jobs:,} such jobs ran at most {clock(kind.median_runtime)}"
+    outran = "none needed more than the new time" if kind.killed == 0 else f"{human_percent(kind.killed)} needed more than the new time"
     few = f"; they are few, so the risk may be up to {human_percent(kind.risk_at_most)}" if kind.jobs < FEW else ""
-    who = kind_words(kind)
+    who = kind_words(kind, clock)
     who = f"jobs on {who}" if next(iter(kind.kind), "") == "procs" else who
-    instead = "" if "requested" in kind.kind else f" instead of {human_time(kind.median_request)} (the median)"
+    instead = "" if "requested" in kind.kind else f" instead of {clock(kind.median_request)} (your median)"
     return f"{who}: ask for {clock(kind.walltime)}{instead}; {ran}, {outran}{few}"
 
 
@@ -255,7 +277,7 @@ def _file_names(users: Sequence[str]) -> list[str]:
 
 
 MERGED: tuple[str, ...] = ("user", "file", "jobs", "asked_hours", "unused_hours", "less_hours", "advice", "risk_percent", "outran_percent")
-MERGED += ("wait_before_s", "wait_after_s", "saved_s", "saved_low_s", "saved_high_s", "saved", "wait_before", "wait_after")
+MERGED += ("wait_before_s", "wait_after_s", "saved_s", "saved_low_s", "saved_high_s", "lost_s", "saved", "wait_before", "wait_after")
 MERGED += ("subject", "text")
 KIND_COLUMNS: tuple[str, ...] = ("user", "kind", "jobs", "median_runtime_s", "median_request_s", "ask_for_s", "ask_for", "outran_percent")
 KIND_COLUMNS += ("risk_at_most_percent", "killed_in_hindsight_percent", "less_hours")
@@ -263,7 +285,7 @@ KIND_COLUMNS += ("risk_at_most_percent", "killed_in_hindsight_percent", "less_ho
 
 def _merge_row(gains: AdviceGains, user: UserGain, name: str, template: str | None) -> dict[str, Any]:
     values, advice = _values(gains, user), user.advice
-    killed, jobs = _killed(advice.advised[:KINDS])
+    killed, jobs = _killed(advice.advised)
     text = letter(gains, user, template)
     row: dict[str, Any] = {key: values[key] for key in ("user", "advice", "saved", "wait_before", "wait_after")}
     row |= {"file": name, "jobs": advice.jobs, "risk_percent": advice.risk, "outran_percent": round(100 * killed / max(jobs, 1), 2)}
@@ -271,6 +293,7 @@ def _merge_row(gains: AdviceGains, user: UserGain, name: str, template: str | No
     row |= {"wait_before_s": round(user.before), "wait_after_s": round(user.before + user.difference), "saved_s": round(-user.difference)}
     row |= {"saved_low_s": round(-user.difference - user.scatter), "saved_high_s": round(-user.difference + user.scatter)}
     head, _, rest = text.partition("\n")
+    row["lost_s"] = round(user.lost)
     return row | {"subject": head.removeprefix("Subject: "), "text": rest.strip()}
 
 

@@ -1,30 +1,113 @@
-"""The tables of a search for orders, and of an order on final logs."""
+"""The tables and pages of a search for orders, and of an order on final logs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from walltime.metrics import Interval
+from walltime.provenance import provenance
+from walltime.report.figures import BLUE, legend, panel
+from walltime.report.page import Drawing, Page
+from walltime.report.printed import sections
+from walltime.report.windows import TICKS, changes_figure
 from walltime.tables import Cell, Table
 from walltime.tuning.final_table import FinalRow, FinalTable
 from walltime.tuning.order_file import OrderFile, Point
-from walltime.wording import shown_change
+from walltime.wording import human_number, listed, shown_change
+from walltime.workload import Workload
 
-__all__ = ["final_tables", "search_tables"]
+__all__ = ["final_page", "final_tables", "search_page", "search_tables"]
 
 HEADS = ("mean bounded slowdown", "wait by area", "99th percentile", "longest wait", "mean of the longest 0.1 %")
 RATIOS = "over EASY's, geometric means over the logs"
+CHOSEN_BY = (
+    "These numbers are of the logs that the order was chosen by, so they flatter it. What it is worth elsewhere is told by logs that the "
+    "search has not seen: walltime search OTHER-LOGS --final order.toml."
+)
+SLOWDOWN, LONGEST = 0, 3
+"""Places of these objectives."""
 
 
 def search_tables(found: OrderFile) -> list[Table | str]:
     """What a search found: its steps, the front, and the best of the named orders."""
-    named = sorted(found.named, key=lambda one: one.choosing[0])[:10]
-    logs = ", ".join(one.name for one in found.log)
     return [
-        _points(found.step, f"steps of the search on {logs}, {found.evaluations:,} schedulers; later jobs {RATIOS}"),
+        _points(found.step, f"steps of the search on {_logs(found)}, {found.evaluations:,} schedulers; later jobs {RATIOS}"),
         _points(found.front, "front: what nothing that was tried beats in both slowdown and longest wait in training"),
-        _points(named, "the best of the orders that have a name"),
+        _points(_named(found), "the best of the orders that have a name"),
         f"found: {found.scheduler}",
     ]
+
+
+def search_page(found: OrderFile, log: Workload, command: Sequence[str]) -> Page:
+    """The page of a search; `log`: the first of its logs."""
+    chosen = next((one for one in (*found.step, *found.front) if one.scheduler == found.scheduler and one.choosing), None)
+    named = next(iter(_named(found)), None)
+    answer = f"Of {found.evaluations:,} schedulers that were tried on {_logs(found)}, {found.scheduler} was chosen"
+    numbers = [("schedulers tried", f"{found.evaluations:,}")]
+    if chosen is not None:
+        answer += (
+            f": on the later jobs of these logs it has {chosen.choosing[SLOWDOWN]:.2f} times the mean bounded slowdown of EASY, and "
+            f"{chosen.choosing[LONGEST]:.2f} times its longest wait"
+        )
+        numbers = [
+            ("mean bounded slowdown, over EASY's", f"{chosen.choosing[SLOWDOWN]:.2f}"),
+            ("longest wait, over EASY's", f"{chosen.choosing[LONGEST]:.2f}"),
+            *numbers,
+        ]
+    if named is not None:
+        answer += (
+            f"; the best order with a name, {named.scheduler}, has {named.choosing[SLOWDOWN]:.2f} and {named.choosing[LONGEST]:.2f} times"
+        )
+    words = (
+        "Mean bounded slowdown and longest wait on the later jobs, both over EASY's: further left and down is better, and the crossing of "
+        "the lines is EASY."
+    )
+    return Page(
+        "search for an order",
+        f"A queue order for {_logs(found)}",
+        [f"{answer}."],
+        list(sections(search_tables(found)[:-1])),
+        facts=[("logs", _logs(found)), ("later jobs, by which it was chosen", f"{100 * (1 - found.share):.0f} %")],
+        caveats=[CHOSEN_BY],
+        numbers=numbers,
+        picture=Drawing(_cloud(found), "objectives", words, words, wide=False, pixels=620),
+        record=provenance(log, command=list(command)),
+        data=found.as_dict(),
+    )
+
+
+def _cloud(found: OrderFile) -> Figure:
+    with panel(3.6) as (figure, axes):
+        groups = (("tried, the best", found.front, "o", "#9DBBD6"), ("with a name", found.named, "x", "#808080"))
+        chosen = [one for one in (*found.step, *found.front) if one.scheduler == found.scheduler][:1]
+        for label, points, mark, colour in (*groups, ("chosen", chosen, "D", BLUE)):
+            shown = [one.choosing for one in points if one.choosing]
+            if shown:
+                axes.plot([v[LONGEST] for v in shown], [v[SLOWDOWN] for v in shown], mark, color=colour, label=label)
+        axes.axhline(1, color="#8A9099", linewidth=0.8)
+        axes.axvline(1, color="#8A9099", linewidth=0.8)
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
+            axis.set_major_locator(FixedLocator([tick for tick in TICKS if low <= tick <= high]))
+            axis.set_minor_locator(NullLocator())
+            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.set_xlabel("longest wait, over EASY's")
+        axes.set_ylabel("mean bounded slowdown, over EASY's")
+        legend(figure, axes, 50)
+    return figure
+
+
+def _logs(found: OrderFile) -> str:
+    return listed([one.name for one in found.log]) if found.log else "no log"
+
+
+def _named(found: OrderFile) -> list[Point]:
+    """The best of those that have a name."""
+    return sorted(found.named, key=lambda one: one.choosing[SLOWDOWN])[:10]
 
 
 def _points(points: Sequence[Point], title: str) -> Table:
@@ -51,6 +134,40 @@ def final_tables(table: FinalTable, most: int = 12) -> list[Table | str]:
         _rows(table, knows, f"{title}; with exact estimates, over EASY with users'"),
         *_verdict(table),
     ]
+
+
+def final_page(table: FinalTable, log: Workload, command: Sequence[str]) -> Page:
+    """The page of an order on final logs; `log`: the first of them."""
+    found, logs = table.found, listed(list(table.logs))
+    against = next((one for label, one in table.against.items() if label.lower().startswith("easy")), None)
+    sure = "" if against is None else f" ({_change(against)})"
+    answer = (
+        f"On {logs}, which the search has not seen, {found.scheduler} has {found.overall[SLOWDOWN]:.2f} times the mean bounded slowdown of "
+        f"EASY{sure}, and {found.overall[LONGEST]:.2f} times its longest wait."
+    )
+    change = "change of the mean bounded slowdown by the found order"
+    words = f"{change[0].upper()}{change[1:]}, with 90 % intervals over the logs; below 0 is less."
+    figure = changes_figure([f"against {name}" for name in table.against], [("found", list(table.against.values()))], change)
+    return Page(
+        "order on final logs",
+        f"{found.scheduler} on logs that the search has not seen",
+        [answer],
+        list(sections(final_tables(table))),
+        caveats=["Each look at final logs uses them up: the file of the order counts how often it has been judged on them."],
+        numbers=[
+            ("mean bounded slowdown, over EASY's", f"{found.overall[SLOWDOWN]:.2f}"),
+            ("longest wait, over EASY's", f"{found.overall[LONGEST]:.2f}"),
+            ("logs", human_number(len(table.logs))),
+        ],
+        picture=Drawing(figure, "changes", words, words) if table.against else None,
+        record=provenance(log, command=list(command)),
+        data=table.as_dict(),
+    )
+
+
+def _change(change: Interval) -> str:
+    mean, low, high = (shown_change(end, change.low, change.high) for end in (change.mean, change.low, change.high))
+    return f"{mean}; 90 % interval over the logs {low} to {high}"
 
 
 def _best(table: FinalTable, kind: str, most: int) -> list[FinalRow]:

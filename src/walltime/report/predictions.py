@@ -14,13 +14,15 @@ from walltime.provenance import provenance
 from walltime.report.figures import look, panel
 from walltime.report.page import Drawing, Items, Page, Section, note
 from walltime.tables import Cell, Table
-from walltime.wording import human_time
+from walltime.wording import human_percent, human_time
 from walltime.workload import Workload
 
 __all__ = ["answers", "predictions_page", "predictions_tables", "tells_table"]
 
 SHORT = {"easy": "EASY", "easy:backfill-order=sjf": "EASY-SJBF", "conservative": "conservative"}
 HEAD = ("predictor", "buffer", "accuracy", "under", "killed", "work lost", *SHORT.values())
+TELLS = 0.3
+"""A rank correlation below which a measure tells nothing."""
 NOTE = (
     "Under: jobs that run longer than predicted. Killed, work lost: if the prediction were the limit. The last columns: change of the mean "
     "wait against the same scheduler with the users' requests, in brackets its 90 % interval over such weeks of the log, and where a copy "
@@ -87,22 +89,30 @@ def _number(value: float) -> Cell:
     return Cell("n/a" if math.isnan(value) else f"{value:+.2f}", value=None if math.isnan(value) else value)
 
 
+def _best(found: Judgement, log: str) -> tuple[PredictorScore, PredictorScore, PredictorScore | None] | None:
+    """With the smallest buffer: who shortens waits under EASY most, who is most accurate, and what knowing all runtimes comes to."""
+    least = min(row.buffer for row in found.rows)
+    rows = [row for row in found.rows if row.log == log and row.buffer == least]
+    real = [row for row in rows if row.predictor != "exact"]
+    if len(real) < 2:
+        return None
+    exact = next((row for row in rows if row.predictor == "exact"), None)
+    return min(real, key=lambda row: row.gains[0].mean_wait), max(real, key=lambda row: row.accuracy["accuracy"]), exact
+
+
 def answers(found: Judgement) -> list[str]:
     """What it comes to, in sentences."""
     said = []
     for log in found.logs:
-        rows = [
-            row for row in found.rows if row.log == log and row.predictor != "exact" and row.buffer == min(one.buffer for one in found.rows)
-        ]
-        if len(rows) < 2:
+        of_log = _best(found, log)
+        if of_log is None:
             continue
-        best = min(rows, key=lambda row: row.gains[0].mean_wait)
-        exact = max(rows, key=lambda row: row.accuracy["accuracy"])
-        gain, other = best.gains[0].mean_wait, exact.gains[0].mean_wait
-        of_best, of_exact = f"accuracy {best.accuracy['accuracy']:.2f}", f"accuracy {exact.accuracy['accuracy']:.2f}"
+        best, accurate, exact = of_log
+        known = "" if exact is None else f"; knowing every runtime comes to {exact.gains[0].mean_wait:+.1f} %"
+        other = f"; the most accurate one, {accurate.predictor}, comes to {_gain(accurate)}" if accurate is not best else ""
         said.append(
-            f"{log}: under EASY {best.predictor} changes the mean wait by {gain:+.1f} % ({of_best}), "
-            f"the most accurate predictor, {exact.predictor}, by {other:+.1f} % ({of_exact})"
+            f"on {log}, {best.predictor} changes the mean wait under EASY most for the better, by {_gain(best)}, and "
+            f"{human_percent(best.under_percent)} of its jobs run longer than predicted{other}{known}"
         )
     several = tells(found.rows)
     if several:
@@ -112,11 +122,32 @@ def answers(found: Judgement) -> list[str]:
             for measure in MEASURES
         }
         best_measure = max(means, key=lambda name: means[name])
-        said.append(
-            f"the measure of accuracy that goes with the gain most is {best_measure.replace('_', ' ')}: mean rank correlation "
-            f"{means[best_measure]:+.2f} over logs and schedulers; that of the mean accuracy is {means['accuracy']:+.2f}"
-        )
+        name = best_measure.replace("_", " ")
+        told = f"rank correlation {means[best_measure]:+.2f}, the mean over logs and schedulers; mean accuracy: {means['accuracy']:+.2f}"
+        if means[best_measure] < TELLS:
+            said.append(f"no measure of accuracy tells which predictor shortens waits (the best one, {name}: {told})")
+        else:
+            said.append(f"the measure of accuracy that tells best which predictor shortens waits is {name} ({told})")
     return said
+
+
+def _gain(row: PredictorScore) -> str:
+    gain = row.gains[0]
+    sure = "" if math.isnan(gain.low) else f", 90 % interval of such weeks {gain.low:+.0f} to {gain.high:+.0f} %"
+    return f"{gain.mean_wait:+.1f} % (accuracy {row.accuracy['accuracy']:.2f}{sure})"
+
+
+def _numbers(found: Judgement) -> list[tuple[str, str]]:
+    """The three numbers of the first log."""
+    log = next(iter(found.logs))
+    of_log = _best(found, log)
+    if of_log is None:
+        return []
+    best, accurate, exact = of_log
+    rows = [(f"mean wait, {best.predictor}", best), (f"most accurate, {accurate.predictor}", accurate)]
+    rows += [] if exact is None else [("with exact runtimes", exact)]
+    on = f", {log}" if len(found.logs) > 1 else ""
+    return [(f"{what}{on}", f"{row.gains[0].mean_wait:+.1f} %") for what, row in rows]
 
 
 def _figure(found: Judgement) -> Figure:
@@ -155,6 +186,7 @@ def predictions_page(found: Judgement, logs: Mapping[str, Workload], command: Se
             Section("How it is judged", [note("Predictions are made once, at submission, along EASY's schedule.")]),
         ],
         facts=[("logs", str(len(logs))), ("rows", str(len(found.rows)))],
+        numbers=_numbers(found),
         picture=picture,
         record=provenance(first, command=list(command)),
         data=found.as_dict(),

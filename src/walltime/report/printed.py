@@ -42,10 +42,10 @@ def log_page(w: Workload, blocks: Iterable[Block | Facts | str], command: Sequen
     span = int(w.submit[-1] - w.submit[0]) if len(w) else 0
     use = float(np.minimum(w.runtime / w.requested, 1).mean()) if len(w) else 0.0
     dropped = sum(w.origin.dropped.values())
-    lost = f"; {dropped:,} records cannot be simulated" if dropped else ""
+    lost = f"; {dropped:,} record{'' if dropped == 1 else 's'} cannot be simulated" if dropped else ""
     answer = (
-        f"{w.origin.name} holds {len(w):,} jobs of {w.machine_procs:,} processors over {human_time(span)}: they would keep {load} of the "
-        f"machine busy, and use {human_percent(100 * use)} of the time that they ask for, on average{lost}."
+        f"{w.origin.name} holds {len(w):,} jobs over {human_time(span)}, of a machine of {w.machine_procs:,} processors: they would keep "
+        f"{load} of it busy, and use {human_percent(100 * use)} of the time that they ask for, on average{lost}."
     )
     picture = None
     if len(w) > 1:

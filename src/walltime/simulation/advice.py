@@ -14,7 +14,7 @@ from walltime.simulation.adjusted import Bars, no_bars
 from walltime.wording import shown
 from walltime.workload import Workload
 
-__all__ = ["RISK", "KindAdvice", "UserAdvice", "advise_users", "advised_requests", "round_request"]
+__all__ = ["RISK", "KindAdvice", "UserAdvice", "advise_users", "advised_requests", "jobs_of_kind", "round_request"]
 
 Array = np.ndarray
 
@@ -35,6 +35,8 @@ WORTH = 0.05
 STEPS = ((2 * 3600, 300), (12 * 3600, 900), (2 * 86_400, 3600))
 """Requests up to so many seconds are rounded up to multiples of this."""
 COARSEST = 6 * 3600
+LISTED = 5
+"""Kinds of a user's jobs that are advised on: those that give back most. A letter lists them, and what is simulated follows just these."""
 ENOUGH = 2 * LEAST
 """Least number of alike jobs: the second half of them is advised by the first, in hindsight."""
 NEEDED, LITTLE = "they need what they ask for", "there is little to gain"
@@ -95,13 +97,13 @@ class UserAdvice:
 
     @property
     def advised(self) -> list[KindAdvice]:
-        """The kinds for which there is something better than what they ask for."""
-        return [kind for kind in self.kinds if kind.walltime is not None]
+        """The kinds for which there is something better than what they ask for: the five that give back most."""
+        return [kind for kind in self.kinds if kind.walltime is not None][:LISTED]
 
     @property
     def less_hours(self) -> float:
-        """Processor-hours that the user would not have asked for."""
-        return sum(kind.less_hours for kind in self.kinds)
+        """Processor-hours that the user would not have asked for, had these kinds been advised."""
+        return sum(kind.less_hours for kind in self.advised)
 
     def as_dict(self) -> dict[str, Any]:
         """Ready for JSON; what stands beside the user's numbers is of the first kind."""
@@ -151,13 +153,18 @@ def advised_requests(workload: Workload, advice: UserAdvice) -> Array:
     A job that ran longer than the advice keeps its own request, so that nobody gains by jobs that are killed early.
     """
     requested = workload.requested.copy()
-    mine = workload.columns["user"] == advice.number
     for kind in advice.advised:
-        alike = mine & (requested > kind.walltime) & (workload.runtime <= kind.walltime)
-        for name, value in kind.values.items():
-            alike &= _column(workload, name) == value
+        alike = jobs_of_kind(workload, advice, kind) & (requested > kind.walltime) & (workload.runtime <= kind.walltime)
         requested[alike] = kind.walltime
     return requested
+
+
+def jobs_of_kind(workload: Workload, advice: UserAdvice, kind: KindAdvice) -> Array:
+    """Which jobs are of this user and kind, bool."""
+    alike: Array = workload.columns["user"] == advice.number
+    for name, value in kind.values.items():
+        alike = alike & (_column(workload, name) == value)
+    return alike
 
 
 def round_request(seconds: int) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 from walltime import metrics
 from walltime.machine import Machine
 from walltime.simulation.adjusted import Bars, no_bars, simulated_policy
-from walltime.simulation.advice import UserAdvice, advised_requests
+from walltime.simulation.advice import UserAdvice, advised_requests, jobs_of_kind
 from walltime.simulation.run import simulate
 from walltime.simulation.specification import Scheduler
 from walltime.simulation.spread import SHAKE
@@ -25,8 +25,8 @@ Array = np.ndarray
 
 COPIES = 5
 """Shaken copies of the log."""
-LEAST_GAIN = 60
-"""Seconds that a user must wait less, on average."""
+LEAST_GAIN, LEAST_SHARE = 60, 0.02
+"""Seconds that a user must gain per job, and the share of the wait."""
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,13 @@ class UserGain:
     """mean over the log and its shaken copies; negative: the user waits less"""
     scatter: float
     """half the width of the interval in which a further copy would lie, 90 %, Student's t"""
+    lost: float = 0.0
+    """running time per job of the user that would be lost if all earlier jobs that outran the advice had been killed by it"""
 
     @property
     def helps(self) -> bool:
-        """Whether the wait is shorter by a minute and by more than chance in this log, shaken."""
-        return bool(self.advice.advised) and -self.difference > max(self.scatter, LEAST_GAIN)
+        """Whether the wait is shorter by more than what killed runs cost: by a minute, 2 %, and more than chance in this log, shaken."""
+        return bool(self.advice.advised) and -self.difference - self.lost > max(self.scatter, LEAST_GAIN, LEAST_SHARE * self.before)
 
     @property
     def saved_hours(self) -> float:
@@ -88,7 +90,7 @@ def simulate_advice(
     for k, one in enumerate(asked, 1):
         before, after = base[:, k], alone[k][:, k]
         interval = metrics.prediction_interval(after - before)
-        users.append(UserGain(one, float(before[0]), float(after[0]), interval.mean, interval.half_width))
+        users.append(UserGain(one, float(before[0]), float(after[0]), interval.mean, interval.half_width, _lost(workload, one)))
     users.sort(key=lambda user: (-user.saved_hours, user.difference))
     helped = [requests[k] for k, one in enumerate(asked, 1) if any(user.advice is one and user.helps for user in users)]
     everybody = (float(base[0, 0]), 0.0, 0.0)
@@ -97,6 +99,17 @@ def simulate_advice(
         interval = metrics.prediction_interval(together[:, 0] - base[:, 0])
         everybody = (float(base[0, 0]), interval.mean, interval.half_width)
     return AdviceGains(workload, policy.label, copies, users, everybody)
+
+
+def _lost(workload: Workload, advice: UserAdvice) -> float:
+    """Running time, s per job of the user, of jobs that the advice would have killed: each has run as long as advised."""
+    mine = workload.columns["user"] == advice.number
+    lost = 0
+    for kind in advice.advised:
+        assert kind.walltime is not None, "what is advised has a time"
+        killed = jobs_of_kind(workload, advice, kind) & (workload.requested > kind.walltime) & (workload.runtime > kind.walltime)
+        lost += int(killed.sum()) * kind.walltime
+    return lost / max(int(mine.sum()), 1)
 
 
 def _means(

@@ -463,5 +463,5 @@ def _told(a: Trial, b: Trial, names: tuple[str, str]) -> str:
         ]
         said += "; what differs: " + "; ".join(parts)
     if a.whole and b.whole:
-        return f"{said}; they go on alike for {a.jobs[0]:,} and {b.jobs[1]:,} jobs of the log"
+        return f"{said}, with {a.jobs[0]:,} and {b.jobs[1]:,} jobs at the same times in the whole log"
     return said

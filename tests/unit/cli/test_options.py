@@ -64,6 +64,40 @@ def test_help__lists_commands_in_groups_and_sorted(capsys):
         assert names == [*sorted(set(names) - set(groups)), *sorted(groups)], panel
 
 
+WHOLE = {
+    "audit": "the schedule is of the whole log",
+    "convert": "all of its records",
+    "diff": "the schedules are of the whole log",
+    "learn evaluate": "the agent knows the windows of its log",
+    "learn train": "it has windows of its own, --test-share and --skip",
+    "report": "its window is the week",
+    "slurm report": "its window is the week",
+    "slurm score": "predictions are of single moments",
+    "slurm start-times": "the history is all that is known",
+    "slurm what-happened": "its window is --since and --until",
+}
+"""Commands that read a log and take no part of it, and why."""
+
+
+def of(command):
+    return {name for parameter in command.params for name in parameter.opts}
+
+
+def test_window__wherever_a_log_is_read():
+    for name, command in commands(_command()):
+        options = of(command)
+        if "--mapping" in options and not WHOLE.get(name):
+            assert {"--window", "--remove", "--head", "--tail"} <= options, name
+
+
+def test_tables__wherever_json_is():
+    silent = {"demo", "schema"}
+    for name, command in commands(_command()):
+        options = of(command)
+        if "--json" in options and name not in silent and (name == "slurm report" or not name.startswith("slurm ")):
+            assert {"--format", "--tables"} <= options, name
+
+
 @pytest.mark.parametrize("form", ["csv", "markdown", "latex", "json"])
 def test_format__prints_tables_only(capsys, tmp_path, form):
     log = tmp_path / "log.swf"

@@ -162,7 +162,7 @@ def test_predict__takes_the_order_of_simultaneous_events_from_the_dialect(capsys
 @pytest.mark.parametrize(
     ("arguments", "answer"),
     [
-        (["info", "--window", "0:36000"], "holds 10 jobs of"),
+        (["info", "--window", "0:36000"], "holds 10 jobs over"),
         (["predict", "--predictor", "last"], "the mean accuracy of last is"),
         (["suggest", "--user", 1], "one in 20 jobs like this one of user 1 would be killed"),
     ],

@@ -49,9 +49,11 @@ def test_gains__a_short_request_backfills():
 
 def test_letter__says_what_to_ask_for_and_what_it_saves():
     found = gains()
-    text = letter(found, found.users[0])
+    mail = letter(found, found.users[0])
+    assert max(map(len, mail.splitlines())) <= 78
+    text = " ".join(mail.split())
     assert "your jobs on site would wait" in text
-    assert "ask for 0:10:00; half of 25 such jobs ran at most 10 min 00 s, none ran longer" in text
+    assert "asking for 5:00:00: ask for 0:10:00; half of your 25 such jobs ran at most 0:10:00, none needed more" in text
     assert "they are few, so the risk may be up to" in text
     assert "$" not in text
     assert letters_answer(found, 1).startswith("1 user of site would wait less by asking for less; user 1 gains most, 3 h 58 min")
@@ -109,3 +111,22 @@ def test_cli__letters(capsys, tmp_path):
     assert call(capsys, "estimates", log, "--letters", tmp_path / "letters")[0] == 2
     assert call(capsys, "estimates", log, "--template", tmp_path / "x")[0] == 2
     assert call(capsys, "estimates", log, "--letters", tmp_path / "more", "--adjusted")[0] == 2
+
+
+def test_gains__killed_runs_count_against_them():
+    # of 40 jobs one needs 2 h: at 5 % risk it would be killed after the advised 10 min, 600 / 40 = 15 s per job
+    jobs = blocked(40)
+    runtime = jobs.runtime.copy()
+    mine = np.flatnonzero(jobs.columns["user"] == 1)
+    runtime[mine[-1]] = 2 * HOUR
+    [one] = gains(replace(jobs, runtime=runtime)).users
+    assert one.lost == 15
+    assert one.helps
+    assert not replace(one, lost=-one.difference).helps
+
+
+def test_advice__follows_the_five_kinds_that_a_letter_lists():
+    [user] = [one for one in advise_users(blocked()) if one.user == "1"]
+    six = replace(user, kinds=[*user.kinds] * 6)
+    assert len(six.advised) == 5
+    assert six.less_hours == pytest.approx(5 * user.less_hours)
