@@ -2,7 +2,8 @@
 
 python tools/warm.py [COUNTS.json]
 
-With a file it compiles in one process, and notes there how many functions each entry adds to those before it.
+With a file it compiles in one process, and notes there how many functions each entry adds to those before it. A folder of kernels that is
+whole has a mark, so that nothing is loaded a second time only to find that it is there.
 """
 
 import json
@@ -14,11 +15,14 @@ from pathlib import Path
 
 import numpy as np
 
+import walltime
 from walltime import Workload
 from walltime.engine.compiler.compilation import Compilation, listen
+from walltime.engine.compiler.folder import cache_folder
 from walltime.engine.interface.load import ENTRIES, load, load_predictor
 from walltime.predictors import PREDICTORS as BY_NAME
 from walltime.predictors import Jobs
+from walltime.syntax import syntax_hash
 
 PREDICTORS = "predictors"
 
@@ -63,10 +67,18 @@ def counts() -> dict[str, int]:
     return added
 
 
+def mark() -> Path:
+    """The file that says that the folder of kernels is whole: its name is a hash of what is compiled besides the kernels themselves."""
+    package = Path(walltime.__file__).parent
+    files = [package / "engine" / "interface" / "load.py", *sorted((package / "predictors").glob("*.py"))]
+    return cache_folder() / f"whole-{syntax_hash(files, package)[:16]}"
+
+
 if __name__ == "__main__":
     if len(sys.argv) > 1:
         Path(sys.argv[1]).write_text(json.dumps(counts()))
-    else:
+    elif not mark().exists():
         families = [list(names) for _, names in groupby([*ENTRIES, PREDICTORS], key=lambda name: name.partition("-")[0])]
         with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
             list(pool.map(warm, families))
+        mark().touch()

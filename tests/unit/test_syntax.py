@@ -132,6 +132,7 @@ def test_engine_version__names_modules_that_there_are():
     assert all((package / name).exists() for name in (*RESULTS, *NO_RESULTS))
 
 
+@pytest.mark.slow
 def test_cell__keeps_its_key_when_a_comment_in_an_order_of_ones_own_is_edited(tmp_path):
     file = tmp_path / "orders.py"
 

@@ -243,6 +243,7 @@ def test_audit__of_no_jobs_finds_nothing():
     assert simulate(jobs, Easy()).audit().ok
 
 
+@pytest.mark.slow
 @examples(150)
 @given(
     st.lists(st.tuples(st.integers(0, 30), st.integers(0, 9), st.integers(0, 9), st.integers(1, 4)), min_size=1, max_size=25),

@@ -14,6 +14,13 @@ ROOT = Path(__file__).resolve().parents[3]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 FENCE = re.compile(r"^```pycon\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+LONG = {"campaigns.md", "learning.md", "papers.md", "your-log.md"}
+"""Pages whose examples take over a third of a second."""
+RUN = [
+    pytest.param(page, id=page.relative_to(ROOT).as_posix(), marks=[pytest.mark.slow] * (page.name in LONG))
+    for page in PAGES
+    if FENCE.search(page.read_text())
+]
 
 
 def examples(page: Path) -> doctest.DocTest:
@@ -28,7 +35,7 @@ def examples(page: Path) -> doctest.DocTest:
     return doctest.DocTestParser().get_doctest(code, {"__name__": "example"}, page.name, str(page), 0)
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if FENCE.search(p.read_text())], ids=lambda page: page.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize("page", RUN)
 def test_examples__print_what_the_page_says(page, tmp_path, monkeypatch):
     if page.name == "learning.md":
         pytest.importorskip("gymnasium", reason="Gymnasium is not installed; make setup does it")

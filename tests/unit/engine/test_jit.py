@@ -26,6 +26,7 @@ def kernel(function):
     return numba.njit(boundscheck=True, pipeline_class=KernelCompiler)(function)
 
 
+@pytest.mark.slow
 def test_index__counts_from_zero():
     numbers = np.arange(6)
     kernel(write)(numbers, 2, 9)

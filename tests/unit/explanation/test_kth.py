@@ -74,6 +74,7 @@ def test_kth__facts_follow_from_the_file(schedule, rows, job):
     assert (explanation.too_few, explanation.held) == (start - submit - held, held)
 
 
+@pytest.mark.slow
 def test_kth__longest_wait(schedule, rows):
     explanation = wt.explain(schedule, 4034)
     assert wt.explanation.longest_waits(schedule, 1)[0].job == 4034

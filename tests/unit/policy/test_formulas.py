@@ -44,6 +44,7 @@ def test_score__is_the_published_formula(order, score):
     assert first_of(order, wait=50, believed=100, procs=8, submit=1000) == pytest.approx(score, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_fitted__count_from_the_first_submission():
     f1 = wt.policy.parse_order("f1")
     assert f1.score(0, 100, 8, 5_000, elapsed=1000) == pytest.approx(-(16 + 2610))

@@ -37,7 +37,7 @@ def short_of_patient(user_waited, believed, seconds=40):
     return (user_waited > seconds) / believed
 
 
-def made(seed, jobs=120, procs=8, every=12):
+def made(seed, jobs=80, procs=8, every=12):
     rng = np.random.default_rng(seed)
     runtime = rng.integers(0, 60, jobs)
     return wt.Workload.from_arrays(
@@ -89,6 +89,7 @@ def test_history__kernel_equals_reference_where_predictions_change(predictor):
         assert np.array_equal(kernel.start, reference.start)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", ["user_waited > 400", "(user_waited > 400) / believed", "user_used - group_started"])
 def test_history__kept_ranks_equal_those_made_anew_in_each_pass(asked):
     """Who asks for the wait, too, has all jobs ranked in each pass; the queue is long enough for an index, and is moved."""

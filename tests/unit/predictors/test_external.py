@@ -195,6 +195,7 @@ def test_twins__are_not_those_of_which_one_had_ended():
     assert quick.pairs == 0
 
 
+@pytest.mark.slow
 def test_caveat__of_a_file_that_has_seen_the_future(tmp_path, capsys):
     log = trace_path("KTH-SP2-1996-2.1-cln.swf.gz")
     jobs = wt.read(log)

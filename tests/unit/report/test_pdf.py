@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from matplotlib.figure import Figure
 
 from walltime.report.html import render, write_page
@@ -17,6 +18,7 @@ def page(rows=3, sections=1, **more):
     return Page("kind", "Title", ["An answer of $5_a$."], [Section("drawn", [drawing, table]), *shown], **more)
 
 
+@pytest.mark.slow
 def test_pdf__one_or_two_sides_and_the_same_bytes():
     short = pdf_bytes(page(numbers=[("wait", "1 h")]))
     assert short.startswith(b"%PDF")

@@ -38,6 +38,7 @@ def of_waits(waits, procs=1, every=100_000):
     return Record.of(jobs)
 
 
+@pytest.mark.slow
 def test_recorded__nothing_of_the_future_is_used(log):
     record = Record.of(log)
     moments = draw_moments(record, 12, 1)
@@ -55,6 +56,7 @@ def test_recorded__nothing_of_the_future_is_used(log):
         assert np.array_equal(first.ends[name], second.ends[name]), name
 
 
+@pytest.mark.slow
 def test_recorded__where_the_simulation_is_the_truth_its_intervals_hold(log):
     found = calibrate_starts(log, moments=24, draws=Draws(10))
     jobs, scores = found.classes["all"]
@@ -107,6 +109,7 @@ def test_recorded__page_and_tables(log):
     assert json.loads(json.dumps(found.as_dict()))["starts"]["all"]["baselines"].keys() == METHODS.keys() - {"prediction"}
 
 
+@pytest.mark.slow
 def test_recorded__on_the_command_line(tmp_path, capsys, log):
     path = tmp_path / "log.swf"
     write_workload(path, log)

@@ -44,6 +44,7 @@ def test_score__engines_agree(label, policy):
     assert kernel.start.tolist() == reference.start.tolist()
 
 
+@pytest.mark.slow
 def test_score__one_feature_is_the_simple_order():
     for label, simple in (("linear:believed=-2", "sjf"), ("power:wait=1", "fcfs")):
         ours, theirs = (wt.simulate(JOBS, f"easy:order={name}") for name in (label, simple))
