@@ -203,12 +203,12 @@ def _wrong_call(error: typer.TyperException) -> int:
 
 
 def _line_of_own_file(error: BaseException, arguments: list[str]) -> str | None:
-    """Where an order or policy of the user's own failed, as `FILE.py, line N`; None if the error is not from a file on the command line."""
+    """Where an order or policy of the user's own failed, as `FILE.py:N`; None if the error is not from a file on the command line."""
     from walltime.policy.files import files_in
 
     own = {Path(name).resolve(): name for word in arguments for name in files_in(word)}
     frames = traceback.extract_tb(error.__traceback__) if own else ()
-    return next((f"{own[Path(f.filename)]}, line {f.lineno}" for f in reversed(frames) if Path(f.filename) in own), None)
+    return next((f"{own[Path(f.filename)]}:{f.lineno}" for f in reversed(frames) if Path(f.filename) in own), None)
 
 
 def _with_options(message: str, arguments: list[str]) -> str:

@@ -16,7 +16,19 @@ if TYPE_CHECKING:
 else:
     pl = LaterModule("polars")
 
-__all__ = ["BLANK", "NO_LIMITS", "NUMBER", "STAMP", "blank", "plain_numbers", "plain_texts", "spans", "without_limit", "zone_offsets"]
+__all__ = [
+    "BLANK",
+    "JOB_NUMBER",
+    "NO_LIMITS",
+    "NUMBER",
+    "STAMP",
+    "blank",
+    "plain_numbers",
+    "plain_texts",
+    "spans",
+    "without_limit",
+    "zone_offsets",
+]
 
 Array = np.ndarray
 BLANK: tuple[str, ...] = (
@@ -46,6 +58,8 @@ NO_LIMITS = ("unlimited", "infinite", "infinity", "inf", "no limit", "nolimit", 
 STAMP = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d)?(?:[.,]\d{1,9})?\s?(Z|z|UTC|GMT|[+-]\d\d(?::?\d\d)?)?")
 """A time as ISO 8601 has it: the day, hour and minute, the second, the zone."""
 NUMBER = re.compile(r"\+?\d{1,19}(?:\.\d*)?(?:[eE]\+?\d{1,2})?")
+JOB_NUMBER = r"(\d{1,15})(?:[\[_.(:+].*)?"
+"""A job's number, with or without that of a part or the name of a server behind it."""
 _DAYS = r"^(\d{1,6}) days?,? \+?(\d{1,2}:\d\d:\d\d)(?:\.\d+)?$"
 _UNITS = (
     r"(?i)^(?:(\d{1,9}(?:\.\d+)?)\s*d(?:ays?)?)?\s*(?:(\d{1,9}(?:\.\d+)?)\s*h(?:ours?|rs?)?)?"
@@ -95,10 +109,30 @@ def zone_offsets(zones: pl.Series) -> Array:
 
 
 def plain_numbers(texts: pl.Series, delimiter: str) -> pl.Series:
-    """Numbers as programs write them: commas between thousands are left out; where columns are separated by others, commas are points."""
+    """Numbers as programs write them, without what stands between thousands: blanks, apostrophes, commas, or points before a comma.
+
+    Where columns are separated by something else than commas, a comma may be a point. It stands between thousands if all of the column's
+    commas may, and no number of four digits is written without; and so do points where one number has two, or smaller ones have none.
+
+    >>> import polars as pl
+    >>> [plain_numbers(pl.Series(one), ";").to_list() for one in (["3,600", "59"], ["3,600", "5999"], ["1.234.567", "3.600"], ["1.234,5"])]
+    [['3600', '59'], ['3.600', '5999'], ['1234567', '3600'], ['1234.5']]
+    """
+    grouped = texts.str.contains(r"^\d{1,3}(?:([ \u00a0\u2009\u202f'\u2019])\d{3})+(?:\.\d+)?$")
+    if grouped.any():
+        texts = texts.str.replace_all(r"[ \u00a0\u2009\u202f'\u2019]", "").zip_with(grouped, texts)
     if delimiter == ",":
         grouped = texts.str.contains(r"^\d{1,3}(?:,\d{3})+(?:\.\d+)?$")
         return texts.str.replace_all(",", "", literal=True).zip_with(grouped, texts) if grouped.any() else texts
+    for sign, point in ((",", "."), (".", ",")):
+        both = texts.str.contains(rf"^\d{{1,3}}(?:[{sign}]\d{{3}})+[{point}]\d+$")
+        groups = texts.str.contains(rf"^[1-9]\d{{0,2}}(?:[{sign}]\d{{3}})+$")
+        others = texts.str.contains(rf"^\d+[{sign}]\d+$") & ~groups
+        plain = texts.filter(texts.str.contains(r"^\d+$"))
+        may = (groups.any() and not others.any() and not (plain.str.len_chars() > 3).any()) or both.any()
+        sure = sign == "," or both.any() or len(plain) > 0 or texts.str.contains(r"^\d{1,3}(?:\.\d{3}){2,}$").any()
+        if may and sure:
+            texts = texts.str.replace_all(sign, "", literal=True).zip_with(groups | both, texts)
     fraction = texts.str.contains(r"^\d+,\d+$")
     return texts.str.replace(",", ".", literal=True).zip_with(fraction, texts) if fraction.any() else texts
 

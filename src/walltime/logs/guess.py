@@ -12,7 +12,7 @@ import numpy as np
 
 from walltime.errors import LogError
 from walltime.lazy import LaterModule
-from walltime.logs.cells import BLANK, NO_LIMITS, NUMBER, STAMP, spans, without_limit
+from walltime.logs.cells import BLANK, JOB_NUMBER, NO_LIMITS, NUMBER, STAMP, spans, without_limit
 from walltime.logs.mapping import SPANS, TEXTS, TIMES, UNITS, Source, Status, TableMapping, plain_title
 from walltime.logs.sample import Sample
 from walltime.wording import printable
@@ -99,8 +99,12 @@ KINDS = {
 }
 WORDS = {"ns": "nanoseconds", "us": "microseconds", "ms": "milliseconds", "s": "seconds", "min": "minutes", "h": "hours", "d": "days"}
 _MOSTLY = 0.95
+_CLEARLY = 0.9
 _SHOWN = 5
+_FAILURES = r"fail|error|incomplete|unfinished|timeout|memory|preempt|evict|revoked|deadline"
 _FIRST_YEAR = 1970
+_CALENDAR = re.compile(r"(?:19[7-9]\d|20\d\d)(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?:[01]\d|2[0-3])[0-5]\d[0-5]\d")
+"""A time as 20261120213345, which is no time in milliseconds before the 26th century."""
 _EARLIEST = 10**8
 _LONGEST = 10**9
 _EPOCHS = {"s": 1e11, "ms": 1e14, "us": 1e17, "ns": float("inf")}
@@ -137,9 +141,12 @@ def fitted(mapping: TableMapping, sample: Sample, where: str) -> Guess:
             if found is not None and (found.format, found.unit) != (None, source.unit):
                 columns[name] = replace(source, format=found.format, unit=found.unit)
                 looks.reading.append(f"{name} is written {found.format or f'in {WORDS[found.unit]}'}")
+    looks.sources = columns
+    looks.compare()
+    status = looks.status_of(mapping.status) if mapping.status is not None else None
     if looks.relative and not mapping.relative_times:
         looks.reading.append("times count from an unknown beginning")
-    mapping = replace(mapping, columns=columns, relative_times=mapping.relative_times or looks.relative)
+    mapping = replace(mapping, columns=looks.sources, status=status, relative_times=mapping.relative_times or looks.relative)
     if not mapping.titles:
         mapping = replace(mapping, delimiter=sample.delimiter, comment=sample.comment)
     return Guess(mapping, tuple(looks.reading), tuple(looks.doubts))
@@ -229,13 +236,13 @@ class _Guessing:
         return True
 
     def _job_id(self, title: str, texts: list[str]) -> Source | None:
-        return Source(title, text=False) if _share(texts, re.compile(r"\d{1,15}(\D.*)?")) >= _MOSTLY else None
+        return Source(title, text=False) if _share(texts, re.compile(JOB_NUMBER)) >= _MOSTLY else None
 
     def time(self, title: str, texts: list[str]) -> Source | None:
         """How times are written; None if these are none."""
         if _share(texts, STAMP) >= _MOSTLY:
             return Source(title, text=False)
-        if _share(texts, NUMBER) >= _MOSTLY:
+        if _share(texts, NUMBER) >= _MOSTLY and _share(texts, _CALENDAR) < _MOSTLY:
             middle = _middle(texts)
             self.relative |= middle < _EARLIEST
             return Source(title, unit=next(unit for unit, most in _EPOCHS.items() if middle < most), text=False)
@@ -276,6 +283,41 @@ class _Guessing:
         self.reading.append(f"status is {printable(title)!r} ({said}; all others failed)")
         return True
 
+    def status_of(self, status: Status) -> Status | None:
+        """The states of a shipped mapping, or those of the table where they are other words; None where these say nothing."""
+        texts = self.known.get(status.column, [])
+        if not texts or any(status.kind_of(text) is not None for text in texts) or self._take_status(status.column, texts):
+            return self.status or status
+        if all(re.search(_FAILURES, text.lower()) for text in texts):
+            return status
+        words = ", ".join(printable(text) for text in list(dict.fromkeys(texts))[:_SHOWN])
+        self.reading.append(f"the states in {printable(status.column)!r} are not known ({words}), and left out")
+        return None
+
+    def compare(self) -> None:
+        """Correct units of a shipped mapping where other columns of the table show that they are others: those of runtimes and requests."""
+        start, end, runtime = self._clock("start"), self._clock("end"), self._seconds("runtime")
+        spent = None if start is None or end is None else np.where((start > 0) & (end >= start), end - start, np.nan)
+        kinds: tuple[tuple[str, np.ndarray | None, np.ndarray | None, Literal["exact", "limit"]], ...] = (
+            ("runtime", runtime, spent, "exact"),
+            ("requested", self._seconds("requested"), runtime if spent is None else spent, "limit"),
+        )
+        for name, values, others, how in kinds:
+            source = self.sources.get(name)
+            if values is None or others is None or source is None or source.factor != 1 or source.pattern is not None:
+                continue
+            if _share(self.known[source.column or ""] or [""], NUMBER) < _MOSTLY:
+                continue
+            shares = _agreeing(values / UNITS[source.unit], others, how)
+            best = max(shares, key=lambda unit: shares[unit], default="s")
+            if how == "limit" and source.unit == "s":
+                best = next((unit for unit in ("min", "h") if shares.get(unit, 0) >= _CLEARLY), "s")
+            elif how == "limit":
+                best = source.unit  # of a longer one nothing tells whether it is right
+            if shares and shares.get(source.unit, 0) < 0.6 and shares[best] >= _CLEARLY:
+                self.sources[name] = replace(source, unit=best)
+                self.reading.append(f"{name} is written in {WORDS[best]}, by comparison")
+
     def _check_units(self) -> None:
         """Compare lengths of time that say no unit with others: a runtime with start and end, a request with the runtime."""
         runtime = self._seconds("runtime")
@@ -297,22 +339,13 @@ class _Guessing:
 
     def _settle(self, name: str, values: np.ndarray, others: np.ndarray, how: Literal["exact", "limit"]) -> None:
         """Which unit makes a column fit to the other one; a doubt where none clearly does."""
-        there = np.isfinite(values) & np.isfinite(others) & (values > 0) & (others > 0)
-        if not there.any():
+        fits = _agreeing(values, others, how)
+        if not fits:
             return
-        fits = {}
-        for unit in ("s", "min", "h"):
-            scaled = values[there] * UNITS[unit]
-            if how == "exact":
-                coarse = 60.0 if (others[there] % 60 == 0).all() else 0.0  # of times without seconds
-                near = max(UNITS[unit], coarse, 0.01 * float(np.median(others[there])))
-                fits[unit] = float((np.abs(scaled - others[there]) <= near).mean())
-            else:
-                fits[unit] = float((others[there] <= 1.05 * scaled + 60).mean())
         title = self.sources[name].column or ""
         if how == "exact":
             best = max(fits, key=lambda unit: fits[unit])
-            if fits[best] >= 0.9:
+            if fits[best] >= _CLEARLY:
                 self._unit(name, best)
             else:
                 self._doubt(title, f"{name} in seconds, or another time than from start to end", self.sample.columns[title])
@@ -367,6 +400,21 @@ class _Guessing:
     def _doubt(self, title: str, readings: str, texts: Sequence[str]) -> None:
         rows = ", ".join(printable(text) for text in [text for text in texts if text not in BLANK][:_SHOWN])
         self.doubts.append(f"is {printable(title)!r} {readings}? It begins {rows}")
+
+
+def _agreeing(values: np.ndarray, others: np.ndarray, how: Literal["exact", "limit"]) -> dict[str, float]:
+    """The share of lengths of time that are as long as others (s), or limits of them, by the unit in which they are read."""
+    there = np.isfinite(values) & np.isfinite(others) & (values > 0) & (others > 0)
+    if not there.any():
+        return {}
+    values, others = values[there], others[there]
+    if how == "limit":
+        return {unit: float((others <= 1.05 * values * UNITS[unit] + 60).mean()) for unit in ("s", "min", "h")}
+    coarse = 60.0 if (others % 60 == 0).all() else 0.0  # of times without seconds
+    middle = 0.01 * float(np.median(others))
+    return {
+        unit: float((np.abs(values * UNITS[unit] - others) <= max(UNITS[unit], coarse, middle)).mean()) for unit in ("s", "ms", "min", "h")
+    }
 
 
 def _unit_said(name: str, source: Source) -> str:

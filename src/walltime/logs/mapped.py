@@ -25,7 +25,7 @@ from walltime.logs.accounting import (
     text_lines,
     unknown,
 )
-from walltime.logs.cells import BLANK, NUMBER, STAMP, blank, plain_numbers, plain_texts, spans, without_limit, zone_offsets
+from walltime.logs.cells import BLANK, JOB_NUMBER, NUMBER, STAMP, blank, plain_numbers, plain_texts, spans, without_limit, zone_offsets
 from walltime.logs.clock import AMBIGUOUS, SKIPPED, ZONE_UNKNOWN, Local, settle, to_unix
 from walltime.logs.input import LogFile, reading_parquet, without_panics
 from walltime.logs.joblog import BadLines, JobLog, ReadOptions
@@ -148,8 +148,8 @@ class _Reader:
         fits = texts.str.contains(_NUMBER)
         values = texts.set(~fits, None).cast(pl.Float64, strict=False).fill_null(float(MISSING)).to_numpy().copy()
         bad = ~fits.to_numpy() & ~blank(texts)
-        if name == "job_id" and bad.any():  # 17[3], 17_3 and 17.server are 17; of other names nothing is known
-            texts = texts.str.extract(r"^(\d{1,15})(?:\D|$)").fill_null("")
+        if name == "job_id" and bad.any():  # 17[3], 17_3 and 17.server are 17; of other names, such as 0x1f and 2026-17, nothing is known
+            texts = texts.str.extract(f"^{JOB_NUMBER}$").fill_null("")
             values = texts.cast(pl.Float64, strict=False).fill_null(float(MISSING)).to_numpy().copy()
             bad[:] = False
         scale = source.factor * (UNITS[source.unit] if name in SPANS else 1.0)
@@ -215,15 +215,9 @@ class _Reader:
     def _read_status(self, status: Status) -> None:
         texts = plain_texts(self.table.columns[status.column])
         words_in_table = texts.unique(maintain_order=True).to_list()
-        words, other = status.kinds, -99 if status.other is None else STATUS[status.other]
-        loose = {word.lower(): number for word, number in words.items()}
-
-        def kind_of(text: str) -> int:
-            """By the word itself, else without regard to capital letters, else by the first of several, as in CANCELLED by 1000."""
-            first = text.lower().split(" ", 1)[0]
-            return words.get(text, loose.get(text.lower(), loose.get(first, MISSING if text in BLANK else other)))
-
-        kinds = [kind_of(text) for text in words_in_table]
+        other = -99 if status.other is None else STATUS[status.other]
+        found = [(text, status.kind_of(text)) for text in words_in_table]
+        kinds = [kind if kind is not None else MISSING if text in BLANK else other for text, kind in found]
         self.status = texts.replace_strict(words_in_table, kinds, return_dtype=pl.Int64).to_numpy().copy()
         unnamed = "which the mapping does not name; name it, or the kind of all others with status.other"
         self._bad(Source(status.column), texts, self.status == -99, unnamed)

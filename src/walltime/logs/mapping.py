@@ -130,6 +130,18 @@ class Status:
         """The number of each word, as in `STATUS`."""
         return {str(word): number for kind, number in STATUS.items() for word in getattr(self, kind)}
 
+    def kind_of(self, text: str) -> int | None:
+        """The number of a text: by the word, else without regard to capitals, else by its first word, as in CANCELLED by 1000, CANCELLED+.
+
+        >>> status = Status("state", completed=("COMPLETED",), cancelled=("CANCELLED",))
+        >>> status.kind_of("Completed"), status.kind_of("CANCELLED by 1000"), status.kind_of("lost")
+        (1, 5, None)
+        """
+        words = self.kinds
+        loose = {word.lower(): number for word, number in words.items()}
+        first = re.split(r"[ +]", text.lower(), maxsplit=1)[0]
+        return words.get(text, loose.get(text.lower(), loose.get(first)))
+
 
 @dataclass(frozen=True)
 class About:

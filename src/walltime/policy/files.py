@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import importlib.util
 import os
@@ -13,6 +14,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from walltime.errors import PolicyError, WalltimeError
 from walltime.specification import Specification, options_of
@@ -22,6 +24,9 @@ _OWN = re.compile(r"(?P<file>[^=,:]+?\.py):(?P<name>\w+)(?:[:,](?P<options>.*))?
 _FILES = re.compile(r"(?:(?<==)|^)([^=,:]+\.py)(?=:)|(?:(?<==)|^)file:([^=,]+)")
 
 _PACKAGE = str(Path(__file__).resolve().parents[1])
+
+_classes: WeakKeyDictionary[type, str] = WeakKeyDictionary()
+"""Where the classes of files that have been loaded stand, as `FILE:LINE`."""
 
 _only: ContextVar[frozenset[Path] | None] = ContextVar("_only", default=None)
 
@@ -74,6 +79,9 @@ def _module(file: Path, _modified: int) -> Any:
         for kind in vars(module).values():
             if isinstance(kind, type) and issubclass(kind, Specification) and hasattr(kind, "__dataclass_fields__"):
                 options_of(kind)  # while the types of its fields are found
+        for node in ast.parse(file.read_bytes()).body:
+            if isinstance(node, ast.ClassDef) and isinstance(kind := getattr(module, node.name, None), type):
+                _classes[kind] = f"{file}:{node.lineno}"
     except Exception as error:  # whatever the user's file raises is reported in one line
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
         line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
@@ -88,23 +96,36 @@ def _module(file: Path, _modified: int) -> Any:
     return module
 
 
+def place_of(thing: Any) -> str:
+    """`FILE:LINE: `, where a function, a method or a class of a file stands, or the class of an object; empty where that is not known.
+
+    >>> place_of(len), place_of(3)
+    ('', '')
+    """
+    code = getattr(thing, "__code__", None)
+    if code is not None:
+        return f"{code.co_filename}:{code.co_firstlineno}: "
+    place = _classes.get(thing if isinstance(thing, type) else type(thing))
+    return f"{place}: " if place else ""
+
+
 @contextmanager
-def own_code(what: str) -> Iterator[None]:
-    """Within this context code of a user's own runs: what it raises becomes a PolicyError of one line, with the file and the line."""
+def own_code(what: str, code: Any = None, form: str = "") -> Iterator[None]:
+    """Within this context code of a user's own runs: what it raises becomes a PolicyError of one line, with the file and the line.
+
+    `code`: what is called, and `form`: how it must be declared, for a call that does not get as far as its first line.
+    """
     try:
         yield
     except WalltimeError:
         raise
     except Exception as error:  # whatever it is
-        raise own_error(error, what) from error
-
-
-def own_error(error: Exception, what: str) -> PolicyError:
-    """The error of code of a user's own as one line: where it was raised, in what, and why."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(_PACKAGE)]
-    where = f"{frames[-1].filename}:{frames[-1].lineno}: " if frames else ""
-    reason = next(iter(str(error).splitlines()), "")[:200]
-    return PolicyError(f"{where}{what} raises {type(error).__name__}{': ' if reason else ''}{reason}")
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(_PACKAGE)]
+        inner = [frame for frame in frames if place_of(code).startswith(f"{frame.filename}:")] or frames
+        where = f"{inner[-1].filename}:{inner[-1].lineno}: " if inner else place_of(code)
+        reason = next(iter(str(error).splitlines()), "")[:200]
+        cure = f"; write it as {form}" if form and not frames and isinstance(error, TypeError) else ""
+        raise PolicyError(f"{where}{what} raises {type(error).__name__}{': ' if reason else ''}{reason}{cure}") from error
 
 
 def own(text: str, what: str) -> tuple[Any, str] | None:

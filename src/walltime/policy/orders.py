@@ -14,6 +14,7 @@ import numpy as np
 
 from walltime.declared import DeclaredKey, Key
 from walltime.errors import PolicyError
+from walltime.policy.files import place_of
 from walltime.policy.log_view import COLUMNS, NO_START
 from walltime.specification import Specification, spell
 
@@ -152,7 +153,7 @@ class ScoredOrder(Order):
         if unknown or not names:
             what = f"asks for {', '.join(unknown)}" if unknown else "takes no parameter"
             known = f"{', '.join(ARGUMENTS)}, and user_waited, user_used, user_started, likewise of group, queue and partition"
-            raise PolicyError(f"the order {self.name!r} {what}; an order's function may ask for {known}")
+            raise PolicyError(f"{place_of(self.scoring)}the order {self.name!r} {what}; an order's function may ask for {known}")
         return names
 
     @property
@@ -296,10 +297,8 @@ class UserOrder(ScoredOrder):
         super().__post_init__()
         asked = [name for name in self.asks() if name in HISTORY]
         if asked and (self.last is None) == (self.half_life is None):
-            raise PolicyError(
-                f"the order {self.name!r} asks for {asked[0]}; say over which time: @walltime.order(last=7 * 86400) for the last week, or "
-                "half_life=SECONDS"
-            )
+            cure = "say over which time: @walltime.order(last=7 * 86400) for the last week, or half_life=SECONDS"
+            raise PolicyError(f"{place_of(self.function)}the order {self.name!r} asks for {asked[0]}; {cure}")
         for name in ("last", "half_life"):
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, ClassVar
@@ -11,7 +12,7 @@ from typing import Annotated, Any, ClassVar
 from walltime.declared import Key
 from walltime.errors import PolicyError
 from walltime.policy.base import NO_NODES, OWN_ORDER, Passes, Policy, Support
-from walltime.policy.files import own_code
+from walltime.policy.files import own_code, place_of
 from walltime.policy.log_view import COLUMNS, LogView, Moment
 from walltime.wording import shown
 
@@ -234,7 +235,15 @@ class OwnPolicy(PlainPolicy):
             if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
                 raise  # it is of the class's own code
             said = ", ".join(f"{name}={value!r}" for name, value in self.options) or "no options"
-            raise PolicyError(f"{self.name} cannot be made with {said} ({error})") from None
+            raise PolicyError(f"{place_of(self.make)}{self.name} cannot be made with {said} ({error})") from None
+
+
+FORMS = {
+    "begin": "begin(self, procs)",
+    **{name: f"{name}(self, job, now)" for name in ("submitted", "started", "ended")},
+    "choose": "choose(self, now, waiting, running, free)",
+}
+"""How the methods of a policy in plain Python are declared."""
 
 
 class PlainRun:
@@ -244,12 +253,15 @@ class PlainRun:
         self.policy, self.sight = policy, Sight(known)
         with own_code(f"the making of {policy.name}"):
             self._own = policy.anew()
-        if not callable(getattr(self._own, "choose", None)):
-            raise PolicyError(f"the policy {policy.label} has no method choose(now, waiting, running, free)")
+        if not self._has("choose"):
+            raise PolicyError(f"{place_of(self._own)}the policy {policy.label} has no method {FORMS['choose']}")
         self._heard = {name for name in ("begin", "submitted", "started", "ended") if self._has(name)}
         if "begin" in self._heard:
-            with own_code(f"begin of {policy.name}"):
+            with self._of_own("begin"):
                 self._own.begin(procs)
+
+    def _of_own(self, name: str) -> AbstractContextManager[None]:
+        return own_code(f"{name} of {self.policy.name}", getattr(self._own, name), FORMS[name])
 
     def _has(self, name: str) -> bool:
         method = getattr(type(self._own), name, None)
@@ -272,7 +284,7 @@ class PlainRun:
 
     def _tell(self, name: str, job: WaitingJob, now: int) -> None:
         self.sight.now = now
-        with own_code(f"{name} of {self.policy.name}"):
+        with self._of_own(name):
             getattr(self._own, name)(job, Moment(now, self.sight.known.calendar))
 
     def choose(self, now: int, waiting: Iterable[Any], running: Iterable[Any], free: int) -> tuple[list[int], int | None]:
@@ -280,20 +292,22 @@ class PlainRun:
         self.sight.now = now
         moment = Moment(now, self.sight.known.calendar)
         shown_to = tuple(map(self.sight.waiting, waiting)), tuple(map(self.sight.running, running))
-        with own_code(f"choose of {self.policy.name}"):
+        with self._of_own("choose"):
             answer = self._own.choose(moment, *shown_to, free)
             given, wake_at = _taken(answer)
-        return checked_choice(self.policy, now, answer, given, wake_at)
+        return checked_choice(self.policy, now, answer, given, wake_at, place_of(self._own.choose))
 
 
-def checked_choice(policy: PlainPolicy, now: int, answer: Any, given: list[Any] | None, wake_at: Any) -> tuple[list[int], int | None]:
-    """The indices of the chosen jobs, and the wake-up, if any; raises PolicyError for an invalid choice."""
+def checked_choice(
+    policy: PlainPolicy, now: int, answer: Any, given: list[Any] | None, wake_at: Any, place: str = ""
+) -> tuple[list[int], int | None]:
+    """The indices of the chosen jobs, and the wake-up, if any; raises PolicyError, which begins with `place`, for an invalid choice."""
     if given is None:
         what = "give a sequence of jobs, () for none, or a walltime.policy.Choice"
-        raise PolicyError(f"{policy.name} must choose jobs of those that wait, not {shown(answer)}; {what}")
+        raise PolicyError(f"{place}{policy.name} must choose jobs of those that wait, not {shown(answer)}; {what}")
     for job in given:
         if not isinstance(job, WaitingJob):
-            raise PolicyError(f"{policy.name} chose {shown(job)}, which is no job; choose jobs of those that wait")
+            raise PolicyError(f"{place}{policy.name} chose {shown(job)}, which is no job; choose jobs of those that wait")
     return [job.index for job in given], None if wake_at is None else _checked(policy, now, wake_at)
 
 

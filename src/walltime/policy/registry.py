@@ -9,7 +9,7 @@ from typing import Any
 from walltime.errors import PolicyError
 from walltime.policy.base import Policy
 from walltime.policy.expressions import Expression
-from walltime.policy.files import own
+from walltime.policy.files import own, place_of
 from walltime.policy.formulas import FORMULAS, SCORES
 from walltime.policy.orders import FCFS, FirstCome, Order, ShortestFirst, UserOrder, Wfp
 from walltime.policy.plain import OwnPolicy, PlainPolicy
@@ -32,7 +32,7 @@ def _own_order(text: str) -> tuple[Form, str] | None:
         return Form(order, make=order.but, declared=order.options()), options
     if isinstance(order, Order) or (isinstance(order, type) and issubclass(order, Order)):
         return Form(order), options
-    raise PolicyError(f"{text.strip()} is no order; make it a function, or a subclass of walltime.Order")
+    raise PolicyError(f"{place_of(order)}{text.strip()} is no order; make it a function, or a subclass of walltime.Order")
 
 
 def _own_policy(text: str) -> tuple[Form, str] | None:
@@ -47,7 +47,7 @@ def _own_policy(text: str) -> tuple[Form, str] | None:
     if isinstance(policy, Policy) or (isinstance(policy, type) and issubclass(policy, Policy)):
         return Form(policy), options
     file, _, name = text.partition(",")[0].rpartition(":")
-    raise PolicyError(f"{name!r} of {file} is no policy; make it a class with choose(self, now, waiting, running, free)")
+    raise PolicyError(f"{place_of(policy)}{name!r} of {file} is no policy; make it a class with choose(self, now, waiting, running, free)")
 
 
 def _has_own_parameters(kind: type[Policy]) -> bool:

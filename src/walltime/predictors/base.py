@@ -11,6 +11,7 @@ import numpy as np
 
 from walltime.declared import Key
 from walltime.errors import PolicyError, WorkloadError
+from walltime.policy.files import own_code, place_of
 from walltime.specification import Specification
 from walltime.workload import Workload
 
@@ -222,17 +223,22 @@ class PlainPredictor(Predictor):
 
     def begin(self) -> Learner:
         """A new object."""
+        with own_code(f"the making of {self.label}"):
+            learner = self._anew()
+        for method in ("predict", "observe"):
+            if not callable(getattr(learner, method, None)):
+                raise PolicyError(f"{place_of(learner)}the predictor {self.label} has no method {method}(self, job)")
+        return learner
+
+    def _anew(self) -> Learner:
         try:
-            learner: Learner = self.make(**dict(self.options))
+            made: Learner = self.make(**dict(self.options))
         except TypeError as error:
             if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
                 raise  # it is of the class's own code
             said = ", ".join(f"{name}={value!r}" for name, value in self.options) or "no options"
-            raise PolicyError(f"{self.make.__name__} cannot be made with {said} ({error})") from None
-        for method in ("predict", "observe"):
-            if not callable(getattr(learner, method, None)):
-                raise PolicyError(f"the predictor {self.label} has no method {method}(job)")
-        return learner
+            raise PolicyError(f"{place_of(self.make)}{self.make.__name__} cannot be made with {said} ({error})") from None
+        return made
 
     @property
     def unlisted(self) -> str:

@@ -329,6 +329,59 @@ def test_shipped__is_recognised_however_it_is_written(how, tmp_path):
             assert columns_of(read_log(path, mapping=name)) == columns_of(log)
 
 
+RUNTIMES = {"run_time", "duration"}
+LIMITS = {"wallclock_req", "elpl", "time_limit", "timelimit"}
+STATES = {"state", "job_state", "exit state"}
+CELLS = {
+    "thousands": (RUNTIMES | {"wallclock_req", "elpl"}, ";", lambda value: f"{int(value):,}"),
+    "thousands with blanks": (RUNTIMES, ",", lambda value: f"{int(value):,}".replace(",", "\u202f")),
+    "thousands with points": (RUNTIMES, ";", lambda value: f"{int(value):,}".replace(",", ".")),
+    "milliseconds": (RUNTIMES, ",", lambda value: 1000 * int(value)),
+    "hours": (RUNTIMES, ",", lambda value: f"{value / 3600:.6f}"),
+    "digits": (TIMES_OF, ",", lambda value: "".join(sign for sign in str(value)[:19] if sign.isdigit())),
+    "short states": (STATES, ",", lambda value: "CD" if value.upper() == "COMPLETED" else "F"),
+    "lists of states": (STATES, ",", lambda value: f'["{value}"]'),
+}
+
+
+@pytest.mark.parametrize("how", CELLS)
+def test_shipped__is_read_with_cells_in_other_forms(how, tmp_path):
+    titles, delimiter, written = CELLS[how]
+    for name in ("eagle", "f-data", "adastra"):
+        rows = [row_of(name, *job) for job in jobs()]
+        rows = [{title: written(value) if title in titles else value for title, value in row.items()} for row in rows]
+        out = io.StringIO(newline="")
+        table = csv.DictWriter(out, list(rows[0]), delimiter=delimiter)
+        table.writeheader()
+        table.writerows(rows)
+        (tmp_path / "t.csv").write_bytes(out.getvalue().encode())
+        log = read_log(tmp_path / "t.csv")
+        assert f"known: {name}," in log.reading[0]
+        found = log.to_workload(procs=10_000)
+        assert found.runtime.tolist() == [job[4] for job in jobs()], name
+        assert found.requested.tolist() == [job[5] for job in jobs()], name
+        assert found.submit.tolist() == [job[2] - next(jobs())[2] for job in jobs()], name
+        assert log.column("status").tolist() == [int(job[0] % 4 > 0) for job in jobs()], name
+
+
+def test_shipped__says_which_states_it_does_not_know_and_in_which_unit_limits_are(tmp_path):
+    rows = [row_of("eagle", *job) | {"wallclock_req": job[5] // 60, "state": "xyz"} for job in jobs()]
+    pl.DataFrame(rows).write_csv(tmp_path / "t.csv")
+    log = read_log(tmp_path / "t.csv")
+    assert "the states in 'state' are not known (xyz), and left out" in log.reading
+    assert "requested is written in minutes, by comparison" in log.reading
+    assert "status" not in log.columns or (log.column("status") == -1).all()
+    assert log.column("requested").tolist() == [job[5] for job in jobs()]
+
+
+def test_job_numbers__that_are_no_numbers_are_not_taken_for_their_first_digits(tmp_path):
+    rows = [row_of("eagle", *job) | {"job_id": f"0x{job[0]:x}" if job[0] % 2 else f"{job[0]}_7"} for job in jobs()]
+    pl.DataFrame(rows).write_csv(tmp_path / "t.csv")
+    numbers = read_log(tmp_path / "t.csv").to_workload(procs=10_000).job_id
+    assert len(set(numbers.tolist())) == JOBS
+    assert numbers[1::2].tolist() == list(range(2, JOBS + 1, 2))
+
+
 OTHERS = {
     "PBS": "Job_Id,Job_Owner,queue,qtime,start,end,Resource_List.ncpus,Resource_List.walltime,resources_used.walltime,Exit_status\n"
     "7.pbs,ann,q,{submit},{start},{end},8,02:00:00,00:50:00,0\n8.pbs,bob,q,{submit},{start},{end},4,01:00:00,00:50:00,1\n",

@@ -126,6 +126,40 @@ def test_errors__are_one_line_with_file_and_line(file, capsys, tmp_path, spelled
     assert said in one_line(*call(capsys, "simulate", tmp_path / "log.swf", "--policy", f"{file}:{spelled}"))
 
 
+CHOOSE = "    def choose(self, now, waiting, running, free):\n        return "
+PREDICT = "    def predict(self, job):\n        return "
+OBSERVE = "    def observe(self, job):\n        pass\n"
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "line", "said"),
+    [
+        ("--policy", "class Mine:\n    def choose(self, jobs):\n        return 1\n", 2, "but 5 were given; write it as choose(self, now, "),
+        ("--policy", f"class Mine:\n    def begin(self):\n        pass\n\n{CHOOSE}[]\n", 2, "write it as begin(self, procs)"),
+        ("--policy", f"class Mine:\n{CHOOSE}7\n", 2, "Mine must choose jobs of those that wait, not 7"),
+        ("--policy", "class Mine:\n    pass\n", 1, "'Mine' of"),
+        ("--policy", f"class Mine:\n    def __init__(self, hours):\n        pass\n\n{CHOOSE}[]\n", 1, "cannot be made with no options"),
+        ("--policy", f"import json\n\nclass Mine:\n{CHOOSE}json.loads('')\n", 5, "choose of Mine raises JSONDecodeError"),
+        ("--policy", "import walltime\n\nclass Mine(walltime.PlainPolicy):\n    pass\n", 3, "has no method choose(self, now, "),
+        ("--order", "def Mine(job):\n    return 1\n", 1, "the order 'Mine' asks for job"),
+        ("--order", "\ndef Mine():\n    return 1\n", 2, "takes no parameter"),
+        ("--order", "\ndef Mine(user_waited):\n    return user_waited\n", 2, "say over which time"),
+        ("--predictor", f"class Mine:\n    def predict(self):\n        return 1\n\n{OBSERVE}", 2, "write it as predict(self, job)"),
+        ("--predictor", f"class Mine:\n{PREDICT}'abc'\n\n{OBSERVE}", 2, "which is no number of seconds"),
+        ("--predictor", f"class Mine:\n{PREDICT}1\n\n    def observe(self):\n        pass\n", 5, "write it as observe(self, job)"),
+        ("--predictor", f"class Mine:\n{PREDICT}1\n", 1, "has no method observe(self, job)"),
+        ("--predictor", f"class Mine:\n    def __init__(self):\n        {{}}['a']\n\n{PREDICT}1\n\n{OBSERVE}", 3, "the making of"),
+    ],
+)
+def test_faults_of_a_signature_or_an_answer__name_file_and_line(capsys, tmp_path, option, text, line, said):
+    (tmp_path / "bad.py").write_text(text)
+    wt.logs.write_swf(tmp_path / "log.swf", JOBS)
+    policy = () if option == "--policy" else ("--policy", "easy")
+    message = one_line(*call(capsys, "simulate", tmp_path / "log.swf", *policy, option, f"{tmp_path}/bad.py:Mine"))
+    assert f"{tmp_path}/bad.py:{line}: " in message
+    assert said in message
+
+
 @pytest.mark.parametrize(("text", "line"), [("x = (\n", 1), ("import walltime\n\n1 / 0\n", 3)])
 def test_files_that_cannot_be_loaded__are_named_with_the_line(tmp_path, text, line):
     (tmp_path / "bad.py").write_text(text)

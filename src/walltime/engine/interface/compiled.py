@@ -24,6 +24,7 @@ from walltime.engine.kernel.words import address_of
 from walltime.engine.problem import Outcome, Problem, State
 from walltime.errors import EngineError, PolicyError
 from walltime.policy import FCFS, Order, ScoredOrder, Wfp
+from walltime.policy.files import place_of
 from walltime.policy.log_view import Calendar, LogView
 from walltime.policy.orders import ShortestFirst
 
@@ -131,7 +132,7 @@ def lower_order(order: Order, known: LogView, submit: Array, longest: int) -> Lo
     try:
         compiled = compile_score(asked, order.columns, scoring, len(numbers), order.history_of)
     except Exception as error:  # Numba has no class of its own for all that it cannot compile
-        raise PolicyError(f"the order {order.name!r} cannot be compiled: {_numba_reason(error)}") from error
+        raise PolicyError(f"{place_of(order.scoring)}the order {order.name!r} cannot be compiled: {_numba_reason(error)}") from error
     table = np.full((len(submit), len(order.columns)), -1, np.int64)
     for place, name in enumerate(order.columns):
         table[:, place] = known.columns.get(name, -1)
