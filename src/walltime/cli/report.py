@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -40,34 +41,6 @@ LogArgument = Annotated[Path | None, typer.Argument(metavar="LOG", help="A job l
 TimerOption = Annotated[
     bool, typer.Option("--print-timer", help="Print a systemd timer and a line for cron that make the report every Monday; nothing else.")
 ]
-SERVICE = """\
-# /etc/systemd/system/walltime-report.service
-[Unit]
-Description=The page of last week's jobs
-
-[Service]
-Type=oneshot
-User=walltime
-StateDirectory=walltime-report
-ExecStart=/bin/sh -c '{systemd}'
-ProtectSystem=strict
-ReadWritePaths=/var/lib/walltime-report
-ProtectHome=read-only
-PrivateTmp=yes
-NoNewPrivileges=yes
-
-# /etc/systemd/system/walltime-report.timer
-[Timer]
-OnCalendar=Mon *-*-* 06:30:00
-RandomizedDelaySec=600
-Persistent=true
-
-[Install]
-WantedBy=timers.target
-
-# systemctl enable --now walltime-report.timer; or, in the crontab of a user who may see all jobs:
-# 30 6 * * 1  {cron}
-"""
 FOLDER = "/var/lib/walltime-report"
 
 
@@ -148,4 +121,5 @@ def print_timer(command: str, before: str = "") -> None:
     parts.append(f"{shlex.quote(program())} {command} --week --store weeks --report week.html")
     line = " && ".join(parts)
     percent = "\\%"
-    typer.echo(SERVICE.format(systemd=line.replace("%", "%%"), cron=line.replace("%", percent)), nl=False)
+    units = (resources.files("walltime.cli") / "report.units").read_text(encoding="utf-8")
+    typer.echo(units.format(systemd=line.replace("%", "%%"), cron=line.replace("%", percent)), nl=False)

@@ -56,8 +56,13 @@ class Log(ABC):
         return False
 
     @abstractmethod
+    def live(self, memory: Any) -> tuple[int, tuple[Array, ...]]:
+        """Up to which job some have arrived, and the numbers of those that wait, run or have not ended."""
+
     def span(self, memory: Any) -> tuple[int, int]:
         """How many of the first jobs have ended and are not looked at again; and up to which one some have arrived."""
+        arrived, live = self.live(memory)
+        return min([arrived, *(int(jobs.min(initial=arrived)) for jobs in live)]), arrived
 
     @abstractmethod
     def layout(self, memory: Any, jobs: int) -> Layout:

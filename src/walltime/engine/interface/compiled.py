@@ -10,14 +10,14 @@ from collections.abc import Callable
 from datetime import tzinfo
 from typing import Any, NamedTuple, Self
 
+import numba
 import numpy as np
 
 from walltime.engine.interface.learned import Guesses, LearnedMemory
 from walltime.engine.interface.load import load, load_predictor
-from walltime.engine.interface.longest import with_longest
 from walltime.engine.kernel.callbacks import COLUMNS, FIRST_OFFSET, HISTORY, compile_score
 from walltime.engine.kernel.history import MEASURES, OWN, new_history
-from walltime.engine.kernel.longest import new_longest
+from walltime.engine.kernel.longest import longest_at, new_longest
 from walltime.engine.kernel.memory import BY_ARRIVAL, BY_LENGTH, BY_USER, BY_WFP, DONE, NEVER, REACHED, STUCK
 from walltime.engine.kernel.prediction_memory import NEVER_CORRECTED, PredictionRules, PredictionState
 from walltime.engine.kernel.words import address_of
@@ -127,7 +127,7 @@ def lower_order(order: Order, known: LogView, submit: Array, longest: int) -> Lo
     numbers, scoring, asked = list(order.parameters), order.scoring, order.asks()
     if "longest" in asked:
         assert longest_wait is not None
-        scoring, asked = with_longest(scoring, asked, len(numbers))
+        scoring, asked = _with_longest(scoring, asked, len(numbers))
         numbers.append(address_of(longest_wait))
     try:
         compiled = compile_score(asked, order.columns, scoring, len(numbers), order.history_of)
@@ -149,6 +149,20 @@ def lower_order(order: Order, known: LogView, submit: Array, longest: int) -> Lo
     changing = order.reads_calendar or order.reads_longest or "wait" in order.asks() or starvation != NEVER
     lasting = bool(getattr(order, "last", None)) and not changing
     return LoweredOrder(BY_USER, facts.ctypes.data, order.changes, order.growing, kept=kept, history=history, lasting=lasting, **bounds)
+
+
+@functools.lru_cache(maxsize=256)
+def _with_longest(scoring: Callable[..., float], asked: tuple[str, ...], numbers: int) -> tuple[Callable[..., float], tuple[str, ...]]:
+    """A function of an order that names the longest wait, for `compile_score`, and what it asks for.
+
+    It takes the order's numbers, then the address of the record of the longest wait, as a number, which is exact below 2**53.
+    """
+    names = ("wait", "submit", *(name for name in asked if name not in ("wait", "submit", "longest")))
+    own = [f"k{place}" for place in range(numbers)]
+    known: dict[str, Any] = {"scoring": numba.njit(nogil=True, error_model="numpy")(scoring), "longest_at": longest_at, "int64": np.int64}
+    lines = [f"def score({', '.join([*names, *own, 'address'])}):", "    longest = longest_at(int64(address), wait + submit)"]
+    exec("\n".join([*lines, f"    return 1.0 * scoring({', '.join([*asked, *own])})"]), known)
+    return known["score"], names
 
 
 def _history(order: ScoredOrder, known: LogView, jobs: int) -> tuple[Any, tuple[Array, ...]]:

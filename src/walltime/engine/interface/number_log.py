@@ -52,17 +52,15 @@ class NumberLog(Log):
         return other
 
     @staticmethod
-    def span(memory: Memory) -> tuple[int, int]:
-        """The first job that waits, runs or has not ended, and the next one that comes."""
+    def live(memory: Memory) -> tuple[int, tuple[Array, ...]]:
+        """The next job that comes, and those in the queue, that run, and whose ends are still to come."""
         state, queue = memory.state, memory.queue[int(memory.state["queue_first"]) : int(memory.state["queue_last"])]
-        arrived = first = int(state["next_job"])
-        for live in (
+        running, events = memory.machine.running["job"], memory.machine.events["job"]
+        return int(state["next_job"]), (
             queue["job"][queue["procs"] != HOLE],
-            memory.machine.running["job"][: int(state["running"])],
-            memory.machine.events["job"][: int(state["events"])],
-        ):
-            first = min(first, int(live.min(initial=first)))
-        return first, arrived
+            running[: int(state["running"])],
+            events[: int(state["events"])],
+        )
 
     def layout(self, memory: Memory, jobs: int) -> Layout:
         """Of the memory for so many jobs."""

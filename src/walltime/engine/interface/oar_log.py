@@ -6,33 +6,25 @@ from typing import Any
 
 import numpy as np
 
-from walltime.engine.interface.branch import Layout, Log, are_the_same, fill_from, sorted_heap, take_state, without
-from walltime.engine.interface.pools_log import NO_LISTS, come_first, part_of, why_stuck
+from walltime.engine.interface.branch import Layout, are_the_same, fill_from, sorted_heap, take_state, without
+from walltime.engine.interface.pools_log import NO_LISTS, NodesLog, part_of
 from walltime.engine.kernel.memory import ITEM, records
 from walltime.engine.kernel.nodes.oar import OAR_JOB, SUBMISSION, OarMemory, new_oar_memory
-from walltime.engine.problem import NodeDemands, Nodes, Problem
+from walltime.engine.problem import Nodes, Problem
 
 __all__ = ["OarLog", "slots_of"]
 
 Array = np.ndarray
 
 
-class OarLog(Log):
+class OarLog(NodesLog):
     """`memory`: of all jobs, of which those that have not arrived are as they were given."""
 
-    machine = "nodes"
+    loop_name = "oar"
 
     def __init__(self, problem: Problem, memory: OarMemory):
-        super().__init__()
-        self.submit, self.procs, self.machine_procs, self.problem = problem.submit, problem.procs, problem.machine_procs, problem
+        super().__init__(problem)
         self.jobs, self.rules, self.sets, self.followers = memory.jobs.copy(), memory.rules, memory.sets, memory.traffic.followers
-
-    @staticmethod
-    def of(problem: Problem, memory: OarMemory) -> OarLog | None:
-        """The log of a simulation; None where jobs wait for others, or run at first after ones that do not."""
-        demands = problem.demands
-        assert isinstance(demands, NodeDemands)
-        return OarLog(problem, memory) if come_first(demands.since) and not len(memory.traffic.followers.items) else None
 
     def continues(self, memory: Any, first: int) -> bool:
         """Whether the jobs that have arrived are the same here."""
@@ -42,16 +34,14 @@ class OarLog(Log):
         return are_the_same(self.jobs[first : first + arrived], memory.jobs[:arrived], ("submit", "nodes", "partition", "noticed", "phase"))
 
     @staticmethod
-    def span(memory: OarMemory) -> tuple[int, int]:
-        """The first job that waits, runs or has not ended, and the one behind the last whose submission has been noticed."""
+    def live(memory: OarMemory) -> tuple[int, tuple[Array, ...]]:
+        """The job behind the last whose submission has been noticed, and those that wait, run, and whose events are still to come."""
         state, traffic = memory.state, memory.traffic
         events = traffic.events[: int(state["events"])]
         noticed = np.ones(len(memory.jobs), bool)
         noticed[events["job"][events["tie"] == SUBMISSION]] = False
-        arrived = first = int(np.flatnonzero(noticed)[-1]) + 1 if noticed.any() else 0
-        for live in (traffic.queue[: int(state["waiting"])], traffic.running[: int(state["running"])], events["job"]):
-            first = min(first, int(live.min(initial=first)))
-        return first, arrived
+        arrived = int(np.flatnonzero(noticed)[-1]) + 1 if noticed.any() else 0
+        return arrived, (traffic.queue[: int(state["waiting"])], traffic.running[: int(state["running"])], events["job"])
 
     def layout(self, _memory: OarMemory, jobs: int) -> Layout:
         """Of the memory for so many jobs."""
@@ -106,21 +96,6 @@ class OarLog(Log):
         """The running jobs and when they end at what they asked for."""
         running = memory.traffic.running[: int(memory.state["running"])].copy()
         return running, memory.jobs["start"][running] + memory.jobs["believed"][running]
-
-    @staticmethod
-    def has_begun(memory: OarMemory) -> bool:
-        """Whether the jobs that run at first have their nodes."""
-        return bool(memory.state["begun"])
-
-    @staticmethod
-    def loop(_memory: OarMemory) -> str:
-        """Name of the loop in load.py."""
-        return "oar"
-
-    @staticmethod
-    def why_stuck(memory: OarMemory) -> str:
-        """Who waits for ever, and why; raises WorkloadError if the jobs that run at first do not fit."""
-        return why_stuck(memory)
 
 
 def slots_of(had: Array, nodes: Nodes) -> tuple[Array, Array, Array, Array]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from walltime.engine.kernel.pools.memory import (
 from walltime.engine.problem import NEVER, Demands, Problem
 from walltime.errors import WorkloadError
 
-__all__ = ["PoolsLog", "come_first", "have_the_same", "part_of", "why_stuck", "why_waiting"]
+__all__ = ["NodesLog", "PoolsLog", "have_the_same", "part_of", "why_waiting"]
 
 Array = np.ndarray
 NOBODY = np.zeros(0, np.int64)
@@ -64,18 +64,12 @@ class PoolsLog(Log):
         return same and are_the_same(self.jobs[first : first + arrived], memory.jobs[:arrived], ("submit", "procs", "second", "partition"))
 
     @staticmethod
-    def span(memory: ClusterMemory) -> tuple[int, int]:
-        """The first job that has a place in the queue, runs or has not ended, and the next one that comes."""
+    def live(memory: ClusterMemory) -> tuple[int, tuple[Array, ...]]:
+        """The next job that comes, and those that have a place in the queue, are deferred, run, and whose ends are still to come."""
         state, machine, line = memory.state, memory.machine, memory.line
-        arrived = first = int(machine.coming[state.next_coming]) if state["next_coming"] < len(machine.coming) else len(memory.jobs)
-        for live in (
-            line.queue["job"][: int(state["waiting"])],
-            line.deferred[: int(state["deferred"])],
-            machine.running["job"][: int(state["running"])],
-            machine.events["job"][: int(state["events"])],
-        ):
-            first = min(first, int(live.min(initial=first)))
-        return first, arrived
+        arrived = int(machine.coming[state.next_coming]) if state["next_coming"] < len(machine.coming) else len(memory.jobs)
+        running, events = machine.running["job"][: int(state["running"])], machine.events["job"][: int(state["events"])]
+        return arrived, (line.queue["job"][: int(state["waiting"])], line.deferred[: int(state["deferred"])], running, events)
 
     def layout(self, _memory: ClusterMemory, jobs: int) -> Layout:
         """Of the memory for so many jobs."""
@@ -169,6 +163,41 @@ class PoolsLog(Log):
         return why_waiting(memory.jobs, int(memory.state["started"]))
 
 
+class NodesLog(Log):
+    """What the logs of Slurm's and OAR's scheduling, which plan single nodes, have in common."""
+
+    machine = "nodes"
+    loop_name: str
+
+    def __init__(self, problem: Problem):
+        super().__init__()
+        self.submit, self.procs, self.machine_procs, self.problem = problem.submit, problem.procs, problem.machine_procs, problem
+
+    @classmethod
+    def of(cls, problem: Problem, memory: Any, *more: Any) -> Self | None:
+        """The log of a simulation; None where jobs wait for others, or run at first after ones that do not."""
+        since, waits = problem.demands.since, len(memory.traffic.followers.items) > 0  # type: ignore[union-attr]
+        made: Any = cls
+        return None if waits or not come_first(since) else made(problem, memory, *more)
+
+    @staticmethod
+    def has_begun(memory: Any) -> bool:
+        """Whether the jobs that run at first have their nodes."""
+        return bool(memory.state["begun"])
+
+    @classmethod
+    def loop(cls, _memory: Any) -> str:
+        """Name of the loop in load.py."""
+        return cls.loop_name
+
+    @staticmethod
+    def why_stuck(memory: Any) -> str:
+        """Who waits for ever, and why; raises WorkloadError if the jobs that run at first do not fit on the nodes."""
+        if (job := int(memory.state["no_room"])) > 0:
+            raise WorkloadError(f"the jobs that run at first need more than the machine has: there is no room for job number {job}")
+        return why_waiting(memory.jobs, int(memory.state["started"]))
+
+
 def part_of(lists: Lists, first: int, jobs: int) -> Lists:
     """The lists of so many jobs from the first one on."""
     return Lists(lists.first[first : first + jobs + 1], lists.items)
@@ -185,13 +214,6 @@ def have_the_same(limits_of: Lists, limits: Any, other: Any, first: int, jobs: i
 def come_first(since: Array) -> bool:
     """Whether the jobs that run at first (`since`, s; NEVER for others) come before all others."""
     return not (since[np.count_nonzero(since < NEVER) :] < NEVER).any()
-
-
-def why_stuck(memory: Any) -> str:
-    """Who waits for ever, and why; raises WorkloadError if the jobs that run at first do not fit on the nodes."""
-    if (job := int(memory.state["no_room"])) > 0:
-        raise WorkloadError(f"the jobs that run at first need more than the machine has: there is no room for job number {job}")
-    return why_waiting(memory.jobs, int(memory.state["started"]))
 
 
 def why_waiting(jobs: Any, started: int) -> str:

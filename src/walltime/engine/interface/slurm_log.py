@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from walltime.engine.interface.branch import Layout, Log, are_the_same, fill_from, take_state, without
-from walltime.engine.interface.pools_log import NO_LISTS, come_first, have_the_same, part_of, why_stuck
+from walltime.engine.interface.branch import Layout, are_the_same, fill_from, take_state, without
+from walltime.engine.interface.pools_log import NO_LISTS, NodesLog, have_the_same, part_of
 from walltime.engine.kernel.memory import records
 from walltime.engine.kernel.nodes.memory import RANGE, SLURM_JOB, SlurmMemory, new_slurm_memory, with_room
-from walltime.engine.problem import NodeDemands, NodeRanges, Nodes, Problem
+from walltime.engine.problem import NodeRanges, Nodes, Problem
 
 __all__ = ["SlurmLog", "ranges_of", "slots_of"]
 
@@ -23,29 +23,21 @@ FIXED = ("submit", "procs", "second", "nodes", "whole", "each", "partition", "ti
 """What of a job does not change."""
 
 
-class SlurmLog(Log):
+class SlurmLog(NodesLog):
     """`memory`: of all jobs, of which those that have not arrived are as they were given.
 
     `nodes`: with processors in units of so many, `unit`.
     """
 
-    machine = "nodes"
+    loop_name = "slurm"
 
     def __init__(self, problem: Problem, memory: SlurmMemory, nodes: Nodes, unit: int):
-        super().__init__()
-        self.submit, self.procs, self.machine_procs, self.problem = problem.submit, problem.procs, problem.machine_procs, problem
+        super().__init__(problem)
         self.jobs, self.rules, self.nodes, self.unit = memory.jobs.copy(), memory.rules, nodes, unit
         traffic = memory.traffic
         self.limits, self.limits_of, self.followers, self.changes = traffic.limits, traffic.limits_of, traffic.followers, traffic.changes
         self.stretches, self.children, self.leaves = memory.site.stretches, traffic.tree.children, traffic.tree.leaves
         self.users = len(traffic.of_user)
-
-    @staticmethod
-    def of(problem: Problem, memory: SlurmMemory, nodes: Nodes, unit: int) -> SlurmLog | None:
-        """The log of a simulation; None where jobs wait for others, or run at first after ones that do not."""
-        demands = problem.demands
-        assert isinstance(demands, NodeDemands)
-        return SlurmLog(problem, memory, nodes, unit) if come_first(demands.since) and not len(memory.traffic.followers.items) else None
 
     def continues(self, memory: Any, first: int) -> bool:
         """Whether the jobs that have arrived are the same here, under the same limits, and in the same tree of shares."""
@@ -57,18 +49,12 @@ class SlurmLog(Log):
         return same and are_the_same(self.jobs[first : first + arrived], memory.jobs[:arrived], FIXED)
 
     @staticmethod
-    def span(memory: SlurmMemory) -> tuple[int, int]:
-        """The first job that waits, runs or has not ended, and the next one that comes."""
+    def live(memory: SlurmMemory) -> tuple[int, tuple[Array, ...]]:
+        """The next job that comes, and those that wait, run, and whose ends are still to come."""
         state, traffic = memory.state, memory.traffic
         coming = traffic.arrivals["job"][: int(state["arriving"])]
-        arrived = first = int(coming.min(initial=len(memory.jobs)))
-        for live in (
-            traffic.queue[: int(state["waiting"])],
-            memory.use.running["job"][: int(state["running"])],
-            traffic.ends["job"][: int(state["events"])],
-        ):
-            first = min(first, int(live.min(initial=first)))
-        return first, arrived
+        running, ends = memory.use.running["job"][: int(state["running"])], traffic.ends["job"][: int(state["events"])]
+        return int(coming.min(initial=len(memory.jobs))), (traffic.queue[: int(state["waiting"])], running, ends)
 
     def layout(self, memory: SlurmMemory, jobs: int) -> Layout:
         """Of a memory for so many jobs, with room for those that run and could start."""
@@ -163,21 +149,6 @@ class SlurmLog(Log):
     def is_between(memory: SlurmMemory) -> bool:
         """Whether the passes of an event are still to be made, for want of room."""
         return bool(memory.state["between"])
-
-    @staticmethod
-    def has_begun(memory: SlurmMemory) -> bool:
-        """Whether the jobs that run at first have their nodes."""
-        return bool(memory.state["begun"])
-
-    @staticmethod
-    def loop(_memory: SlurmMemory) -> str:
-        """Name of the loop in load.py."""
-        return "slurm"
-
-    @staticmethod
-    def why_stuck(memory: SlurmMemory) -> str:
-        """Who waits for ever, and why; raises WorkloadError if the jobs that run at first do not fit."""
-        return why_stuck(memory)
 
 
 def _take_plan(memory: SlurmMemory, source: SlurmMemory, spare: int) -> None:
