@@ -8,7 +8,7 @@ from typing import Any
 
 from performance_tables import table
 
-from walltime.metrics.intervals import KINDS, SCOPES, SHOWN_LEVEL
+from walltime.metrics.intervals import KINDS, LEVEL, SCOPES, SHOWN_LEVEL, IntervalKind
 
 Numbers = dict[str, Any]
 FILE = Path(__file__).with_name("coverage.json")
@@ -46,11 +46,24 @@ def kinds(_: str = "") -> str:
     """Every declared kind of interval."""
     rows = []
     for name, kind in KINDS.items():
-        level = "as it says" if kind.level is None else SHOWN_LEVEL if kind.level == 0.9 else f"{100 * kind.level:.0f} %"
-        rows.append((f"`{name}`", kind.of, level, kind.method))
+        rows.append((f"`{name}`", kind.of, _level(kind), kind.method))
     return table(("interval", "of", "level", "how"), rows)
 
 
 def scopes(_: str = "") -> str:
     """What an interval can be of."""
     return table(("of", "that is"), [(f"**{of}**", meaning) for of, meaning in SCOPES.items()])
+
+
+def by_command(_: str = "") -> str:
+    """Which interval the tables and pages of each command print."""
+    commands = sorted({command for kind in KINDS.values() for command in kind.commands})
+    rows = []
+    for command in commands:
+        several = [(name, kind) for name, kind in KINDS.items() if command in kind.commands]
+        rows += [(f"`{command}`" if k == 0 else "", kind.of, _level(kind), f"`{name}`") for k, (name, kind) in enumerate(several)]
+    return table(("command", "of", "level", "interval"), rows)
+
+
+def _level(kind: IntervalKind) -> str:
+    return "as it says" if kind.level is None else SHOWN_LEVEL if kind.level == LEVEL else f"{100 * kind.level:.0f} %"

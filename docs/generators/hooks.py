@@ -13,7 +13,7 @@ import ahead
 import recipes_run
 import report_pictures
 from agreement_tables import site_agreement
-from coverage_tables import coverage, kinds, scopes
+from coverage_tables import by_command, coverage, kinds, scopes
 from found_tables import found_order
 from found_tables import pictures as found_pictures
 from later_tables import drawn, later
@@ -336,6 +336,7 @@ GENERATORS = {
     "commands": commands_table,
     "coverage": coverage,
     "interval-kinds": kinds,
+    "intervals-by-command": by_command,
     "scopes": scopes,
     "rules": rules,
     "checks": checks,

@@ -40,37 +40,64 @@ class IntervalKind:
     of: str
     method: str
     level: float | None = LEVEL
+    commands: tuple[str, ...] = ()
+    """of the command line that print it; none: only Python or the items of papers do"""
 
 
 KINDS: Mapping[str, IntervalKind] = {
-    "replications.mean": IntervalKind("other seeds", "mean over runs, Student's t"),
-    "replications.difference": IntervalKind("other seeds", "mean over pairs of runs with the same seed, Student's t"),
+    "replications.mean": IntervalKind("other seeds", "mean over runs, Student's t", commands=("simulate", "compare", "campaign report")),
+    "replications.difference": IntervalKind(
+        "other seeds", "mean over pairs of runs with the same seed, Student's t", commands=("compare", "campaign report", "paper run")
+    ),
     "replications.band": IntervalKind(
-        "other seeds", "one further run: smallest to largest of under 20 runs, 5th to 95th percentile of more", level=None
+        "other seeds",
+        "one further run: smallest to largest of under 20 runs, 5th to 95th percentile of more",
+        level=None,
+        commands=("simulate", "compare", "campaign report"),
     ),
     "shaken.range": IntervalKind(
-        "this log, shaken", "one further copy: smallest to largest of under 20 copies, 5th to 95th percentile of more", level=None
+        "this log, shaken",
+        "one further copy: smallest to largest of under 20 copies, 5th to 95th percentile of more",
+        level=None,
+        commands=("dialects",),
     ),
-    "runs.percentiles": IntervalKind("these runs", "5th to 95th percentile, as in tsafrir06", level=None),
-    "shaken.copy": IntervalKind("this log, shaken", "one further copy, or the difference in it, Student's t"),
+    "runs.percentiles": IntervalKind("these runs", "5th to 95th percentile, as in tsafrir06", level=None, commands=("paper run",)),
+    "shaken.copy": IntervalKind(
+        "this log, shaken",
+        "one further copy, or the difference in it, Student's t",
+        commands=("compare", "what-if", "estimates", "benchmark predictions"),
+    ),
     "weeks": IntervalKind(
-        "such weeks", "mean over the jobs, Student's t over five parts of the log, longer where they lie out; withheld in a lasting queue"
+        "such weeks",
+        "mean over the jobs, Student's t over five parts of the log, longer where they lie out; withheld in a lasting queue",
+        commands=("what-if", "calibrate", "benchmark predictions"),
     ),
-    "weeks.logs": IntervalKind("logs of its weeks", "one further such log: smallest to largest of those simulated", level=None),
+    "weeks.logs": IntervalKind(
+        "logs of its weeks", "one further such log: smallest to largest of those simulated", level=None, commands=("what-if",)
+    ),
     "start-times": IntervalKind(
-        "this job", "when it starts: 5 and 95 % quantiles over simulations, moved by how often earlier jobs started outside of them"
+        "this job",
+        "when it starts: 5 and 95 % quantiles over simulations, moved by how often earlier jobs started outside of them",
+        commands=("slurm start-times", "slurm score", "calibrate"),
     ),
-    "suggestion.risk": IntervalKind("this job", "upper bound of a share, Wilson's", level=0.95),
+    "suggestion.risk": IntervalKind("this job", "upper bound of a share, Wilson's", level=0.95, commands=("suggest", "estimates")),
     "bootstrap": IntervalKind("such users", "mean over the jobs, whole users resampled"),
     "batch-means": IntervalKind(
         "the long run",
         "Student's t over five blocks of batches, merged until they hardly correlate; withheld where fewer than ten would be left",
+        commands=("simulate",),
     ),
-    "batch-means.published": IntervalKind("the long run", "as in mualem01: batches taken for independent"),
-    "benchmark.total": IntervalKind("such windows", "geometric mean over windows, Student's t within subjects"),
-    "benchmark.behind": IntervalKind("such windows", "paired over windows, for all pairs of schedulers at once"),
-    "tuning.change": IntervalKind("such windows", "paired, Student's t over five blocks of windows"),
-    "learn.windows": IntervalKind("such windows", "paired, Student's t over five blocks of windows"),
-    "learn.seeds": IntervalKind("other trainings", "the change by one further agent, paired, Student's t"),
+    "batch-means.published": IntervalKind("the long run", "as in mualem01: batches taken for independent", commands=("paper run",)),
+    "benchmark.total": IntervalKind(
+        "such windows",
+        "geometric mean over windows, Student's t within subjects",
+        commands=("benchmark run", "benchmark leaderboard", "search"),
+    ),
+    "benchmark.behind": IntervalKind(
+        "such windows", "paired over windows, for all pairs of schedulers at once", commands=("benchmark leaderboard",)
+    ),
+    "tuning.change": IntervalKind("such windows", "paired, Student's t over five blocks of windows", commands=("tune",)),
+    "learn.windows": IntervalKind("such windows", "paired, Student's t over five blocks of windows", commands=("learn evaluate",)),
+    "learn.seeds": IntervalKind("other trainings", "the change by one further agent, paired, Student's t", commands=("learn evaluate",)),
 }
 """By name. A new interval is declared here, has an experiment in `validation/`, and is shown in the words of its scope."""

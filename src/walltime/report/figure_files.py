@@ -13,7 +13,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpec
-from matplotlib.ticker import FixedFormatter, FixedLocator
+from matplotlib.ticker import FixedLocator
 
 from walltime.errors import OutputError, PolicyError
 from walltime.files import whole_file
@@ -116,14 +116,15 @@ def slim(figure: Figure) -> Figure:
         if isinstance(ticks, FixedLocator):
             axes.xaxis.set_major_locator(FixedLocator(_thinned([float(tick) for tick in ticks()])))
         names = [one.get_text() for one in axes.get_yticklabels()]
-        if isinstance(axes.yaxis.get_major_formatter(), FixedFormatter) and any(names):
+        if isinstance(axes.yaxis.get_major_locator(), FixedLocator) and any(name[:1].isalpha() for name in names):
             axes.set_yticks(axes.get_yticks(), [shortened(name, NAME_LETTERS) for name in _without_beginning(names)])
             copy.set_size_inches(inches, height)
     for legend in list(copy.legends):
         names = [one.get_text() for one in legend.get_texts()]
         handles, columns = [one for one in legend.legend_handles if one is not None], columns_of(names, SLIM * LETTERS_PER_INCH)
         copy.legends.remove(legend)
-        copy.legend(handles, names, loc="outside upper right", ncols=columns, borderaxespad=0)
+        with style():
+            copy.legend(handles, names, loc="outside upper right", ncols=columns, borderaxespad=0)
     return copy
 
 

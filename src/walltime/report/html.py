@@ -42,7 +42,7 @@ MARKED = ("best", "reproduced", "chaos", "off")
 LIBRARY = "uPlot-1.6.32.min"
 TABLES = ("time", "tables", "page")
 """The scripts of a page of tables: they can be sorted."""
-PAGE_WIDTH, PICTURE_HEIGHT, LEAST_WIDTH = 1030, 400, 560
+PAGE_WIDTH, PICTURE_HEIGHT, LEAST_WIDTH = 1030, 440, 560
 """Of the picture of the first screen, pixels: it is as wide as the page, but not so high that it hides what follows."""
 EVERYTHING = ("data", "time", "gantt", "explanation", "charts", "tables", "steer", "page")
 

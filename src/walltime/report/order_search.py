@@ -49,7 +49,7 @@ def search_page(found: OrderFile, log: Workload, command: Sequence[str]) -> Page
     numbers = [("schedulers tried", f"{found.evaluations:,}")]
     if chosen is not None:
         answer += (
-            f": on the later jobs of these logs it has {chosen.choosing[SLOWDOWN]:.2f} times the mean bounded slowdown of EASY, and "
+            f": on the later jobs it has {chosen.choosing[SLOWDOWN]:.2f} times the mean bounded slowdown of EASY, and "
             f"{chosen.choosing[LONGEST]:.2f} times its longest wait"
         )
         numbers = [

@@ -144,7 +144,7 @@ def _numbers(found: Judgement) -> list[tuple[str, str]]:
     if of_log is None:
         return []
     best, accurate, exact = of_log
-    rows = [(f"mean wait, {best.predictor}", best), (f"most accurate, {accurate.predictor}", accurate)]
+    rows = [(f"mean wait with {best.predictor}", best), (f"with {accurate.predictor}, the most accurate", accurate)]
     rows += [] if exact is None else [("with exact runtimes", exact)]
     on = f", {log}" if len(found.logs) > 1 else ""
     return [(f"{what}{on}", f"{row.gains[0].mean_wait:+.1f} %") for what, row in rows]
@@ -161,7 +161,8 @@ def _figure(found: Judgement) -> Figure:
         axes.axhline(0, color="#8A9099", linewidth=0.8)
         axes.set_xlabel("mean accuracy of the predictions")
         axes.set_ylabel("change of the mean wait, %")
-        axes.legend()
+        if len(found.logs) > 1:
+            axes.legend()
     return figure
 
 

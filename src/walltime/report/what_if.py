@@ -139,7 +139,7 @@ def effect_sections(answer: WhatIf) -> list[Section]:
     ]
 
 
-SHORT = ("change", "mean wait", "difference", "of such weeks", "if users {}", "jobs lost", "work lost", "wait longer")
+SHORT = ("change", "mean wait", "difference", f"of such weeks, {SHOWN_LEVEL}", "if users {}", "jobs lost", "work lost", "wait longer")
 
 
 def short_table(answer: WhatIf) -> Table:
@@ -162,7 +162,8 @@ def short_table(answer: WhatIf) -> Table:
     measured, log = int(answer.measured.sum()), answer.today.workload.origin.name
     title = f"{log}: {measured:,} jobs measured, {answer.today.label}, mean wait today {human_time(answer.measures['mean_wait'])}"
     other_users = "submit as they did" if answer.submissions == REACT else "react"
-    remark = "Jobs lost: killed earlier than today, or left out; work lost: share of today's node-hours that are theirs."
+    small = f"{UNTRUSTED}: less than the calibration trusts. " if any(_mark(answer, effect) for effect in answer.effects) else ""
+    remark = f"{small}Jobs lost: killed earlier than today, or left out; work lost: share of today's node-hours that are theirs."
     return Table([name.format(other_users) for name in SHORT], rows, title, remark)
 
 

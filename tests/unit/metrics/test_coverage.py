@@ -12,6 +12,7 @@ import pytest
 
 from validation import coverage
 from validation.coverage import Sizes, Trials, load
+from walltime.cli.main import _command
 from walltime.metrics.intervals import KINDS, SCOPES
 
 SRC = Path(__file__).resolve().parents[3] / "src" / "walltime"
@@ -124,6 +125,19 @@ def test_intervals__each_is_declared_where_it_is_made():
 
 def test_intervals__each_is_of_something_that_is_explained():
     assert {kind.of for kind in KINDS.values()} <= set(SCOPES)
+
+
+def test_intervals__each_names_the_commands_that_print_it():
+    known = set(command_names())
+    for name, kind in KINDS.items():
+        assert set(kind.commands) <= known, name
+
+
+def command_names(command=None, path=()):
+    """The names of all commands."""
+    command = _command() if command is None else command
+    for name, inside in getattr(command, "commands", {}).items():
+        yield from command_names(inside, (*path, name)) if hasattr(inside, "commands") else [" ".join((*path, name))]
 
 
 def test_intervals__each_has_an_experiment():

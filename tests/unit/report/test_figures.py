@@ -227,3 +227,24 @@ def test_write_figure__takes_the_widths_of_journals(tmp_path):
         write_figure(Figure(), tmp_path / "w.svg", "furlong")
     assert figures.columns_of(["short", "short"], 40) == 2
     assert figures.columns_of(["a name of many letters", "short"], 40) == 1
+
+
+def test_slim__is_a_narrow_copy_that_leaves_the_figure_alone():
+    names = ["easy:order=sjf", "easy:order=saf", "easy:order=a-very-long-name-of-an-order"]
+    change = Interval(-10.0, -20.0, 50.0, "")
+    figure = changes_figure(names, [("test", [change] * 3), ("training", [change] * 3)], "change")
+    before = to_svg(figure, "x")
+    small = slim(figure)
+    assert small.get_size_inches()[0] == 4
+    assert small.get_size_inches()[1] == figure.get_size_inches()[1]
+    assert [one.get_text() for one in small.axes[0].get_yticklabels()] == ["sjf", "saf", "a-very-long-name-…"]
+    assert len(small.axes[0].get_xticks()) <= 4
+    assert [one.get_text() for one in small.legends[0].get_texts()] == ["test", "training"]
+    assert to_svg(figure, "x") == before
+
+
+def test_slim__puts_panels_below_each_other():
+    figure = compare_workloads([Lublin99().generate(200, 64, seed=1)])
+    places = [axes.get_subplotspec().get_geometry() for axes in slim(figure).axes]
+    assert {(rows, columns) for rows, columns, *_ in places} == {(4, 1)}
+    assert {axes.get_subplotspec().get_gridspec().ncols for axes in figure.axes} == {2}
