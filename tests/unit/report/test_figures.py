@@ -12,14 +12,17 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 from walltime.errors import PolicyError, WorkloadError
+from walltime.metrics import Interval
 from walltime.policy import NoBackfilling
 from walltime.report import figures
 from walltime.report.estimates import estimates_figure
-from walltime.report.figure_files import figure_bytes, resize, to_svg, write_figure
+from walltime.report.figure_files import figure_bytes, resize, slim, to_svg, write_figure
 from walltime.report.stretch import JOBS, assign_processors, choose_stretch
+from walltime.report.windows import changes_figure
 from walltime.report.workloads import compare_workloads
 from walltime.schedule.schedule import Schedule
 from walltime.workload import Origin, Workload
+from walltime.workload.models import Lublin99
 
 
 def in_order(submit, runtime, procs, machine_procs):

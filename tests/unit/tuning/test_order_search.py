@@ -151,9 +151,11 @@ def test_search__on_the_command_line(tmp_path, capsys):
         wt.logs.write_swf(files[-1], log(number, 60))
     order = tmp_path / "order.toml"
     arguments = ["search", *files[:2], "--out", order, "--budget", "6", "--copies", "1", "--optimiser", "random", "--json"]
-    assert call(capsys, *arguments)[0] == 0
+    pages = [tmp_path / "search.html", tmp_path / "final.html"]
+    assert call(capsys, *arguments, "--report", pages[0])[0] == 0
     assert read_order_file(order).final == ()
-    status, out, _ = call(capsys, "search", "--final", order, files[2], "--copies", "1")
+    status, out, _ = call(capsys, "search", "--final", order, files[2], "--copies", "1", "--report", pages[1])
+    assert all("times its longest wait" in page.read_text() or "times the mean" in page.read_text() for page in pages)
     assert status == 0
     assert "longest wait" in out
     assert [one.times for one in read_order_file(order).final] == [1]
