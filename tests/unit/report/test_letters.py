@@ -56,7 +56,9 @@ def test_letter__says_what_to_ask_for_and_what_it_saves():
     assert "asking for 5:00:00: ask for 0:10:00; half of your 25 such jobs ran at most 0:10:00, none needed more" in text
     assert "they are few, so the risk may be up to" in text
     assert "$" not in text
-    assert letters_answer(found, 1).startswith("1 user of site would wait less by asking for less; user 1 gains most, 3 h 58 min")
+    assert letters_answer(found, 1).startswith(
+        "1 user of site would wait less by asking for less; user 1 gains most in all, over 25 jobs 3 h 58 min"
+    )
 
 
 def test_letters__files_and_their_tables(tmp_path):
