@@ -151,8 +151,8 @@ def letters_answer(gains: AdviceGains, written: int) -> str:
     first = helped[0]
     told = (
         f"{len(helped):,} user{'s' if len(helped) > 1 else ''} of {name} would wait less by asking for less; user {first.advice.user} "
-        f"gains most in all, over {first.advice.jobs:,} jobs {human_time(-first.difference)} each (±{human_time(first.scatter)}), and {written:,} "
-        f"letter{'s were' if written != 1 else ' was'} written."
+        f"gains most in all, over {first.advice.jobs:,} jobs {human_time(-first.difference)} each (±{human_time(first.scatter)}), and "
+        f"{written:,} letter{'s were' if written != 1 else ' was'} written."
     )
     before, change, scatter = gains.everybody
     if abs(change) <= scatter:
