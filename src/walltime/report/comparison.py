@@ -86,7 +86,10 @@ def comparison_page(
             *([Section("", [Fragment("choice.html")])] if live else []),
             Section(
                 "The numbers",
-                [tables.summary_table(names, summaries, trim), Fold("All numbers, unrounded", [tables.details_table(names, summaries)])],
+                [
+                    tables.summary_table(names, summaries, trim, spread=spread),
+                    Fold("All numbers, unrounded", [tables.details_table(names, summaries)]),
+                ],
             ),
             *_months(names, schedules),
             *_gains(names, schedules, trim),
@@ -143,12 +146,7 @@ def _picture(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequenc
         caption = "Share of the jobs that wait less than a time. The dot at the left end: those that do not wait at all."
         drawn = figures.wait_distribution(schedules, masks)
         return Drawing(drawn, "first", f"The distribution of waits under {names[0]}.", caption, wide=False)
-    halves = None
-    if spread is not None:
-        halves = [
-            metrics.prediction_interval(np.array([own.mean_wait, *(one.mean_wait for one in copies)])).half_width
-            for own, copies in zip(spread.own, spread.shaken, strict=True)
-        ]
+    halves = None if spread is None else [spread.scatter("mean_wait", k) for k in range(len(names))]
     said = ", ".join(f"{name} {human_time(wait)}" for name, wait in zip(names, waits, strict=True))
     interval = "" if halves is None else f" Bars: {SHOWN_LEVEL} interval of {KINDS['shaken.copy'].of}: one further copy."
     return Drawing(figures.means_figure(names, waits, halves), "first", f"Mean waits: {said}.", f"Mean wait.{interval}", wide=False)

@@ -10,9 +10,12 @@ from typing import Any
 from walltime.errors import WorkloadError
 from walltime.explanation import longest_waits
 from walltime.metrics import ChangedJob, ChangedUser, Gains, Month, Summary, relative_difference
+from walltime.metrics.intervals import KINDS as INTERVALS
+from walltime.metrics.intervals import SHOWN_LEVEL
 from walltime.policy import Kind
 from walltime.report.page import Block, Fold
 from walltime.schedule.schedule import Schedule
+from walltime.simulation.spread import Spread
 from walltime.tables import Cell, Column, Row, Table
 from walltime.wording import UNDEFINED, human_difference, human_number, human_percent, human_time, in_prose
 
@@ -56,6 +59,9 @@ KINDS = {
     "reserved": "after a wait, with no job ahead of it waiting",
     "backfilled": "while a job ahead of it in the queue was waiting",
 }
+SCATTER = {"mean_wait": "wait", "mean_bounded_slowdown": "slowdown"}
+"""Fields beside which it is said how far a further copy of the log lies away."""
+SURE = f"±, {INTERVALS['shaken.copy'].of}, {SHOWN_LEVEL}"
 GROUPINGS = {
     "class": "short and long, narrow and wide jobs",
     "user": "heavy, medium and light users",
@@ -86,8 +92,10 @@ def raw(value: float, unit: str) -> str:
     return f"{number} {unit}".rstrip()
 
 
-def summary_table(names: Sequence[str], summaries: Sequence[Summary], trim: str = "none", title: str = "") -> Table:
-    """One row per policy, in readable units, with the unrounded values."""
+def summary_table(
+    names: Sequence[str], summaries: Sequence[Summary], trim: str = "none", title: str = "", spread: Spread | None = None
+) -> Table:
+    """One row per policy, in readable units, with the unrounded values; with a spread also how far means lie apart in copies of the log."""
     columns = {field: [getattr(summary, field) for summary in summaries] for field, *_ in COLUMNS}
     rows: list[Row] = []
     for k, (name, summary) in enumerate(zip(names, summaries, strict=True)):
@@ -98,6 +106,8 @@ def summary_table(names: Sequence[str], summaries: Sequence[Summary], trim: str 
             lowest = less and len(set(every)) > 1 and value == min((v for v in every if not math.isnan(v)), default=None)
             of = (field, k) if less else None
             row.append(Cell(show(value), exact=raw(value, unit), value=value, look="best" if lowest else "", of=of))
+            if spread is not None and field in SCATTER:
+                row.append(Cell(f"±{show(half := spread.scatter(field, k))}", exact=raw(half, unit), value=half))
         rows.append(row)
     remarks = ["Point at a value for its exact number."]
     if len(names) > 1:
@@ -105,7 +115,9 @@ def summary_table(names: Sequence[str], summaries: Sequence[Summary], trim: str 
     if trim != "none":
         every_job = "utilization, offered load, makespan, months and the queue over time still include all jobs"
         remarks.append(f"Trimmed as in tsafrir06; {every_job}.")
-    head = ["policy", "jobs measured", *(label for _, label, *_ in COLUMNS)]
+    head: list[str | Column] = ["policy", "jobs measured"]
+    for field, label, *_ in COLUMNS:
+        head += [label, *([f"{SCATTER[field]} {SURE}"] if spread is not None and field in SCATTER else [])]
     return Table(head, rows, title or "Averages, one row per policy", " ".join(remarks), row_policies=range(len(names)))
 
 

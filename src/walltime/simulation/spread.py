@@ -50,6 +50,11 @@ class Spread:
         """Shaken copies of the log."""
         return len(self.shaken[0])
 
+    def scatter(self, name: str, k: int) -> float:
+        """Half the width of the interval in which this measure of one schedule lies in a further copy, 90 %, Student's t."""
+        values = [getattr(one, name) for one in (self.own[k], *self.shaken[k])]
+        return metrics.prediction_interval(np.array(values)).half_width
+
     def difference(self, name: str, a: int, b: int) -> tuple[float, float]:
         """What schedule b has more of this measure than a: the mean over the log and its copies, and by how much single ones scatter.
 
@@ -66,12 +71,13 @@ class Spread:
         return abs(mean) > scatter
 
     def as_dict(self) -> dict[str, Any]:
-        """The differences to the first schedule, ready for JSON; one entry for each other schedule."""
+        """The scatter of each schedule and the differences to the first one, ready for JSON."""
         return {
             "shake": self.seconds,
             "of": KINDS["shaken.copy"].of,
             "level": LEVEL,
             "copies": self.copies,
+            "scatter": [{name: self.scatter(name, k) for name in MEASURES} for k in range(len(self.own))],
             "differences": [{name: self._shown(name, k) for name in MEASURES} for k in range(1, len(self.own))],
         }
 

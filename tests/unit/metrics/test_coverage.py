@@ -42,7 +42,7 @@ MADE_BY = {
         "simulation.first_look._interval",
         "simulation.advice_gains.simulate_advice",
         "benchmark.predictions._Base._gain",
-        "report.comparison._picture",
+        "simulation.spread.Spread.scatter",
         "whatif.effects.differences",
     ],
     "weeks": [

@@ -169,6 +169,7 @@ def test_compare__the_spread_can_be_left_out(capsys, log):
     assert (found["shake"], found["copies"], len(found["differences"])) == (30, 5, 2)
     assert (found["of"], found["level"]) == ("this log, shaken", 0.9)
     assert set(found["differences"][0]["mean_wait"]) == {"mean", "scatter", "clear"}
+    assert [one["mean_wait"] > 0 for one in found["scatter"]] == [True] * 3
     without = json.loads(call(capsys, "compare", log, "--no-spread", "--json")[1])
     assert without["spread"] is None
     assert any("is not known" in line for line in without["caveats"])
