@@ -100,6 +100,7 @@ def test_report__by_groups(capsys, plan):
         assert line["mean"] == pytest.approx(mine["mean_wait"].mean())
 
 
+@pytest.mark.slow
 def test_report__as_text_and_files(capsys, plan, tmp_path):
     for name, read in (("out.csv", pl.read_csv), ("out.parquet", pl.read_parquet)):
         status, out, _ = call(capsys, "campaign", "report", plan, "--out", tmp_path / name)

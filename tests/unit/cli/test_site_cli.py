@@ -52,6 +52,7 @@ def test_calibrate__of_a_window_begins_with_the_jobs_of_that_time(capsys, site):
     assert json.loads(out)["rows"][0]["jobs"] < 2500
 
 
+@pytest.mark.slow
 def test_what_if_and_calibrate__without_a_file_take_one_pool_of_the_logs_processors(capsys, site, tmp_path):
     log, _, _ = site
     alike = tmp_path / "alike.toml"

@@ -272,6 +272,7 @@ def test_guess__names_what_is_missing(tmp_path):
         read_log(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["unknown-table", "json-lines", "mapping", "table"])
 def test_hostile__mutated_tables_and_mappings_give_one_line_errors_only(kind):
     assert trials(kind, scaled(125), seed=5) == []
@@ -311,9 +312,11 @@ def written_otherwise(name, how):
 
 HOW = ("order", "capitals", "more columns", "semicolon", "tab", "pipe", "mark", "utf-16", "crlf", "quoted", "comments")
 HOW += ("epoch", "epoch ms", "us", "zone")
+SHORT = ("capitals", "utf-16", "comments", "epoch ms", "us")
+"""Of these, what is in `make quick`, too."""
 
 
-@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("how", [pytest.param(how, marks=[] if how in SHORT else pytest.mark.slow) for how in HOW])
 def test_shipped__is_recognised_however_it_is_written(how, tmp_path):
     names = sorted(set(shipped()) - {"cerit-soft-walltimes", "philly", "alibaba-gpu-2020"})
     for name in names if how in ("order", "semicolon") else names[HOW.index(how) % 3 :: 3]:

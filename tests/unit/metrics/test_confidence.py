@@ -94,6 +94,7 @@ def test_percentile_band__does_not_shrink_with_more_replications_but_an_interval
     assert mean_interval(many).half_width < mean_interval(few).half_width / 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("runs", [2, 3, 5, 10, 19, 20, 25, 100])
 def test_range_of_runs__holds_a_further_run_as_often_as_it_says(runs):
     random = np.random.default_rng(runs)

@@ -43,6 +43,7 @@ def test_series_interval__of_equal_values_is_a_point():
     assert (found.low, found.high) == (3.0, 3.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("share", "count"), [(0.0, 20), (0.5, 20), (0.8, 52), (0.8, 100)])
 def test_series_interval__holds_where_neighbours_are_alike(share, count):
     # Over single values of a correlation of 0.8 it is 40 to 47 %; not widened, 20 of a correlation of 0.5 hold 82 %.

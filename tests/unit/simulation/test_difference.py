@@ -23,6 +23,7 @@ def test_diff__of_equal_schedules_says_so():
     assert str(found) == "A and B are the same schedule: 4 jobs with equal starts and ends"
 
 
+@pytest.mark.slow
 def test_diff__names_the_state_at_the_first_difference():
     """By hand: at 2 s job 1 has 3 of 4 processors until 10 s, and job 2 needs all; EASY lets job 3 in, which ends at 7 s."""
     found = wt.diff(columns("fcfs"), columns("easy"), JOBS)

@@ -134,6 +134,7 @@ def test_schemes__without_groups_key_by_request():
         tang13_schemes(workload([1], [2]))
 
 
+@pytest.mark.slow
 def test_adjusted__users_first_and_the_scheme_of_few_underestimates():
     found = adjust_walltimes(regular(), replications=3)
     rows = found.rows()

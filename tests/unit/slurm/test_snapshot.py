@@ -318,6 +318,7 @@ def test_shown_commands__are_what_a_shell_would_run():
     assert said.stdout.decode() == SQUEUE_TEXT[-1]
 
 
+@pytest.mark.slow
 def test_command__shows_takes_and_complains_in_one_line(capsys, tmp_path):
     status, out, err = call(capsys, "slurm", "snapshot", "--show-commands")
     assert (status, err) == (0, "")

@@ -85,6 +85,7 @@ def test_limit__without_a_compiler_says_so(monkeypatch, tmp_path, tables):
     assert "there is no C++ compiler" in tables.performance("limit", tmp_path / "p.json")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", [Easy(), Conservative()], ids=["easy", "conservative"])
 def test_steady_queue__keeps_its_depth(policy):
     workload = steady_queue(policy, 100, 5000)

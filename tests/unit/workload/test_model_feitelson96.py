@@ -128,14 +128,14 @@ def test_repetitions__may_have_runtimes_of_their_own():
 
 
 @pytest.mark.parametrize("jobs", [1, 2, 3, 5, 10])
-@pytest.mark.parametrize("seed", range(15))
 @pytest.mark.parametrize("load", [1e-6, 0.1, 1.5])
-def test_few_jobs__come_near_the_load_too(jobs, seed, load):
-    made = Feitelson96().generate(jobs, 4, load, seed)
-    assert len(made) == jobs
-    if jobs > 1:
-        span = made.submit[-1] - made.submit[0]
-        assert made.offered_load == pytest.approx(load, rel=2 / span + 1e-6)
+def test_few_jobs__come_near_the_load_too(jobs, load):
+    for seed in range(15):
+        made = Feitelson96().generate(jobs, 4, load, seed)
+        assert len(made) == jobs
+        if jobs > 1:
+            span = made.submit[-1] - made.submit[0]
+            assert made.offered_load == pytest.approx(load, rel=2 / span + 1e-6), seed
 
 
 @pytest.mark.parametrize(
