@@ -90,6 +90,7 @@ class SlurmLog(NodesLog):
         own = {name: int(state[name]) for name in ("spare_sets", "spare_rows")}
         take_state(memory, source, gone, arrived)
         fill_from(traffic.queue, former.queue[: int(old["waiting"])], gone)
+        traffic.needs[: int(old["waiting"])] = former.needs[: int(old["waiting"])]
         fill_from(traffic.ends, former.ends[: int(old["events"])], gone, "job", "tie")  # ties are numbers of starts
         traffic.limits[:], traffic.of_user[:] = former.limits, former.of_user
         traffic.of_user_in_partition[:] = former.of_user_in_partition

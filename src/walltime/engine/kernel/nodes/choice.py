@@ -22,12 +22,12 @@ def row_at(state, running, time):
 
 
 @called_kernel
-def missing(state, job, site, running, free, blocks, time, length):
+def missing(state, job, members, outages, sets, running, free, blocks, time, length):
     """Find the nodes that a job can use for a length from a time on, after the first `state.ahead` blocks: the set USABLE.
 
-    Returns 0 if they suffice, else so many processors that at least as many more must become free.
+    `members`: the row of its partition's set of nodes. Returns 0 if they suffice, else so many processors that at least as many more must become free.
     """
-    row, sets, members = row_at(state, running, time), site.sets, site.partitions[job.partition].members
+    row = row_at(state, running, time)
     words, procs_planes, planes = sets.shape[1], state.procs_planes, state.planes
     for w in range(words):
         sets[USABLE, w] = sets[members, w] if job.whole or procs_planes > 1 else sets[members, w] & free[row, 0, w]
@@ -45,8 +45,8 @@ def missing(state, job, site, running, free, blocks, time, length):
         _only_with_second(free[row], procs_planes, sets[USABLE], job.each)
     if state.closed:
         _leave_out(sets, CLOSED, 0, words)
-    for k in range(len(site.outages)):
-        out = site.outages[k]
+    for k in range(len(outages)):
+        out = outages[k]
         if out.phase == 1 and out.begin < time + length and out.end > time:
             _leave_out(sets, out.row, 0, words)
     for k in range(state.ahead):

@@ -25,6 +25,7 @@ from walltime.engine.kernel.nodes.choice import choose, missing
 from walltime.engine.kernel.nodes.memory import CLOSED
 from walltime.engine.kernel.nodes.plan import (
     FIRST,
+    first_to_look_at,
     forget,
     holds_as_before,
     least_needed,
@@ -129,7 +130,7 @@ def _let_happen(state, rules, jobs, site, use, plan, traffic):
         state.gone, state.bounds = 1, 0
         forget(state, plan, FIRST)
     while state.arriving > 0 and traffic.arrivals[0].rank == now:
-        _arrive(state, rules, jobs, plan, traffic)
+        _arrive(state, rules, jobs, site, plan, traffic)
         state.came = 1
     if state.came or state.gone:
         state.news = state.news_for_all = 1
@@ -140,7 +141,7 @@ def _place_first(state, rules, jobs, site, use, plan, traffic):
     """The jobs that run at the beginning get their nodes, in order of their starts."""
     for k in range(state.at_first):
         index = traffic.at_first[k]
-        if missing(state, jobs[index], site, use.running, use.free, plan.blocks, state.now, jobs[index].believed) > 0:
+        if not _has_room(state, site, use, plan, jobs[index], jobs[index].believed):
             state.no_room = index + 1
             return
         choose(state, jobs[index], site, use.running, use.free, plan.choice, state.now)
@@ -171,7 +172,7 @@ def _end_next(state, rules, jobs, site, use, plan, traffic):
 
 
 @kernel
-def _arrive(state, rules, jobs, plan, traffic):
+def _arrive(state, rules, jobs, site, plan, traffic):
     """The next arrival takes its place in the queue."""
     index = traffic.arrivals[0].job
     drop_first(traffic.arrivals, state.arriving)
@@ -180,20 +181,21 @@ def _arrive(state, rules, jobs, plan, traffic):
     state.arrivals += 1
     jobs[index].priority = priority_of(state, rules, jobs, traffic.tree, index, state.now)
     traffic.queue[state.waiting] = index
-    place = _put_in_order(jobs, traffic.queue, state.waiting)
+    traffic.needs[state.waiting] = least_needed(jobs[index], site.partitions[jobs[index].partition])
+    place = _put_in_order(jobs, traffic.queue, traffic.needs, state.waiting)
     if place < state.planned:
         forget(state, plan, place)
     state.waiting += 1
 
 
 @kernel
-def _put_in_order(jobs, queue, place):
+def _put_in_order(jobs, queue, needs, place):
     """Move the job at a place of the queue before all that come after it, where those before it are in order; returns its place."""
-    index = queue[place]
+    index, need = queue[place], needs[place]
     while place > 0 and _comes_before(jobs[index], jobs[queue[place - 1]]):
-        queue[place] = queue[place - 1]
+        queue[place], needs[place] = queue[place - 1], needs[place - 1]
         place -= 1
-    queue[place] = index
+    queue[place], needs[place] = index, need
     return place
 
 
@@ -215,7 +217,7 @@ def _compute_priorities(state, rules, jobs, use, plan, traffic):
     for i in range(state.waiting):
         before = jobs[queue[i]].priority
         jobs[queue[i]].priority = priority_of(state, rules, jobs, traffic.tree, queue[i], when)
-        place = _put_in_order(jobs, queue, i)
+        place = _put_in_order(jobs, queue, traffic.needs, i)
         if place < min(i, state.planned):
             forget(state, plan, place)
         if place < i or (rules.least_priority > 0 and before != jobs[queue[i]].priority):
@@ -280,7 +282,14 @@ def _could_start(state, site, use, plan, job, length):
     part = site.partitions[job.partition]
     if use.totals[0, part.kind] < least_needed(job, part):
         return False
-    return missing(state, job, site, use.running, use.free, plan.blocks, state.now, length) == 0
+    return _has_room(state, site, use, plan, job, length)
+
+
+@kernel
+def _has_room(state, site, use, plan, job, length):
+    """Whether enough nodes are free for a job now, after the blocks ahead."""
+    members = site.partitions[job.partition].members
+    return missing(state, job, members, site.outages, site.sets, use.running, use.free, plan.blocks, state.now, length) == 0
 
 
 @kernel
@@ -294,7 +303,7 @@ def _leave_queue(state, traffic, place):
     """The job at this place of the queue has started."""
     state.waiting -= 1
     for i in range(place, state.waiting):
-        traffic.queue[i] = traffic.queue[i + 1]
+        traffic.queue[i], traffic.needs[i] = traffic.queue[i + 1], traffic.needs[i + 1]
 
 
 @called_kernel
@@ -315,10 +324,16 @@ def _cycle(state, rules, jobs, site, use, plan, traffic):
     last = state.waiting
     if len(limits) == 0:  # else some jobs are passed over, and do not count
         last = min(last, rules.most_tested)
-    last = _last_that_matters(state, rules, jobs, site, use, plan, place, last, queue)
+    last = _last_that_matters(state, rules, jobs, site, use, plan, place, last, traffic)
     if last > 0:
         shorten_line(state, plan.line)
+    all_count = len(limits) == 0 and _does_every_job_count(rules)
     while place < last:
+        if all_count:
+            before_it, place = place, first_to_look_at(state, plan.prospects, place, last, state.now + rules.window)
+            state.tested += place - before_it
+            if place == last:
+                break
         index = queue[place]
         job, prospect = jobs[index], plan.prospects[place]
         part = site.partitions[job.partition]
@@ -362,7 +377,7 @@ def _cycle(state, rules, jobs, site, use, plan, traffic):
             if rules.most_started > 0 and state.started - before >= rules.most_started:
                 break
         if begin <= latest and state.planned != planned:
-            last = _last_that_matters(state, rules, jobs, site, use, plan, place, last, queue)
+            last = _last_that_matters(state, rules, jobs, site, use, plan, place, last, traffic)
     if state.started > before:
         state.news = 1
     return searches * (8 + site.sets.shape[1] + state.blocks)
@@ -378,14 +393,27 @@ def _limit(state, rules, site, plan, job):
 
 
 @kernel
-def _last_that_matters(state, rules, jobs, site, use, plan, place, last, queue):
+def _last_that_matters(state, rules, jobs, site, use, plan, place, last, traffic):
     """The place behind the last job, before the place `last`, that could start now by the plan so far, or needs its first reservation."""
+    most = 0
+    for k in range(state.kinds):
+        most = max(most, use.totals[0, k])
     while last > place:
-        job = jobs[queue[last - 1]]
+        if rules.starts_only and traffic.needs[last - 1] > most:
+            last -= 1
+            continue
+        job = jobs[traffic.queue[last - 1]]
         if (job.reserved_start < 0 and not rules.starts_only) or _could_start(state, site, use, plan, job, length_of(job)):
             break
         last -= 1
     return last
+
+
+@kernel
+def _does_every_job_count(rules):
+    """Whether each job of the queue, among the first `most_tested`, gets a reservation if it can."""
+    counted = max(rules.most_of_user, rules.most_of_partition, rules.most_of_user_in_partition, rules.most_reserved)
+    return counted <= 0 and rules.least_age <= 0 and rules.least_priority <= 0
 
 
 @kernel

@@ -176,7 +176,8 @@ class Tree(NamedTuple):
 class Traffic(NamedTuple):
     """Jobs on their way.
 
-    Those that run `at_first`, heaps of `arrivals` and of `ends`, the `queue`; who follows whom, what limits them, and what counts for their
+    Those that run `at_first`, heaps of `arrivals` and of `ends`, the `queue`, and what of processors each in it needs at least
+    (`needs`, so that a search for who could start runs through memory in order); who follows whom, what limits them, and what counts for their
     priorities; and `changes` of outages.
     """
 
@@ -184,6 +185,7 @@ class Traffic(NamedTuple):
     arrivals: Records
     ends: Records
     queue: Array
+    needs: Array
     followers: Lists
     limits: Records
     limits_of: Lists
@@ -245,6 +247,7 @@ def new_slurm_memory(
         arrivals=records(ITEM, count),
         ends=records(ITEM, count),
         queue=np.zeros(count, np.int64),
+        needs=np.zeros(count, np.int64),
         followers=followers,
         limits=limits,
         limits_of=limits_of,

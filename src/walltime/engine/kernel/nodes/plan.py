@@ -31,7 +31,7 @@ MORE, LESS = np.int64(1), np.int64(-1)
 # ---------------------------------------------------------------------------------------------------- prospects
 
 
-@called_kernel
+@kernel
 def look_ahead(state, rules, job, site, use, plan, place, latest):
     """Give the job at a place of the queue its prospect, and if it could start until `latest`, nodes: `plan.choice.chosen`; returns when.
 
@@ -45,8 +45,9 @@ def look_ahead(state, rules, job, site, use, plan, place, latest):
         least, state.slack = _least_by_bounds(state, site, plan, job, length, latest)
         holds = False
     begin = least
-    if least <= latest and not (holds and missing(state, job, site, use.running, use.free, plan.blocks, least, length) == 0):
-        _bring_line(state, plan)
+    if least <= latest and not (holds and _lacks(state, job, site, use, plan, least, length) == 0):
+        if state.in_line != state.ahead:
+            _bring_line(state, plan)
         begin = _enough_in_line(state, site, plan.line, job, least, latest)
         if has_one and prospect.promised and state.now < begin == prospect.begin <= latest and prospect.unsettled <= begin:
             _set_prospect(state, job, prospect, begin, True)
@@ -61,7 +62,8 @@ def look_ahead(state, rules, job, site, use, plan, place, latest):
         if promised == prospect.promised and begin > state.now and (not promised or begin == prospect.begin):
             if not promised or _are_kept(state, site, plan):
                 if promised:
-                    _cut_line(state, plan, state.ahead)
+                    if state.in_line > state.ahead:
+                        _cut_line(state, plan, state.ahead)
                     _measure(state, site, use, plan, plan.blocks[state.ahead])
                 _set_prospect(state, job, prospect, begin, promised)
                 return begin
@@ -101,6 +103,17 @@ def holds_as_before(state, prospect, latest):
     if prospect.promised:
         return prospect.unsettled <= prospect.begin <= latest
     return prospect.begin > latest
+
+
+@kernel
+def first_to_look_at(state, prospects, place, last, latest):
+    """The first place from `place` on, before `last`, whose job may have another prospect; the blocks before it are ahead."""
+    end, ahead = min(last, state.planned), state.ahead
+    while place < end and holds_as_before(state, prospects[place], latest):
+        ahead += prospects[place].promised
+        place += 1
+    state.ahead = ahead
+    return place
 
 
 @called_kernel
@@ -195,7 +208,7 @@ def _earliest(state, site, use, plan, job, least, latest):
     """
     time, length = least, length_of(job)
     while time <= latest:
-        lacks = missing(state, job, site, use.running, use.free, plan.blocks, time, length)
+        lacks = _lacks(state, job, site, use, plan, time, length)
         if lacks == 0:
             return time
         state.slack = min(state.slack, lacks)
@@ -203,6 +216,13 @@ def _earliest(state, site, use, plan, job, least, latest):
         if time <= latest:
             time = _enough_in_line(state, site, plan.line, job, time, latest)
     return time
+
+
+@kernel
+def _lacks(state, job, site, use, plan, time, length):
+    """What `missing` says."""
+    members = site.partitions[job.partition].members
+    return missing(state, job, members, site.outages, site.sets, use.running, use.free, plan.blocks, time, length)
 
 
 @kernel
