@@ -40,7 +40,7 @@ ADDED = {
     "cluster-predicting": 33,
     "cluster-kept": 26,
     "cluster-kept-predicting": 14,
-    "slurm": 99,
+    "slurm": 101,
     "dynamics": 2,
     "draw": 2,
     "averages": 6,

@@ -25,7 +25,8 @@ def row_at(state, running, time):
 def missing(state, job, members, outages, sets, running, free, blocks, time, length):
     """Find the nodes that a job can use for a length from a time on, after the first `state.ahead` blocks: the set USABLE.
 
-    `members`: the row of its partition's set of nodes. Returns 0 if they suffice, else so many processors that at least as many more must become free.
+    `members`: the row of its partition's set of nodes. Returns 0 if they suffice, else so many processors that at least as many more must
+    become free.
     """
     row = row_at(state, running, time)
     words, procs_planes, planes = sets.shape[1], state.procs_planes, state.planes

@@ -21,13 +21,14 @@ from __future__ import annotations
 from walltime.engine.kernel.heap import drop_first, push
 from walltime.engine.kernel.jit import called_kernel, kernel
 from walltime.engine.kernel.memory import BACKFILLED, DONE, IMMEDIATE, NEVER, PAUSED, REACHED, RESERVED, STUCK
-from walltime.engine.kernel.nodes.choice import choose, missing
+from walltime.engine.kernel.nodes.choice import choose
 from walltime.engine.kernel.nodes.memory import CLOSED
 from walltime.engine.kernel.nodes.plan import (
     FIRST,
     first_to_look_at,
     forget,
     holds_as_before,
+    lacks,
     least_needed,
     leave_plan,
     length_of,
@@ -141,7 +142,7 @@ def _place_first(state, rules, jobs, site, use, plan, traffic):
     """The jobs that run at the beginning get their nodes, in order of their starts."""
     for k in range(state.at_first):
         index = traffic.at_first[k]
-        if not _has_room(state, site, use, plan, jobs[index], jobs[index].believed):
+        if lacks(state, jobs[index], site, use, plan, state.now, jobs[index].believed) > 0:
             state.no_room = index + 1
             return
         choose(state, jobs[index], site, use.running, use.free, plan.choice, state.now)
@@ -191,12 +192,19 @@ def _arrive(state, rules, jobs, site, plan, traffic):
 @kernel
 def _put_in_order(jobs, queue, needs, place):
     """Move the job at a place of the queue before all that come after it, where those before it are in order; returns its place."""
-    index, need = queue[place], needs[place]
-    while place > 0 and _comes_before(jobs[index], jobs[queue[place - 1]]):
-        queue[place], needs[place] = queue[place - 1], needs[place - 1]
-        place -= 1
-    queue[place], needs[place] = index, need
-    return place
+    if place == 0 or not _comes_before(jobs[queue[place]], jobs[queue[place - 1]]):
+        return place
+    index, need, first, end = queue[place], needs[place], 0, place - 1
+    while first < end:
+        middle = (first + end) // 2
+        if _comes_before(jobs[index], jobs[queue[middle]]):
+            end = middle
+        else:
+            first = middle + 1
+    for k in range(place, end, -1):
+        queue[k], needs[k] = queue[k - 1], needs[k - 1]
+    queue[end], needs[end] = index, need
+    return end
 
 
 @kernel
@@ -282,14 +290,7 @@ def _could_start(state, site, use, plan, job, length):
     part = site.partitions[job.partition]
     if use.totals[0, part.kind] < least_needed(job, part):
         return False
-    return _has_room(state, site, use, plan, job, length)
-
-
-@kernel
-def _has_room(state, site, use, plan, job, length):
-    """Whether enough nodes are free for a job now, after the blocks ahead."""
-    members = site.partitions[job.partition].members
-    return missing(state, job, members, site.outages, site.sets, use.running, use.free, plan.blocks, state.now, length) == 0
+    return lacks(state, job, site, use, plan, state.now, length) == 0
 
 
 @kernel
@@ -327,7 +328,7 @@ def _cycle(state, rules, jobs, site, use, plan, traffic):
     last = _last_that_matters(state, rules, jobs, site, use, plan, place, last, traffic)
     if last > 0:
         shorten_line(state, plan.line)
-    all_count = len(limits) == 0 and _does_every_job_count(rules)
+    all_count = len(limits) == 0 and rules.all_count > 0
     while place < last:
         if all_count:
             before_it, place = place, first_to_look_at(state, plan.prospects, place, last, state.now + rules.window)
@@ -407,13 +408,6 @@ def _last_that_matters(state, rules, jobs, site, use, plan, place, last, traffic
             break
         last -= 1
     return last
-
-
-@kernel
-def _does_every_job_count(rules):
-    """Whether each job of the queue, among the first `most_tested`, gets a reservation if it can."""
-    counted = max(rules.most_of_user, rules.most_of_partition, rules.most_of_user_in_partition, rules.most_reserved)
-    return counted <= 0 and rules.least_age <= 0 and rules.least_priority <= 0
 
 
 @kernel

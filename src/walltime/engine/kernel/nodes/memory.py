@@ -29,12 +29,13 @@ included; `limit`, that under which it runs; `first`, `count`: its nodes in `Use
 
 SLURM_RULES = _dtype(
     "depth partition_depth interval defer backfill cycle window resolution most_tested most_of_user most_of_partition "
-    "most_of_user_in_partition most_started least_age least_priority most_reserved soft half kill starts_only multifactor fair_tree period "
-    "weight_age weight_share longest_age decay",
+    "most_of_user_in_partition most_started least_age least_priority most_reserved soft half kill starts_only all_count multifactor "
+    "fair_tree period weight_age weight_share longest_age decay",
     dict.fromkeys(("weight_age", "weight_share", "longest_age", "decay"), np.float64),
 )
 """The parameters of policy/slurm.py, in s. `soft`: whether time_min is a soft limit; `half`: whether running jobs too are planned by it;
-`starts_only`: whether nobody asks for `reserved_start`; `decay`: what use counts after a `period`."""
+`starts_only`: whether nobody asks for `reserved_start`; `all_count`: whether no number, age or
+priority keeps one of the first `most_tested` jobs from a reservation; `decay`: what use counts after a `period`."""
 
 SLURM_STATE = _dtype(
     "now arrivals arriving started running overdue events waiting next_change news news_for_all next_sum came gone between at_first begun "
@@ -176,9 +177,8 @@ class Tree(NamedTuple):
 class Traffic(NamedTuple):
     """Jobs on their way.
 
-    Those that run `at_first`, heaps of `arrivals` and of `ends`, the `queue`, and what of processors each in it needs at least
-    (`needs`, so that a search for who could start runs through memory in order); who follows whom, what limits them, and what counts for their
-    priorities; and `changes` of outages.
+    Those that run `at_first`, heaps of `arrivals` and of `ends`, the `queue`, and how many processors each in it needs at least, `needs`;
+    who follows whom, what limits them, and what counts for their priorities; and `changes` of outages.
     """
 
     at_first: Array

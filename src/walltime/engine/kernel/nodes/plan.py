@@ -45,7 +45,7 @@ def look_ahead(state, rules, job, site, use, plan, place, latest):
         least, state.slack = _least_by_bounds(state, site, plan, job, length, latest)
         holds = False
     begin = least
-    if least <= latest and not (holds and _lacks(state, job, site, use, plan, least, length) == 0):
+    if least <= latest and not (holds and lacks(state, job, site, use, plan, least, length) == 0):
         if state.in_line != state.ahead:
             _bring_line(state, plan)
         begin = _enough_in_line(state, site, plan.line, job, least, latest)
@@ -208,10 +208,10 @@ def _earliest(state, site, use, plan, job, least, latest):
     """
     time, length = least, length_of(job)
     while time <= latest:
-        lacks = _lacks(state, job, site, use, plan, time, length)
-        if lacks == 0:
+        lack = lacks(state, job, site, use, plan, time, length)
+        if lack == 0:
             return time
-        state.slack = min(state.slack, lacks)
+        state.slack = min(state.slack, lack)
         time = _next_opening(state, site, use, plan, time)
         if time <= latest:
             time = _enough_in_line(state, site, plan.line, job, time, latest)
@@ -219,8 +219,8 @@ def _earliest(state, site, use, plan, job, least, latest):
 
 
 @kernel
-def _lacks(state, job, site, use, plan, time, length):
-    """What `missing` says."""
+def lacks(state, job, site, use, plan, time, length):
+    """What `missing` says of a job: 0 if nodes are free for it for a length from a time on."""
     members = site.partitions[job.partition].members
     return missing(state, job, members, site.outages, site.sets, use.running, use.free, plan.blocks, time, length)
 
@@ -278,7 +278,7 @@ def _enough_in_line(state, site, line, job, begin, latest):
 def _least_by_bounds(state, site, plan, job, length, latest):
     """A time before which a job cannot start, by what those ahead that ask for less cannot have; and what it lacks until then."""
     kind, least, slack = site.partitions[job.partition].kind, state.now, NEVER
-    for k in range(state.bounds):
+    for k in range(state.bounds - 1, -1, -1):  # the latest is mostly of a job just before
         bound = plan.bounds[k]
         if bound.time > least and bound.length <= length and bound.procs <= job.procs and bound.nodes <= job.nodes:
             same = bound.kind == kind and bound.whole == job.whole and bound.blocks <= state.ahead
