@@ -95,7 +95,7 @@ class FittedFormula(Formula):
 
     Source: carastan17 (Carastan-Santos and de Camargo, SC'17).
 
-    >>> Fitted("f3").label, Fitted("f1", submit_weight=500.0).label
+    >>> FittedFormula("f3").label, FittedFormula("f1", submit_weight=500.0).label
     ('f3', 'f1:submit-weight=500')
     """
 

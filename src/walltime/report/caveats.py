@@ -122,6 +122,8 @@ def longest_queue(schedule: Schedule) -> tuple[float, float]:
 
     The share is of the time from the first to the last arrival; both are 0 where there is no such stretch.
     """
+    if not len(schedule.submit):
+        return 0.0, 0.0
     last, first = schedule.last_submit, int(schedule.submit.min())
     lengths, means = metrics.queue_stretches(schedule.submit, schedule.start, last)
     longest = float(np.max(lengths * (means >= metrics.FEW_WAITING), initial=0.0))

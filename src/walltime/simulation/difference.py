@@ -209,8 +209,8 @@ def diff(
     >>> import walltime as wt
     >>> jobs = wt.Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 5], procs=[3, 4, 1], machine_procs=4)
     >>> found = diff(wt.simulate(jobs, "fcfs").columns(), wt.simulate(jobs, "easy").columns(), jobs)
-    >>> found.first.time, found.first.job, found.rule.partition(";")[0]
-    (2, 3, 'A is what fcfs gives, B is what easy gives')
+    >>> found.first.time, found.first.job, found.rule.partition(",")[0]
+    (2, 3, 'A is what fcfs gives')
     """
     check_workload(workload)
     matched = _Matched(a, b, workload)

@@ -153,7 +153,7 @@ def test_tune__faults(changes, error, message):
 
 @pytest.mark.slow
 def test_switching__equals_the_reference_engine_with_the_same_choices():
-    some = wt.workloads.head(JOBS, 400)
+    some = wt.workloads.scale_load(wt.workloads.head(JOBS, 400), 1.5)  # else the order hardly matters
     orders = [wt.FCFS, wt.SJF, wt.WFP, parse_order("power:wait=1,procs=1")]
     moments = [int(t) for t in np.linspace(some.submit[0] + 1, some.submit[-1], 9)]
     running = Switching(some, wt.Scheduler.of("easy"), orders, "kill")
@@ -173,6 +173,8 @@ def test_switching__equals_the_reference_engine_with_the_same_choices():
 
     reference = wt.simulate(some, wt.Easy(order=by_time), engine="reference")
     assert running.start.tolist() == reference.start.tolist()
+    for order in orders:  # or a choice that changes nothing would do
+        assert running.start.tolist() != wt.simulate(some, wt.Easy(order=order)).start.tolist()
 
 
 @pytest.mark.slow

@@ -124,11 +124,12 @@ def lower_order(order: Order, known: LogView, submit: Array, longest: int) -> Lo
         raise PolicyError(f"the compiled engine does not know the order {order!r}")
     if order.reads_calendar and known.calendar is None:
         raise order.without_calendar()
-    numbers, scoring, asked = list(order.parameters), order.scoring, order.asks()
+    numbers = np.asarray(order.parameters, np.float64)  # those of `Switch` themselves, which change during the simulation
+    scoring, asked = order.scoring, order.asks()
     if "longest" in asked:
         assert longest_wait is not None
         scoring, asked = _with_longest(scoring, asked, len(numbers))
-        numbers.append(address_of(longest_wait))
+        numbers = np.append(numbers, address_of(longest_wait))
     try:
         compiled = compile_score(asked, order.columns, scoring, len(numbers), order.history_of)
     except Exception as error:  # Numba has no class of its own for all that it cannot compile
@@ -142,10 +143,9 @@ def lower_order(order: Order, known: LogView, submit: Array, longest: int) -> Lo
     first = int(submit[0]) if len(submit) else 0
     history, arrays = (None, ()) if not order.history_of else _history(order, known, len(submit))
     at = 0 if history is None else address_of(history)
-    told = np.array(numbers, np.float64)
-    facts = np.array([compiled.address, table.ctypes.data, len(clock) // 2, first, told.ctypes.data, at, *clock], np.int64)
+    facts = np.array([compiled.address, table.ctypes.data, len(clock) // 2, first, numbers.ctypes.data, at, *clock], np.int64)
     assert len(facts) - len(clock) == FIRST_OFFSET, "as the compiled function reads it"
-    kept = (compiled, table, told, facts, arrays)
+    kept = (compiled, table, numbers, facts, arrays)
     changing = order.reads_calendar or order.reads_longest or "wait" in order.asks() or starvation != NEVER
     lasting = bool(getattr(order, "last", None)) and not changing
     return LoweredOrder(BY_USER, facts.ctypes.data, order.changes, order.growing, kept=kept, history=history, lasting=lasting, **bounds)
