@@ -159,30 +159,41 @@ def _height(pools_of, plan, part, step):
 
 @kernel
 def _keep_within_limits(state, jobs, machine, queue, plan, kept):
-    """A job that is over one of its limits loses its reservation."""
+    """A job that is over one of its limits loses its reservation.
+
+    Many may lose theirs at once, so what they give back is noted once, as if it were one place with all of theirs in it.
+    """
     if state.tightened == 0 and state.windowed == 0:
         return
     state.tightened = 0
+    first, last, amounts, given = NEVER, state.now, kept.before, machine.given
+    for p in range(given.shape[1]):
+        amounts[p, 0] = amounts[p, 1] = 0
     for i in range(state.waiting):
         index = queue[i].job
         if kept.start[index] >= 0 and not may_start(state, jobs, machine, index):
             begin, end = kept.start[index], kept.start[index] + jobs[index].own_length
-            occupy(state, machine.given, plan, jobs[index], index, begin, -1)
-            _note_opening(state, machine.pools_of, plan, kept, machine.given[index], begin, end)
+            occupy(state, given, plan, jobs[index], index, begin, -1)
+            first, last = min(first, begin), max(last, end)
+            for p in range(given.shape[1]):
+                amounts[p, 0], amounts[p, 1] = max(amounts[p, 0], given[index, p, 0]), max(amounts[p, 1], given[index, p, 1])
             kept.start[index] = -1
             state.unreserved += 1
             state.early, state.next_due = 1, state.now  # who is due first will be looked for anew
+    if first < NEVER:
+        _note_opening(state, machine.pools_of, plan, kept, amounts, first, last)
 
 
 @kernel
 def _reserve_anew(state, jobs, machine, queue, plan, kept):
     """All reservations are made anew, in queue order."""
     state.next_due, state.unreserved = NEVER, state.waiting
+    prior = np.int64(-1)
     for i in range(state.waiting):
         index = queue[i].job
         kept.start[index] = -1
         if may_start(state, jobs, machine, index):
-            _reserve(state, jobs, machine, plan, kept, index)
+            prior = _reserve(state, jobs, machine, plan, kept, index, prior)
     _begin_trying(state, kept.openings)
 
 
@@ -286,15 +297,23 @@ def _reserve_newcomers(state, jobs, machine, line, plan, kept):
         index = line.queue[i].job
         if kept.start[index] < 0 and may_start(state, jobs, machine, index):
             push_candidate(state, line.candidates, 0.0, jobs[index].arrival, index)
+    prior = np.int64(-1)
     while state.candidates > 0:
-        _reserve(state, jobs, machine, plan, kept, next_candidate(state, line.candidates))
+        prior = _reserve(state, jobs, machine, plan, kept, next_candidate(state, line.candidates), prior)
 
 
 @kernel
-def _reserve(state, jobs, machine, plan, kept, index):
-    """Give a job the earliest place that the plan has, if there is one."""
+def _reserve(state, jobs, machine, plan, kept, index, prior):
+    """Give a job the earliest place that the plan has, if there is one; returns the job if so, else `prior`.
+
+    Since `prior`, which is -1 for none, got its place nothing has been given back: no job that needs at least as much for at least as long
+    finds an earlier one. Of many like jobs each begins its search where the last has ended.
+    """
+    earliest = state.now
+    if prior >= 0 and _needs_no_less(jobs[index], jobs[prior]):
+        earliest = kept.start[prior]
     state.longest = max(state.longest, jobs[index].own_length)
-    begin = first_hole(state, machine.pools, machine.pools_of, plan, jobs[index], state.now)
+    begin = first_hole(state, machine.pools, machine.pools_of, plan, jobs[index], earliest)
     if begin < NEVER:
         take(state, machine, plan, jobs[index], index, begin)
         kept.start[index] = begin
@@ -303,6 +322,16 @@ def _reserve(state, jobs, machine, plan, kept, index):
         state.unreserved -= 1
         if jobs[index].reserved_start < 0:
             jobs[index].reserved_start = begin
+        return index
+    return prior
+
+
+@kernel
+def _needs_no_less(job, other):
+    """Whether a job needs at least as much as another one, of the same partition and for at least as long."""
+    return (
+        job.partition == other.partition and job.procs >= other.procs and job.second >= other.second and job.own_length >= other.own_length
+    )
 
 
 @kernel

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from walltime.engine.kernel.heap import push
+from walltime.engine.kernel.heap import drop_first, push
 from walltime.engine.kernel.jit import called_kernel, kernel
 from walltime.engine.kernel.memory import BACKFILLED, HEAD, HOLE, IMMEDIATE, KEEP, NEVER, RESERVED
 from walltime.engine.kernel.pools.limits import before, call_next, count_towards_limits, full_limit, is_any_tight, is_shut, may_start, park
@@ -392,21 +392,16 @@ def drop_started(state, jobs, line):
 @kernel
 def push_candidate(state, candidates, rank, tie, index):
     """One more candidate."""
-    candidates[state.candidates].rank, candidates[state.candidates].tie, candidates[state.candidates].job = rank, tie, index
+    push(candidates, state.candidates, rank, tie, index)
     state.candidates += 1
 
 
 @kernel
 def next_candidate(state, candidates):
     """Take out the candidate of the lowest rank, ties by arrival."""
-    best = 0
-    for i in range(1, state.candidates):
-        if before(0, candidates[i].rank, candidates[i].tie, 0, candidates[best].rank, candidates[best].tie):
-            best = i
-    index = candidates[best].job
+    index = candidates[0].job
+    drop_first(candidates, state.candidates)
     state.candidates -= 1
-    last = candidates[state.candidates]
-    candidates[best].rank, candidates[best].tie, candidates[best].job = last.rank, last.tie, last.job
     return index
 
 
