@@ -5,10 +5,11 @@
     python validation/order_search.py order.toml final.json LOG... [--out FILE]
     python validation/final_logs.py FOLDER
     walltime search --final known.toml FOLDER/*.swf.gz --copies 1 --out fresh.json
-    python validation/order_search.py --fresh fresh.json [--out FILE]
+    python validation/order_search.py --fresh fresh.json [--second] [--out FILE]
 
 Stores everything in docs/generators/search.json, which docs/background/found-order.md is made from. The logs of the last command are those
-of the search. `--fresh` stores the table of further logs (validation/final_logs.py) beside what is there.
+of the search. `--fresh` stores the table of further logs (validation/final_logs.py) beside what is there, with `--second`
+that of the second judgement.
 """
 
 from __future__ import annotations
@@ -113,10 +114,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("final", type=Path, nargs="?")
     parser.add_argument("logs", type=Path, nargs="*")
     parser.add_argument("--fresh", type=Path)
+    parser.add_argument("--second", action="store_true")
     parser.add_argument("--out", type=Path, default=OUT)
     given = parser.parse_args(arguments)
     if given.fresh is not None:
-        kept = json.loads(given.out.read_text()) | {"fresh": json.loads(given.fresh.read_text())}
+        kept = json.loads(given.out.read_text()) | {"second" if given.second else "fresh": json.loads(given.fresh.read_text())}
         given.out.write_text(json.dumps(kept, indent=1) + "\n")
         return 0
     if not given.logs:

@@ -106,9 +106,19 @@ def final(kept: dict[str, Any]) -> str:
 
 def fresh(kept: dict[str, Any]) -> str:
     """Orders on the generated logs that nobody had looked at."""
-    rows = [row for row in kept["fresh"]["rows"] if row["kind"] in ("found", "front")]
+    return judged(kept["fresh"])
+
+
+def second(kept: dict[str, Any]) -> str:
+    """Orders on the generated logs of the second judgement."""
+    return judged(kept["second"])
+
+
+def judged(one: dict[str, Any]) -> str:
+    """Orders on generated logs."""
+    rows = [row for row in one["rows"] if row["kind"] in ("found", "front")]
     for kind, shown in (("named", 2 * SHOWN), ("limited", SHOWN), ("predicted", SHOWN)):
-        rows += sorted((row for row in kept["fresh"]["rows"] if row["kind"] == kind), key=lambda row: row["overall"][0])[:shown]
+        rows += sorted((row for row in one["rows"] if row["kind"] == kind), key=lambda row: row["overall"][0])[:shown]
     head = ("scheduler", "", "slowdown", "wait by area", "99th percentile", "longest wait", "longest 0.1 %")
     return table(head, [(f"`{row['scheduler']}`", row["kind"], *(f"{value:.2f}" for value in row["overall"])) for row in rows])
 
@@ -126,6 +136,11 @@ def fresh_logs(kept: dict[str, Any]) -> str:
 def fresh_against(kept: dict[str, Any]) -> str:
     """The order against EASY and the best others on these logs."""
     return against(kept, "fresh")
+
+
+def second_against(kept: dict[str, Any]) -> str:
+    """The order of the second judgement against EASY and the best others."""
+    return against(kept, "second")
 
 
 def exact(kept: dict[str, Any]) -> str:
@@ -202,6 +217,8 @@ PARTS = {
     "fresh": fresh,
     "fresh-logs": fresh_logs,
     "fresh-against": fresh_against,
+    "second": second,
+    "second-against": second_against,
     "ablation": ablation,
     "losers": losers,
     "users": users,

@@ -32,6 +32,7 @@ class SearchOptions:
     shake: Annotated[int, o.option("--shake", "For the copies.", SEARCH, min=1, metavar="SECONDS")] = 60
     penalty: Annotated[float, o.own("Weight of longest waits above EASY's.", SEARCH, min=0)] = 3.0
     optimiser: Annotated[str, o.own("How candidates are found: cma (needs the extra tune) or random.", SEARCH)] = "cma"
+    predictor: Annotated[str, o.own("Let its predictions decide the order, and nothing else.", SEARCH)] = ""
     store: Annotated[Path | None, o.option("--store", panel=SEARCH)] = None
     workers: o.WorkersOption = None
 
@@ -84,6 +85,7 @@ def search(
             penalty=searching.penalty,
             optimiser=searching.optimiser,
             seed=seed,
+            predictor=searching.predictor,
             store=searching.store,
             workers=searching.workers,
             progress=show,

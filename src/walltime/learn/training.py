@@ -134,8 +134,35 @@ def _outcome(batch: Batch, environment: int, episode: Episode) -> tuple[float, f
     return batch.cost(environment), float((batch.starts(environment) - episode.workload.submit).max())
 
 
+@dataclass(frozen=True)
+class _Lesson:
+    """A log to learn from: the early windows and what a simple scheduler costs there, and later ones that choose among the states."""
+
+    batch: Batch
+    scales: Array
+    late: list[Episode]
+    simple: Array
+
+    @classmethod
+    def of(cls, workload: Workload, task: Task, settings: ppo.Settings) -> _Lesson:
+        check_workload(workload)
+        early = task.windows(workload, "train")
+        kept = max(1, round(len(early) * VALIDATION))
+        if len(early) < 4:
+            raise WorkloadError(
+                f"{len(early)} windows of {task.window} jobs are too few to train with; take shorter windows or a longer log"
+            )
+        early, late = early[: -kept - 1], early[-kept:]  # one between the two is left out
+        scales = np.maximum(simple_costs(early, task.rules), 1.0)
+        return cls(Batch(early, task.rules, settings.together), scales, late, simple_costs(late, task.rules))
+
+    def judged(self, now: TrainedAgent) -> float:
+        """What an agent's schedules of the later windows cost, over the simple scheduler's."""
+        return against(now.costs(self.late), self.simple, now.task.reward)
+
+
 def train(
-    workload: Workload,
+    workload: Workload | Sequence[Workload],
     out: str | Path,
     *,
     seed: int = 0,
@@ -145,41 +172,37 @@ def train(
     source: Mapping[str, Any] | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> TrainedAgent:
-    """Train an agent on the early windows of a log; the later ones stay unseen for `evaluate`.
+    """Train an agent on the early windows of a log, or of several in turn; the later ones stay unseen for `evaluate`.
 
-    `out`: the folder that keeps the agent, after every iteration; the same call goes on from there, and gives the same bytes as one that
+    `workload`: each iteration plays one of them; the state that is kept is the best in the mean over all. `out`: the folder that
+    keeps the agent, after every iteration; the same call goes on from there, and gives the same bytes as one that
     was never stopped. `task`: what is to be learned. `settings`: how. `minutes`: stop after so many, to be resumed. `source` is kept with
     the agent. `progress` is called with the number of episodes played.
 
     Raises PolicyError for impossible settings, WorkloadError for a log too short for four training windows, OutputError for a folder that
     has an agent of other settings or another log, or cannot be written.
     """
-    check_workload(workload)
+    logs = [workload] if isinstance(workload, Workload) else list(workload)
     task, settings = task or Task(), settings or ppo.Settings()
-    early = task.windows(workload, "train")
-    kept = max(1, round(len(early) * VALIDATION))
-    if len(early) < 4:
-        raise WorkloadError(f"{len(early)} windows of {task.window} jobs are too few to train with; take shorter windows or a longer log")
-    late = early[-kept:]
-    early = early[: -kept - 1]  # one between the two is left out
-    plan = {"log": workload.origin.name, "jobs_sha256": jobs_sha256(workload), "version": version(), "seed": seed}
-    plan |= {"task": asdict(task), "settings": json.loads(json.dumps(asdict(settings))), "source": dict(source or {})}
+    lessons = [_Lesson.of(one, task, settings) for one in logs]
+    if not lessons:
+        raise WorkloadError("an agent needs a log to learn from")
+    plan = {"log": ", ".join(one.origin.name for one in logs), "jobs_sha256": ", ".join(map(jobs_sha256, logs)), "version": version()}
+    plan |= {"seed": seed, "task": asdict(task), "settings": json.loads(json.dumps(asdict(settings))), "source": dict(source or {})}
     folder = _Folder(Path(out), plan)
     agent = ppo.Agent(settings, np.random.default_rng([seed]))
     best = _Best(agent, settings)
     done, rows = folder.restore(agent, best)
-    batch = Batch(early, task.rules, settings.together)
-    scales = np.maximum(simple_costs(early, task.rules), 1.0)
-    simple = simple_costs(late, task.rules)
     begin, cpu = time.perf_counter(), time.process_time()
     before = (rows[-1]["seconds"], rows[-1]["cpu_seconds"]) if rows else (0.0, 0.0)
     while done < settings.iterations:
-        row = ppo.iterate(batch, agent, settings, done, seed, scales)
+        lesson = lessons[done % len(lessons)]
+        row = ppo.iterate(lesson.batch, agent, settings, done, seed, lesson.scales)
         done += 1
         rows.append({"iteration": done, **row})
         if done % EVERY == 0 or done == settings.iterations:
             now = _trained(agent, task, settings, plan, done, rows)
-            rows[-1]["validation"] = against(now.costs(late), simple, task.reward)
+            rows[-1]["validation"] = float(np.exp(np.mean([np.log(one.judged(now)) for one in lessons])))
             best.take(agent, rows[-1]["validation"])
         seconds = time.perf_counter() - begin
         rows[-1] |= {"seconds": before[0] + seconds, "cpu_seconds": before[1] + time.process_time() - cpu}

@@ -11,11 +11,11 @@ import numpy as np
 
 from walltime.errors import PolicyError, WorkloadError
 from walltime.metrics.confidence import student_t
-from walltime.policy import Easy, Order, parse_order
+from walltime.policy import FCFS, Easy, Order, parse_order
 from walltime.policy.expressions import Expression
 from walltime.policy.orders import HISTORY
 from walltime.provenance import version
-from walltime.simulation.specification import Scheduler
+from walltime.simulation.specification import Scheduler, parse_scheduler
 from walltime.tuning.final_table import named_schedulers
 from walltime.tuning.objectives import OBJECTIVES, Parts, by_log, merit, parts_of
 from walltime.tuning.order_file import LogIdentity, OrderFile, Point
@@ -44,6 +44,10 @@ TERMS = (
 """What a formula is a weighted sum of. Numbers in them are s, processor seconds and processors; they keep logarithms finite."""
 BACKFILL = ("", "saf", "sjf", "lxf")
 """Orders of backfilling that are tried; the first is that of the queue."""
+QUEUES = ("fcfs", "sqf:limit=0.4", "f2:limit=0.4")
+"""Orders of the queue that are tried where the formula is that of backfilling."""
+BELIEF = 100
+"""What predictions decide if there are any: the places in the queue, not how long jobs are planned to run."""
 HALF_LIVES = (604_800, 86_400, 2_592_000)
 """Half-lives, s, of what users have had: a week, a day, a month."""
 LIMITS = (0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.9)
@@ -57,12 +61,17 @@ FEWEST = 50
 
 @dataclass(frozen=True)
 class Formula:
-    """A form of order and its numbers: a weighted sum of `TERMS`, a limit on waiting, and an order of backfilling."""
+    """A form of order and its numbers: a weighted sum of `TERMS`, a limit on waiting, and another order.
+
+    Without a `queue` it is the order of the queue, and of backfilling unless there is a `backfill`; with one, that of backfilling only.
+    """
 
     terms: tuple[str, ...]
     weights: tuple[float, ...]
     limit: float = 0.6
     backfill: str = ""
+    queue: str = ""
+    predictor: str = ""
     half_life: int = HALF_LIVES[0]
     is_plain: bool = False
     """whether a weight of 1 goes without saying; while searching it is there, so that all weights of a form share a compiled function"""
@@ -86,13 +95,17 @@ class Formula:
 
     @property
     def scheduler(self) -> Scheduler:
-        """EASY with this order."""
-        return Scheduler(Easy(order=self.order, backfill_order=parse_order(self.backfill) if self.backfill else None))
+        """EASY with this order, and with predictions that decide the order only if there is a predictor."""
+        if self.queue:
+            policy = Easy(order=parse_order(self.queue), backfill_order=self.order)
+        else:
+            policy = Easy(order=self.order, backfill_order=parse_order(self.backfill) if self.backfill else None)
+        return parse_scheduler(f"{policy.label},predictor={self.predictor},believe={BELIEF}") if self.predictor else Scheduler(policy)
 
     @property
     def parts(self) -> int:
-        """How many parts it has that have to pay: the terms, and an order of backfilling of its own."""
-        return len(self.terms) + bool(self.backfill)
+        """How many parts it has that have to pay: the terms, and an order of its own of the queue or of backfilling."""
+        return len(self.terms) + bool(self.backfill) + (self.queue not in ("", FCFS.label))
 
     def at(self, point: Array) -> Formula:
         """The formula that is this far from it: of each weight and of the logarithm of the limit, float64."""
@@ -100,7 +113,7 @@ class Formula:
         return replace(self, weights=weights, limit=float(np.clip(self.limit * np.exp(STEP * point[-1]), 0.05, 3.0)))
 
     def neighbours(self) -> list[Formula]:
-        """The forms that are one step away: with another term, without one, with another order of backfilling or half-life."""
+        """The forms that are one step away: with another term, without one, with another order beside it, or half-life."""
         largest = max(map(abs, self.weights))
         scaled = replace(self, weights=tuple(weight / largest for weight in self.weights))
         more = [replace(scaled, terms=(*self.terms, one), weights=(*scaled.weights, 0.0)) for one in TERMS if one not in self.terms]
@@ -109,10 +122,22 @@ class Formula:
             for k in range(len(self.terms))
             if len(self.terms) > 1
         ]
-        other = [replace(scaled, backfill=one) for one in BACKFILL if one != self.backfill]
+        if self.queue:
+            other = [replace(scaled, queue=one) for one in QUEUES if one != self.queue]
+        else:
+            other = [replace(scaled, backfill=one) for one in BACKFILL if one != self.backfill]
         if any(name in term for term in self.terms for name in HISTORY):
             other += [replace(scaled, half_life=one) for one in HALF_LIVES if one != self.half_life]
         return [one for one in less + other + more if any(one.weights) or len(one.terms) > 1]
+
+
+STARTS = (
+    Formula(("log(wait+60)", "log(believed+60)"), (1.0, -1.0)),
+    Formula(("log(wait+60)", "log(believed+60)", "log(procs)"), (1.0, -0.6, -0.4), limit=1.0, queue="fcfs"),
+    Formula(("log(wait+60)", "log(procs)"), (0.3, -1.0), limit=0.4),
+    Formula(("wait/(longest+3600)", "log(believed+60)"), (1.0, -0.3)),
+)
+"""Where it starts: slowdown first; the same in backfilling only, with the size; narrow jobs first; the longest waits first."""
 
 
 class _Costs:
@@ -144,6 +169,7 @@ def search_orders(
     penalty: float = 3.0,
     optimiser: str = "cma",
     seed: int = 0,
+    predictor: str = "",
     store: str | Path | None = None,
     workers: int | None = None,
     progress: Callable[[int, str], None] | None = None,
@@ -152,11 +178,12 @@ def search_orders(
 
     The first `share` of each log's jobs is for training, the rest for choosing among the steps. Each is simulated `copies` times, as
     recorded and shaken by up to `shaken` s, always the same copies. What is minimised is `objectives.merit` with this `penalty`, the mean
-    over the logs. From `log(wait+60)-log(believed+60)` on, each step tries all forms that are one term, order of backfilling or half-life
-    away, with weights by CMA-ES. A larger form must gain on the one before it by more than the 90 % interval over the parts, or the search
-    ends; a smaller form is taken if it loses nothing. It also ends after `budget` evaluations, or the few more of the last round. Chosen is
-    the step, with a limit, that has the lowest mean bounded slowdown on the later jobs without a longer longest wait than EASY's. `store`:
-    a folder in which evaluations are kept, so that a search that was interrupted goes on. `progress` is called with the evaluations so far
+    over the logs. It climbs from all of `STARTS` at once: each step tries all forms that are one term, other order or half-life
+    away, with weights by CMA-ES. A larger form must gain on the one before it by more than the 90 % interval over the parts, or this climb
+    ends; a smaller form is taken if it loses nothing. All end after `budget` evaluations, or the few more of the last step. Chosen is
+    the step, with a limit, that has the lowest mean bounded slowdown on the later jobs without a longer longest wait than EASY's.
+    `predictor`: one whose predictions decide the order, and nothing else. `store`: a folder in which
+    evaluations are kept, so that a search that was interrupted goes on. `progress` is called with the evaluations so far
     and the best formula. Raises PolicyError for impossible settings, and WorkloadError without a log, or for one of under `FEWEST` jobs.
     """
     if not logs:
@@ -169,11 +196,12 @@ def search_orders(
     check_optimiser(optimiser)
     early, late = parts_of(logs, share, copies, shaken, seed)
     settings = {"share": share, "copies": copies, "shaken": shaken, "penalty": penalty, "seed": seed, "version": version()}
+    settings |= {"predictor": predictor} if predictor else {}
     settings |= {"logs": [log.origin.name for log in logs], "checksums": [log.origin.sha256 for log in logs]}
     places = [None if store is None else Path(store) / part for part in ("training", "choosing")]
     easy = Scheduler(Easy())
     training = _Costs(Parts(early, easy, workers), CostFolder(places[0], settings))
-    steps, done = _climb(training, budget, penalty, optimiser, seed, progress)
+    steps, done = _climb(training, [replace(one, predictor=predictor) for one in STARTS], budget, penalty, optimiser, seed, progress)
     choosing = _Costs(Parts(late, easy, workers), CostFolder(places[1], settings))
     named = [one for _, one in named_schedulers()]
     steps = [one.plain for one in steps]
@@ -196,6 +224,7 @@ def search_orders(
         shaken=shaken,
         penalty=penalty,
         optimiser=optimiser,
+        predictor=predictor,
         version=version(),
         log=tuple(map(LogIdentity.of, logs)),
         step=tuple(point(one.scheduler.label) for one in (*steps, chosen)),
@@ -219,10 +248,17 @@ def _chosen(formulas: Sequence[Formula], training: _Costs, choosing: _Costs) -> 
 
 
 def _climb(
-    costs: _Costs, budget: int, penalty: float, optimiser: str, seed: int, progress: Callable[[int, str], None] | None
+    costs: _Costs,
+    starts: Sequence[Formula],
+    budget: int,
+    penalty: float,
+    optimiser: str,
+    seed: int,
+    progress: Callable[[int, str], None] | None,
 ) -> tuple[list[Formula], int]:
-    """The formula after each step, and the number of evaluations."""
+    """The formulas after each step from each start, and the number of evaluations."""
     done = 0
+    best = (np.inf, starts[0])
 
     def tuned(formula: Formula, evaluations: int) -> tuple[float, Formula]:
         nonlocal done
@@ -234,27 +270,34 @@ def _climb(
             done += len(points)
             values = merit(costs.of(some), costs.parts.logs, penalty).mean(axis=1)
             if progress is not None:
-                progress(done, best[1].scheduler.label if best else formula.scheduler.label)
+                progress(done, best[1].scheduler.label)
             return [float(value) for value in values]
 
         point, value = minimise(evaluate, dimensions, evaluations, optimiser, seed)
         start = evaluate([np.zeros(dimensions)])[0]
         return (start, formula) if start <= value else (value, formula.at(point))
 
-    best: tuple[float, Formula] | None = None
-    best = tuned(Formula(("log(wait+60)", "log(believed+60)"), (1.0, -1.0)), 4 * _few(2))
-    steps = [best[1]]
-    while done < budget:
-        tries = sorted((tuned(one, _few(len(one.terms))) for one in best[1].neighbours()), key=lambda one: one[0])
+    def following(before: tuple[float, Formula]) -> tuple[float, Formula] | None:
+        """The next step; None at the top."""
+        tries = sorted((tuned(one, _few(len(one.terms))) for one in before[1].neighbours()), key=lambda one: one[0])
         tries = sorted((tuned(one, 4 * _few(len(one.terms))) for _, one in tries[:3]), key=lambda one: one[0])
-        following = next((one for one in tries if _pays(costs, best[1], one[1], penalty)), None)
-        if following is None:
-            following = tuned(best[1], 4 * _few(len(best[1].terms)))
-            if following[0] >= best[0] - 1e-4:
-                break
-        best = following
-        steps.append(best[1])
-    return steps, done
+        found = next((one for one in tries if _pays(costs, before[1], one[1], penalty)), None)
+        if found is None:
+            found = tuned(before[1], 4 * _few(len(before[1].terms)))
+            return found if found[0] < before[0] - 1e-4 else None
+        return found
+
+    paths = [[tuned(one, 4 * _few(len(one.terms)))] for one in starts]
+    climbing = list(paths)
+    while climbing and done < budget:
+        for path in list(climbing):
+            best = min((one[-1] for one in paths), key=lambda one: one[0])
+            step = following(path[-1]) if done < budget else None
+            if step is None:
+                climbing.remove(path)
+            else:
+                path.append(step)
+    return [formula for path in paths for _, formula in path], done
 
 
 def _few(terms: int) -> int:
@@ -275,8 +318,6 @@ def _pays(costs: _Costs, before: Formula, after: Formula, penalty: float) -> boo
 
 def _front(costs: _Costs) -> list[Scheduler]:
     """What nobody beats in both mean bounded slowdown and longest wait, by longest wait; at most 20 of them, evenly."""
-    from walltime.simulation.specification import parse_scheduler
-
     points = sorted((costs.mean(label)[3], costs.mean(label)[0], label) for label in costs.tried)
     kept: list[str] = []
     least = np.inf

@@ -128,6 +128,8 @@ class OrderFile:
     """weight of longest waits above EASY's"""
     optimiser: str = "cma"
     """of the weights"""
+    predictor: str = ""
+    """whose predictions decide the order; none if empty"""
     version: str = ""
     """of the program"""
     log: tuple[LogIdentity, ...] = field(default=())
