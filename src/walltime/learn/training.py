@@ -187,7 +187,11 @@ def train(
     lessons = [_Lesson.of(one, task, settings) for one in logs]
     if not lessons:
         raise WorkloadError("an agent needs a log to learn from")
-    plan = {"log": ", ".join(one.origin.name for one in logs), "jobs_sha256": ", ".join(map(jobs_sha256, logs)), "version": version()}
+    plan: dict[str, Any] = {
+        "log": ", ".join(one.origin.name for one in logs),
+        "jobs_sha256": ", ".join(map(jobs_sha256, logs)),
+        "version": version(),
+    }
     plan |= {"seed": seed, "task": asdict(task), "settings": json.loads(json.dumps(asdict(settings))), "source": dict(source or {})}
     folder = _Folder(Path(out), plan)
     agent = ppo.Agent(settings, np.random.default_rng([seed]))
