@@ -32,7 +32,7 @@ class SearchOptions:
     shake: Annotated[int, o.option("--shake", "For the copies.", SEARCH, min=1, metavar="SECONDS")] = 60
     penalty: Annotated[float, o.own("Weight of longest waits above EASY's.", SEARCH, min=0)] = 3.0
     optimiser: Annotated[str, o.own("How candidates are found: cma (needs the extra tune) or random.", SEARCH)] = "cma"
-    predictor: Annotated[str, o.own("Let its predictions decide the order, and nothing else.", SEARCH)] = ""
+    predictor: Annotated[str | None, o.option("--predictor", "They decide the order alone.", SEARCH, metavar="NAME")] = None
     store: Annotated[Path | None, o.option("--store", panel=SEARCH)] = None
     workers: o.WorkersOption = None
 
@@ -85,7 +85,7 @@ def search(
             penalty=searching.penalty,
             optimiser=searching.optimiser,
             seed=seed,
-            predictor=searching.predictor,
+            predictor=searching.predictor or "",
             store=searching.store,
             workers=searching.workers,
             progress=show,
