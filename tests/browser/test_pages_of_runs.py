@@ -118,20 +118,20 @@ def printed_pages(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def pages_of_a_log(tmp_path_factory):
-    """The pages of start times, rules, differences, last week and predictions, of one log with recorded waits."""
+    """The pages of start times, rules, differences, last week and predictions, of one log with recorded waits; rules take two months."""
     folder = tmp_path_factory.mktemp("log")
     made, log = folder / "made.swf", folder / "log.swf"
-    walltime("generate", "lublin99", "--jobs", 1500, "--load", 0.8, "--users", 12, "--estimates", "tsafrir05", "--out", made)
+    walltime("generate", "downey97", "--jobs", 2200, "--procs", 64, "--load", 0.7, "--users", 12, "--estimates", "tsafrir05", "--out", made)
     walltime("simulate", made, "--policy", "easy", "--out", log)
     for policy in ("easy", "conservative"):
         walltime("simulate", made, "--policy", policy, "--out", folder / f"{policy}.csv")
-    walltime("calibrate", log, "--procs", 128, "--starts", "--moments", 10, "--report", folder / "starts.html")
+    walltime("calibrate", log, "--starts", "--moments", 10, "--report", folder / "starts.html")
     walltime("infer", log, "--report", folder / "rules.html")
     walltime(
         "diff", folder / "easy.csv", folder / "conservative.csv", "--log", made, "--policy", "easy", "--report", folder / "difference.html"
     )
     walltime("report", log, "--week", "--report", folder / "week.html")
-    walltime("benchmark", "predictions", log, "--copies", 0, "--only", "--report", folder / "predictions.html")
+    walltime("benchmark", "predictions", log, "--copies", 0, "--only", "--predictor", "last", "--report", folder / "predictions.html")
     return folder
 
 
