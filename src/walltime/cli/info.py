@@ -61,6 +61,7 @@ def _record(log: JobLog, w: Workload) -> dict[str, Any]:
         "format": log.format,
         "layout": getattr(log, "layout", ""),
         "recognised": list(getattr(log, "reading", ())),
+        "further_fields": list(getattr(log, "fields", ())),
         "sha256": origin.sha256,
         "records": origin.records,
         "jobs": len(w),
@@ -151,6 +152,8 @@ def _blocks(facts: dict[str, Any], w: Workload) -> Iterator[Facts | Table | str]
         yield Table(
             ["column"], [[line] for line in facts["recognised"]], "how the columns were recognised; walltime mapping writes it", texts=-1
         )
+    if facts["further_fields"]:
+        yield Table(["field"], [[line] for line in facts["further_fields"]], "fields beyond the 18th", texts=-1)
     meaning = {rule.name: rule.meaning for rule in all_rules()}
     odd = [
         [what, f"{count:,}", rule, meaning.get(rule, "")]

@@ -15,16 +15,19 @@ from walltime.logs.cobalt import COBALT
 from walltime.logs.guess import Guess, fitted, guessed
 from walltime.logs.input import LogFile, unpacked_name
 from walltime.logs.joblog import JobLog, LogFormat, Partial, ReadOptions, TooWide
+from walltime.logs.joined import log_file
 from walltime.logs.lsf import LSF
 from walltime.logs.mapped import MappedLog, read_table
-from walltime.logs.mapping import MAPPING_FILE
+from walltime.logs.mapping import MAPPING_FILE, TableMapping
 from walltime.logs.pbs import PBS
 from walltime.logs.rules import RULES, Rule
 from walltime.logs.sample import sample_of
+from walltime.logs.sge import SGE
 from walltime.logs.slurm.document import SLURM_JSON
 from walltime.logs.slurm.table import SLURM
 from walltime.logs.swf import SWF
 from walltime.logs.table_file import PARQUET, TABLE, is_own_parquet
+from walltime.logs.untitled import guessed_untitled
 from walltime.workload import Workload
 
 __all__ = ["FORMATS", "all_rules", "format_of", "mapping_for", "read", "read_log"]
@@ -35,6 +38,7 @@ FORMATS: list[LogFormat] = [
     SLURM_JSON,
     PBS,
     LSF,
+    SGE,
     COBALT,
     TABLE,
 ]
@@ -64,8 +68,12 @@ def read_log(
     key = None if anonymise is None else read_key(anonymise)
     zone = None if time_zone is None else parse_zone(time_zone)
     options = ReadOptions(skip_bad_lines, zone)
-    file = LogFile(find_log(path))
-    log = _read(file, options) if mapping is None else _read_mapped(file, options, os.fspath(mapping))
+    if mapping is None:
+        log = _read(log_file(find_log(path)), options)
+    else:
+        named = os.fspath(mapping)
+        chosen = shipped()[named] if named in shipped() else MAPPING_FILE.read(named)
+        log = _read_mapped(log_file(find_log(path), chosen), options, chosen, named)
     return log if key is None else hidden(log, key)
 
 
@@ -116,18 +124,19 @@ def description_of(file: LogFile) -> Guess | None:
     sample = sample_of(file) if known is None else sample_of(file, known[1].titles, known[1].delimiter)
     known = known_by_titles(sample.columns) if known is None and sample is not None else known
     if known is None:
-        return None if sample is None else guessed(file.where, sample)
+        if sample is None:
+            return None
+        return guessed_untitled(file.where, sample) if sample.untitled else guessed(file.where, sample)
     name, mapping = known
     about = f"the layout is known: {name}, {mapping.about.title if mapping.about else ''}"
     guess = Guess(mapping, ()) if sample is None else fitted(mapping, sample, file.where)
     return replace(guess, reading=(about, *guess.reading))
 
 
-def _read_mapped(file: LogFile, options: ReadOptions, mapping: str) -> JobLog:
-    """The log in a table of which a mapping says what the columns mean: the name of one that is shipped, or a file."""
+def _read_mapped(file: LogFile, options: ReadOptions, chosen: TableMapping, mapping: str) -> JobLog:
+    """The log in a table of which a mapping says what the columns mean. `mapping`: the name of one that is shipped, or a file."""
     if mapping not in shipped():
-        return read_table(MappedLog, file, options, MAPPING_FILE.read(mapping), f"the mapping {mapping}")
-    chosen = shipped()[mapping]
+        return read_table(MappedLog, file, options, chosen, f"the mapping {mapping}")
     sample = sample_of(file, chosen.titles, chosen.delimiter if chosen.titles else None)
     if sample is not None:
         try:
@@ -145,7 +154,7 @@ def _claimed(file: LogFile) -> bool:
 
 def mapping_for(path: str | os.PathLike[str]) -> Guess:
     """What the columns of a table mean, as far as they are recognised. Raises LogError for a file that is no such table."""
-    file = LogFile(find_log(path))
+    file = log_file(find_log(path))
     described = description_of(file)
     if described is None:
         raise LogError(f"{file.where}: this is no table that needs a mapping, or none of its columns was recognised; try walltime info")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 else:
     pl = LaterModule("polars")
 
-__all__ = ["Guess", "guessed"]
+__all__ = ["EARLIEST", "Guess", "Guessing", "agreeing", "fitted", "guessed", "middle_of", "share"]
 
 SYNONYMS: Mapping[str, str] = {
     "job_id": "jobid jid id idjob jobnumber jobidraw jobno job clusterid localjobid",
@@ -42,10 +42,11 @@ SYNONYMS: Mapping[str, str] = {
     " estimatedruntime limit",
     "allocated_procs": "allocatedprocs ncpus alloccpus allocatedcpus cpusalloc numcoresalloc coresalloc usedcores coresused procs"
     " processors cores numcores ncores corecount cpus numcpus cpunum cpucount usedcpunum nproc nprocs numprocs slots nslots numslots"
-    " nbresources",
+    " nbresources resourcescount assignedresourcescount",
     "requested_procs": "requestedprocs processorsreq procsreq reqcpus requestedcpus requestcpus cpusreq reqprocs numcoresreq coresreq"
     " requestedcores requestednumberofresources resourcelistncpus",
-    "nodes": "nodes nnodes numnodes nodenum nodecount numnodesalloc allocnodes allocatednodes nodesused usednodenum nodect numhosts nhosts",
+    "nodes": "nodes nnodes numnodes nodenum nodecount numnodesalloc allocnodes allocatednodes nodesused usednodenum nodect numhosts nhosts"
+    " assignednetworkaddresscount",
     "requested_nodes": "requestednodes noderequested nodesreq reqnodes numnodesreq nodesrequested resourcelistnodect",
     "gpus": "gpus ngpus gpunum numgpus gpucount gpusreq reqgpus numgpusalloc numgpusreq gpusrequested usedgpunum",
     "user": "user userid username uid owner usr iduser usernamegenid userhash jobowner jobuser uname",
@@ -105,7 +106,7 @@ _FAILURES = r"fail|error|incomplete|unfinished|timeout|memory|preempt|evict|revo
 _FIRST_YEAR = 1970
 _CALENDAR = re.compile(r"(?:19[7-9]\d|20\d\d)(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?:[01]\d|2[0-3])[0-5]\d[0-5]\d")
 """A time as 20261120213345, which is no time in milliseconds before the 26th century."""
-_EARLIEST = 10**8
+EARLIEST = 10**8
 _LONGEST = 10**9
 _EPOCHS = {"s": 1e11, "ms": 1e14, "us": 1e17, "ns": float("inf")}
 """Times of these decades in a unit are below so much."""
@@ -122,7 +123,7 @@ class Guess:
 
 def guessed(where: str, sample: Sample) -> Guess | None:
     """What the columns of a table mean; None if nothing is known of it. Raises LogError where a table lacks what is needed."""
-    return _Guessing(where, sample).guess()
+    return Guessing(where, sample).guess()
 
 
 def fitted(mapping: TableMapping, sample: Sample, where: str) -> Guess:
@@ -130,7 +131,7 @@ def fitted(mapping: TableMapping, sample: Sample, where: str) -> Guess:
 
     Raises LogError if the table lacks what is needed.
     """
-    looks = _Guessing(where, sample)
+    looks = Guessing(where, sample)
     if not mapping.titles:
         mapping = mapping.restricted(sample.columns)
     columns = dict(mapping.columns)
@@ -152,7 +153,7 @@ def fitted(mapping: TableMapping, sample: Sample, where: str) -> Guess:
     return Guess(mapping, tuple(looks.reading), tuple(looks.doubts))
 
 
-class _Guessing:
+class Guessing:
     """One table that is being recognised."""
 
     def __init__(self, where: str, sample: Sample) -> None:
@@ -165,12 +166,17 @@ class _Guessing:
         self.status: Status | None = None
 
     def guess(self) -> Guess | None:
+        """What the table means; None if nothing is known of it. Raises LogError where it lacks what is needed."""
         for name, words in SYNONYMS.items():
             for unit, title in self._candidates(words.split()):
                 if self._fits(name, unit, title, self.known[title]):
                     break
         self._number_rows()
         self._check_units()
+        return self.described()
+
+    def described(self) -> Guess | None:
+        """What was recognised; None if that is no log. Raises LogError where something is missing."""
         columns = dict(self.sources)
         if not {"allocated_procs", "requested_procs"} & columns.keys():
             for nodes in ("nodes", "requested_nodes"):
@@ -213,20 +219,20 @@ class _Guessing:
         if not texts or any(source.column == title for source in self.sources.values()):
             return False
         if name in TIMES:
-            waits = plain_title(title) in MAY_BE_WAITS and _share(texts, NUMBER) >= _MOSTLY and _middle(texts) < _EARLIEST
+            waits = plain_title(title) in MAY_BE_WAITS and share(texts, NUMBER) >= _MOSTLY and middle_of(texts) < EARLIEST
             source = None if waits else self.time(title, texts)
         elif name in SPANS:
             source = self._span(title, texts, unit)
         elif name in COUNTS:
-            source = Source(title, text=False) if _share(texts, re.compile(r"\d{1,12}(\.0*)?")) >= _MOSTLY else None
+            source = Source(title, text=False) if share(texts, re.compile(r"\d{1,12}(\.0*)?")) >= _MOSTLY else None
         elif name == "job_id":
             source = self._job_id(title, texts)
         elif name == "memory":
-            source = Source(title, text=False) if _share(texts, NUMBER) >= _MOSTLY else Source(title, text=True)
+            source = Source(title, text=False) if share(texts, NUMBER) >= _MOSTLY else Source(title, text=True)
         elif name == "status":
-            return self._take_status(title, texts)
+            return self.take_status(title, texts)
         else:  # a column of numbers with the title "queue" is the time in the queue
-            source = Source(title, text=name in TEXTS) if name not in ("queue",) or _share(texts, NUMBER) < _MOSTLY else None
+            source = Source(title, text=name in TEXTS) if name not in ("queue",) or share(texts, NUMBER) < _MOSTLY else None
         if source is None:
             return False
         self.sources[name] = source
@@ -236,15 +242,15 @@ class _Guessing:
         return True
 
     def _job_id(self, title: str, texts: list[str]) -> Source | None:
-        return Source(title, text=False) if _share(texts, re.compile(JOB_NUMBER)) >= _MOSTLY else None
+        return Source(title, text=False) if share(texts, re.compile(JOB_NUMBER)) >= _MOSTLY else None
 
     def time(self, title: str, texts: list[str]) -> Source | None:
         """How times are written; None if these are none."""
-        if _share(texts, STAMP) >= _MOSTLY:
+        if share(texts, STAMP) >= _MOSTLY:
             return Source(title, text=False)
-        if _share(texts, NUMBER) >= _MOSTLY and _share(texts, _CALENDAR) < _MOSTLY:
-            middle = _middle(texts)
-            self.relative |= middle < _EARLIEST
+        if share(texts, NUMBER) >= _MOSTLY and share(texts, _CALENDAR) < _MOSTLY:
+            middle = middle_of(texts)
+            self.relative |= middle < EARLIEST
             return Source(title, unit=next(unit for unit, most in _EPOCHS.items() if middle < most), text=False)
         series = pl.Series(texts)
         parsed = {form: series.str.to_datetime(form, strict=False) for form in FORMATS}
@@ -253,7 +259,7 @@ class _Guessing:
             return None
         if len(fitting) > 1:
             first, second = fitting[:2]
-            self._doubt(title, f"day or month first ({first} or {second})", texts)
+            self.doubt(title, f"day or month first ({first} or {second})", texts)
         return Source(title, format=fitting[0], text=False)
 
     def _span(self, title: str, texts: list[str], unit: str) -> Source | None:
@@ -261,13 +267,14 @@ class _Guessing:
         limited = series.filter(~pl.Series(without_limit(series)))
         if not len(limited):
             return None
-        if _share(limited.to_list(), NUMBER) >= _MOSTLY:  # times since 1970 are no lengths of time
-            return Source(title, unit=unit or "s", text=False) if _middle(limited.to_list()) < _LONGEST else None
+        if share(limited.to_list(), NUMBER) >= _MOSTLY:  # times since 1970 are no lengths of time
+            return Source(title, unit=unit or "s", text=False) if middle_of(limited.to_list()) < _LONGEST else None
         odd = spans(limited)[1] & ~limited.str.contains(f"^{NUMBER.pattern}$").to_numpy()
         return Source(title, text=False) if odd.mean() <= 1 - _MOSTLY else None
 
-    def _take_status(self, title: str, texts: list[str]) -> bool:
-        if plain_title(title) in EXITS and _share(texts, re.compile(r"-?\d+(\.0)?")) == 1:
+    def take_status(self, title: str, texts: list[str]) -> bool:
+        """Take a column of states, if it is one."""
+        if plain_title(title) in EXITS and share(texts, re.compile(r"-?\d+(\.0)?")) == 1:
             self.status = Status(title, completed=("0", "0.0"), other="failed")
             self.reading.append(f"status is {printable(title)!r} (completed: 0; all others failed)")
             return True
@@ -286,7 +293,7 @@ class _Guessing:
     def status_of(self, status: Status) -> Status | None:
         """The states of a shipped mapping, or those of the table where they are other words; None where these say nothing."""
         texts = self.known.get(status.column, [])
-        if not texts or any(status.kind_of(text) is not None for text in texts) or self._take_status(status.column, texts):
+        if not texts or any(status.kind_of(text) is not None for text in texts) or self.take_status(status.column, texts):
             return self.status or status
         if all(re.search(_FAILURES, text.lower()) for text in texts):
             return status
@@ -296,19 +303,19 @@ class _Guessing:
 
     def compare(self) -> None:
         """Correct units of a shipped mapping where other columns of the table show that they are others: those of runtimes and requests."""
-        start, end, runtime = self._clock("start"), self._clock("end"), self._seconds("runtime")
+        start, end, runtime = self.clock("start"), self.clock("end"), self.seconds("runtime")
         spent = None if start is None or end is None else np.where((start > 0) & (end >= start), end - start, np.nan)
         kinds: tuple[tuple[str, np.ndarray | None, np.ndarray | None, Literal["exact", "limit"]], ...] = (
             ("runtime", runtime, spent, "exact"),
-            ("requested", self._seconds("requested"), runtime if spent is None else spent, "limit"),
+            ("requested", self.seconds("requested"), runtime if spent is None else spent, "limit"),
         )
         for name, values, others, how in kinds:
             source = self.sources.get(name)
             if values is None or others is None or source is None or source.factor != 1 or source.pattern is not None:
                 continue
-            if _share(self.known[source.column or ""] or [""], NUMBER) < _MOSTLY:
+            if share(self.known[source.column or ""] or [""], NUMBER) < _MOSTLY:
                 continue
-            shares = _agreeing(values / UNITS[source.unit], others, how)
+            shares = agreeing(values / UNITS[source.unit], others, how)
             best = max(shares, key=lambda unit: shares[unit], default="s")
             if how == "limit" and source.unit == "s":
                 best = next((unit for unit in ("min", "h") if shares.get(unit, 0) >= _CLEARLY), "s")
@@ -320,14 +327,14 @@ class _Guessing:
 
     def _check_units(self) -> None:
         """Compare lengths of time that say no unit with others: a runtime with start and end, a request with the runtime."""
-        runtime = self._seconds("runtime")
-        start, end = self._clock("start"), self._clock("end")
+        runtime = self.seconds("runtime")
+        start, end = self.clock("start"), self.clock("end")
         if start is not None and end is not None:
             spent = np.where((start > 0) & (end >= start), end - start, np.nan)
             if runtime is not None and self._unsaid("runtime"):
                 self._settle("runtime", runtime, spent, "exact")
             runtime = spent if np.isfinite(spent).any() else runtime
-        requested = self._seconds("requested")
+        requested = self.seconds("requested")
         if runtime is not None and requested is not None and plain_title(self.sources["requested"].column or "") in MAY_BE_RUNTIMES:
             there = np.isfinite(runtime) & np.isfinite(requested) & (runtime > 0)
             if there.any() and (np.abs(runtime - requested)[there] <= 1).mean() >= _MOSTLY:
@@ -339,7 +346,7 @@ class _Guessing:
 
     def _settle(self, name: str, values: np.ndarray, others: np.ndarray, how: Literal["exact", "limit"]) -> None:
         """Which unit makes a column fit to the other one; a doubt where none clearly does."""
-        fits = _agreeing(values, others, how)
+        fits = agreeing(values, others, how)
         if not fits:
             return
         title = self.sources[name].column or ""
@@ -348,7 +355,7 @@ class _Guessing:
             if fits[best] >= _CLEARLY:
                 self._unit(name, best)
             else:
-                self._doubt(title, f"{name} in seconds, or another time than from start to end", self.sample.columns[title])
+                self.doubt(title, f"{name} in seconds, or another time than from start to end", self.sample.columns[title])
             return
         if fits["s"] >= 0.9:
             return  # in seconds few jobs run longer than their limit; in minutes the limits would be 60 times that
@@ -361,7 +368,7 @@ class _Guessing:
                 f"{100 * (1 - fits[unit]):.0f} % of the jobs ran longer than in {word}"
                 for unit, word in (("s", "seconds"), ("min", "minutes"))
             ]
-            self._doubt(title, f"seconds or minutes ({', '.join(over)})", self.sample.columns[title])
+            self.doubt(title, f"seconds or minutes ({', '.join(over)})", self.sample.columns[title])
 
     def _unit(self, name: str, unit: str) -> None:
         if unit == self.sources[name].unit:
@@ -373,36 +380,43 @@ class _Guessing:
 
     def _unsaid(self, name: str) -> bool:
         source = self.sources[name]
-        return source.unit == "s" and _share(self.known[source.column or ""], NUMBER) >= _MOSTLY
+        return source.unit == "s" and share(self.known[source.column or ""], NUMBER) >= _MOSTLY
 
-    def _seconds(self, name: str) -> np.ndarray | None:
-        if name not in self.sources:
-            return None
-        texts = self.sample.columns[self.sources[name].column or ""]
+    def seconds(self, name: str) -> np.ndarray | None:
+        """The lengths of time in a column that was taken, s, NaN where unknown; None if none was."""
+        return self.seconds_of(self.sources[name]) if name in self.sources else None
+
+    def seconds_of(self, source: Source) -> np.ndarray:
+        """The lengths of time in a column, s, NaN where unknown."""
+        texts = self.sample.columns[source.column or ""]
         series = pl.Series(texts, dtype=pl.String)
         values, _ = spans(series)
         values[without_limit(series)] = -1
         numbers = np.array([float(text) if NUMBER.fullmatch(text) and text not in NO_LIMITS else np.nan for text in texts])
-        return np.where(np.isnan(numbers), np.where(values >= 0, values, np.nan), numbers * UNITS[self.sources[name].unit])
+        return np.where(np.isnan(numbers), np.where(values >= 0, values, np.nan), numbers * UNITS[source.unit])
 
-    def _clock(self, name: str) -> np.ndarray | None:
-        if name not in self.sources:
-            return None
-        texts = self.sample.columns[self.sources[name].column or ""]
-        if (form := self.sources[name].format) is not None:
+    def clock(self, name: str) -> np.ndarray | None:
+        """The times of day in a column that was taken, Unix times in s, NaN where unknown; None if none was."""
+        return self.clock_of(self.sources[name]) if name in self.sources else None
+
+    def clock_of(self, source: Source) -> np.ndarray:
+        """The times of day in a column, Unix times in s, NaN where unknown."""
+        texts = self.sample.columns[source.column or ""]
+        if (form := source.format) is not None:
             parsed = pl.Series(texts, dtype=pl.String).str.to_datetime(form, strict=False)
             return parsed.dt.epoch("s").cast(pl.Float64).fill_null(float("nan")).to_numpy()
-        numbers = [float(text) * UNITS[self.sources[name].unit] if NUMBER.fullmatch(text) else np.nan for text in texts]
+        numbers = [float(text) * UNITS[source.unit] if NUMBER.fullmatch(text) else np.nan for text in texts]
         stamps = pl.Series(texts, dtype=pl.String).str.extract(r"^(\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?)").str.replace("T", " ")
         times = stamps.str.to_datetime("%Y-%m-%d %H:%M:%S", strict=False).dt.epoch("s").cast(pl.Float64).fill_null(float("nan")).to_numpy()
         return np.where(np.isnan(numbers), times, numbers)
 
-    def _doubt(self, title: str, readings: str, texts: Sequence[str]) -> None:
+    def doubt(self, title: str, readings: str, texts: Sequence[str]) -> None:
+        """Ask which of two readings of a column is right, with its first values."""
         rows = ", ".join(printable(text) for text in [text for text in texts if text not in BLANK][:_SHOWN])
         self.doubts.append(f"is {printable(title)!r} {readings}? It begins {rows}")
 
 
-def _agreeing(values: np.ndarray, others: np.ndarray, how: Literal["exact", "limit"]) -> dict[str, float]:
+def agreeing(values: np.ndarray, others: np.ndarray, how: Literal["exact", "limit"]) -> dict[str, float]:
     """The share of lengths of time that are as long as others (s), or limits of them, by the unit in which they are read."""
     there = np.isfinite(values) & np.isfinite(others) & (values > 0) & (others > 0)
     if not there.any():
@@ -421,9 +435,11 @@ def _unit_said(name: str, source: Source) -> str:
     return f"numbers are {WORDS[source.unit]}" if name in SPANS or source.unit != "s" else ""
 
 
-def _middle(texts: Sequence[str]) -> float:
+def middle_of(texts: Sequence[str]) -> float:
+    """The median of the numbers among texts."""
     return median(float(text) for text in texts if NUMBER.fullmatch(text))
 
 
-def _share(texts: Sequence[str], pattern: re.Pattern[str]) -> float:
+def share(texts: Sequence[str], pattern: re.Pattern[str]) -> float:
+    """The share of texts that are as a pattern says."""
     return sum(pattern.fullmatch(text) is not None for text in texts) / len(texts)

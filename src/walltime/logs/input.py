@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from walltime.errors import LogError
 from walltime.wording import printable, shown
 
-__all__ = ["PACKED", "LogFile", "decoded", "path_of", "reading_parquet", "unpacked_name", "without_panics"]
+__all__ = ["PACKED", "Digest", "LogFile", "chunks_of", "decoded", "path_of", "reading_parquet", "unpacked_name", "without_panics"]
 
 _CHUNK = 2**19
 _LONGEST_LINE = 2**20
@@ -40,19 +40,20 @@ class LogFile:
 
     A folder is read as the files in it, in the order of their names, if all are Parquet, all are CSV, or all are JSON lines.
 
+    `read`: gives its bytes in another way: from the path, its name in messages and the checksum.
+
     `head`: its first bytes (up to 512 KiB, decompressed), available at once. Raises LogError if the file is missing, a
     directory, unreadable, empty or damaged, and for anything that is not a path.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], read: Callable[[str, str, Digest], Iterator[bytes]] | None = None) -> None:
         self.path = path_of(path)
         self.where = printable(self.path)
         """The path as messages name it."""
         self._digest = hashlib.sha256()
         self._content: bytes | None = None
         is_folder = os.path.isdir(self.path)  # noqa: PTH112 (Path.is_dir raises for names that are too long)
-        read = _parts if is_folder else _chunks
-        self._rest = read(self.path, self.where, self._digest)
+        self._rest = (read or (_parts if is_folder else chunks_of))(self.path, self.where, self._digest)
         self.head = next(self._rest, b"")
         self._returns = b"\r" in self.head and not any(other in self.head for other in (b"\n", b"\0"))
         if self._returns:
@@ -144,14 +145,17 @@ def path_of(path: str | os.PathLike[str]) -> str:
         raise LogError(f"{shown(path)} is not a path; a log is given by its path, or by its name in the catalogue") from error
 
 
-class _Digest(Protocol):
-    def update(self, data: Any, /) -> None: ...
+class Digest(Protocol):
+    """A checksum that grows."""
+
+    def update(self, data: Any, /) -> None:
+        """Add bytes."""
 
 
 class _Hashed(io.RawIOBase):
     """A file that updates a checksum as it is read."""
 
-    def __init__(self, file: io.FileIO, digest: _Digest) -> None:
+    def __init__(self, file: io.FileIO, digest: Digest) -> None:
         self._file = file
         self._digest = digest
 
@@ -164,8 +168,8 @@ class _Hashed(io.RawIOBase):
         return count
 
 
-def _chunks(path: str, where: str, digest: _Digest) -> Iterator[bytes]:
-    """The decompressed bytes of a file, in pieces."""
+def chunks_of(path: str, where: str, digest: Digest) -> Iterator[bytes]:
+    """The decompressed bytes of a file, in pieces; `digest` gets those that are stored. Raises LogError; `where` names the file."""
     packed = ""
     try:
         with Path(path).open("rb", buffering=0) as file:
@@ -197,7 +201,7 @@ def _chunks(path: str, where: str, digest: _Digest) -> Iterator[bytes]:
         raise LogError(f"{where}: cannot be read ({error}); check its name") from error
 
 
-def _parts(path: str, where: str, digest: _Digest) -> Iterator[bytes]:
+def _parts(path: str, where: str, digest: Digest) -> Iterator[bytes]:
     """The bytes of the files in a folder, one after the other; of Parquet files those of one file with all their rows."""
     files = sorted(file for file in Path(path).rglob("*") if unpacked_name(file.name.lower()).endswith(PARTS) and file.is_file())
     kinds = {Path(unpacked_name(file.name.lower())).suffix for file in files}
@@ -209,19 +213,19 @@ def _parts(path: str, where: str, digest: _Digest) -> Iterator[bytes]:
         return
     for file in files:
         last = b""
-        for chunk in _chunks(str(file), printable(str(file)), digest):
+        for chunk in chunks_of(str(file), printable(str(file)), digest):
             yield chunk
             last = chunk[-1:]
         if last != b"\n":
             yield b"\n"
 
 
-def _joined(files: Sequence[Path], where: str, digest: _Digest) -> bytes:
+def _joined(files: Sequence[Path], where: str, digest: Digest) -> bytes:
     import polars as pl
 
     tables = []
     for file in files:
-        content = b"".join(_chunks(str(file), printable(str(file)), digest))
+        content = b"".join(chunks_of(str(file), printable(str(file)), digest))
         with reading_parquet(printable(str(file))):
             tables.append(pl.read_parquet(io.BytesIO(content)))
     with reading_parquet(where):

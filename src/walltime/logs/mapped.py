@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
@@ -30,6 +32,7 @@ from walltime.logs.clock import AMBIGUOUS, SKIPPED, ZONE_UNKNOWN, Local, settle,
 from walltime.logs.input import LogFile, reading_parquet, without_panics
 from walltime.logs.joblog import BadLines, JobLog, ReadOptions
 from walltime.logs.mapping import SPANS, STATUS, TIMES, UNITS, Source, Status, TableMapping
+from walltime.logs.slurm.jobs import STEP
 from walltime.logs.table_file import PARQUET
 from walltime.workload import MISSING, SWF_BY_NAME
 
@@ -38,7 +41,7 @@ if TYPE_CHECKING:
 else:
     pl = LaterModule("polars")
 
-__all__ = ["MappedLog", "Table", "fields_of", "frame_of", "heading_of", "is_json_table", "read_table"]
+__all__ = ["MappedLog", "Table", "fields_of", "frame_of", "heading_of", "holds_objects", "read_table"]
 
 Array = np.ndarray
 ROWS_AT_ONCE = 50_000
@@ -50,6 +53,10 @@ _DEEPEST = 6
 """How deep objects and lists in JSON are looked into."""
 _STAMP = f"^{STAMP.pattern}$"
 _NUMBER = f"^{NUMBER.pattern}$"
+_STEP = r"^(.+)\.(?:batch|extern|interactive|\d{1,10})$"
+"""The number of a step of a job, and of its job."""
+_NAMED_OBJECTS = re.compile(rb'\A\s*+\{\s*+"[^"\n]{1,100}+"\s*+:\s*+\{')
+_CLASS_ADS = re.compile(rb"\A(?:\s*+\*\*\*[^\n]*+\n)?+\s*+(?:[A-Za-z]\w*+ = [^\n]*+\r?\n){5}")
 _NEVER = 2 * 86_400
 """Times of day up to so many s since 1970 are those of what did not happen."""
 
@@ -75,7 +82,7 @@ class Table:
 def read_table(kind: type[JobLog], file: LogFile, options: ReadOptions, mapping: TableMapping, name: str = "the mapping") -> JobLog:
     """The log in a table. `name`: what messages call the mapping."""
     counts = Counts()
-    is_parquet, is_json = file.head.startswith(PARQUET), is_json_table(file.head)
+    is_parquet, is_json = file.head.startswith(PARQUET), holds_objects(file.head)
     zone = options.time_zone or mapping.time_zone
     bad = BadLines(file, replace(options, time_zone=zone), "record" if is_parquet or is_json else "line")
     wanted = dict.fromkeys(source.column for source in mapping.columns.values() if source.column is not None)
@@ -106,6 +113,7 @@ class _Reader:
         self.names: dict[str, tuple[str, ...]] = {}
         self.local = np.zeros(self.rows, bool)
         self.status = unknown(self.rows)
+        self.steps = np.zeros(self.rows, bool)
 
     def read(self) -> Array:
         """Read all columns; returns which rows are good, `reasons` has those of the others."""
@@ -121,6 +129,7 @@ class _Reader:
             self._read_status(self.mapping.status)
         good = np.ones(self.rows, bool)
         good[list(self.reasons)] = False
+        good |= self.steps
         for name, column in texts.items():
             names = Names()
             self.values[name] = names.numbers(column, good)
@@ -148,6 +157,8 @@ class _Reader:
         fits = texts.str.contains(_NUMBER)
         values = texts.set(~fits, None).cast(pl.Float64, strict=False).fill_null(float(MISSING)).to_numpy().copy()
         bad = ~fits.to_numpy() & ~blank(texts)
+        if name == "job_id":
+            self.steps = _steps(texts)
         if name == "job_id" and bad.any():  # 17[3], 17_3 and 17.server are 17; of other names, such as 0x1f and 2026-17, nothing is known
             texts = texts.str.extract(f"^{JOB_NUMBER}$").fill_null("")
             values = texts.cast(pl.Float64, strict=False).fill_null(float(MISSING)).to_numpy().copy()
@@ -237,7 +248,8 @@ class _Reader:
         runtime = self.values.pop("runtime", np.full(self.rows, float(MISSING)))
         runtime = np.where((runtime < 0) & (start >= 0) & (end >= start), end - start, runtime)
         runtime = np.where((runtime < 0) & (start < 0) & (self.status == STATUS["cancelled"]), 0, runtime)
-        kept = good.copy()
+        kept = good & ~self.steps
+        counts.add(STEP, self.steps)
         for rule, status in ((STILL_PENDING, STATUS["pending"]), (STILL_RUNNING, STATUS["running"])):
             counts.add(rule, kept & (self.status == status))
             kept &= self.status != status
@@ -349,9 +361,20 @@ def fields_of(text: str, delimiter: str) -> list[str] | None:
         return None
 
 
-def is_json_table(head: bytes) -> bool:
-    """Whether this is the beginning of JSON lines, or of an array of objects."""
+def _steps(numbers: pl.Series) -> Array:
+    """Which records are steps of jobs: their number is `12.batch` or `12.0`, and there is a record of 12."""
+    job = numbers.str.extract(_STEP)
+    if job.null_count() == len(job):
+        return np.zeros(len(job), bool)
+    step: Array = job.is_in(numbers.unique().implode()).fill_null(False).to_numpy()
+    return step
+
+
+def holds_objects(head: bytes) -> bool:
+    """Whether this is the beginning of JSON lines, of an array of objects, or of HTCondor's class ads."""
     start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if _CLASS_ADS.match(start):
+        return True
     return start[:1] == b"{" or (start[:1] == b"[" and start[1:].lstrip()[:1] in (b"{", b"]", b""))
 
 
@@ -363,8 +386,8 @@ def frame_of(file: LogFile, rows: int | None = None) -> pl.DataFrame:
     content = file.content().removeprefix(b"\xef\xbb\xbf").lstrip()
     try:
         with without_panics():
-            table = pl.read_json(io.BytesIO(content), infer_schema_length=None) if content[:1] == b"[" else _json_lines(content)
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, RuntimeError) as error:
+            table = _table_of_objects(content)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, RuntimeError, TypeError) as error:
         reason = next((line for line in str(error).splitlines() if line), "no reason given")
         raise LogError(f"{file.where}: cannot be read as JSON ({reason[:100]}); give another file") from error
     return _flat(table if rows is None else table.head(rows))
@@ -397,23 +420,54 @@ def _flat(table: pl.DataFrame) -> pl.DataFrame:
     return table
 
 
-def _json_lines(content: bytes) -> pl.DataFrame:
+def _table_of_objects(content: bytes) -> pl.DataFrame:
+    if content[:1] == b"[":
+        return pl.read_json(io.BytesIO(content), infer_schema_length=None)
+    if content[:1] != b"{":
+        return _class_ads(content)
+    if _NAMED_OBJECTS.match(content):
+        named = _named_objects(content)
+        if named is not None:
+            return named
     table = pl.read_ndjson(io.BytesIO(content), infer_schema_length=None)
     return _within(table) if len(table) == 1 else table
 
 
+def _class_ads(content: bytes) -> pl.DataFrame:
+    """The class ads that `condor_history -long` prints, or that HTCondor's file of its history holds: lines such as `Owner = "ann"`."""
+    rows: list[dict[str, str]] = [{}]
+    for line in content.decode("utf-8", "replace").splitlines():
+        name, sign, value = line.partition(" = ")
+        if sign and not line.startswith("***"):
+            rows[-1][name.strip()] = value.strip().removeprefix('"').removesuffix('"')
+        elif rows[-1]:
+            rows.append({})
+    return pl.DataFrame([row for row in rows if row], infer_schema_length=None)
+
+
+def _named_objects(content: bytes) -> pl.DataFrame | None:
+    """The table in an object of objects: those of jobs under their numbers, or of columns under their titles; None for JSON lines."""
+    try:
+        whole = json.loads(content)
+    except ValueError:
+        return None
+    if not all(isinstance(one, dict) for one in whole.values()):
+        return None
+    numbered = [all(key.isdecimal() for key in one) for one in (whole, *whole.values())]
+    if numbered[0] or not all(numbered[1:]):
+        return pl.DataFrame(list(whole.values()), infer_schema_length=None, strict=False)
+    rows = {name: list(one.values()) for name, one in whole.items()}
+    return pl.DataFrame(rows, strict=False) if len({tuple(one) for one in whole.values()}) == 1 else None
+
+
 def _within(table: pl.DataFrame) -> pl.DataFrame:
-    """The table that a single object holds: as a list of objects beside a few words, or as a list or an object of each column."""
+    """The table that a single object holds: as a list of objects beside a few words, or as a list of each column."""
     kinds = table.schema
     lists = [name for name, kind in kinds.items() if isinstance(kind, pl.List) and isinstance(kind.inner, pl.Struct)]
     if len(lists) == 1 and sum(not kind.is_nested() for kind in kinds.values()) < _BESIDE:
         return table.select(pl.col(lists[0]).explode()).unnest(lists[0])
     if all(isinstance(kind, pl.List) for kind in kinds.values()) and len({len(one[0]) for one in table}) == 1:
         return table.explode(table.columns)
-    if all(isinstance(kind, pl.Struct) for kind in kinds.values()):
-        rows = {name: list(one[0].values()) for name, one in zip(table.columns, table, strict=True)}
-        if len({tuple(one[0]) for one in table}) == 1:
-            return pl.DataFrame(rows, infer_schema_length=None)
     return table
 
 

@@ -15,7 +15,20 @@ from walltime.logs.joblog import is_further_name
 from walltime.toml_file import TomlFile, to_toml
 from walltime.workload import SWF_BY_NAME
 
-__all__ = ["MAPPING_FILE", "SPANS", "STATUS", "TIMES", "UNITS", "About", "Source", "Status", "TableMapping", "as_text", "plain_title"]
+__all__ = [
+    "MAPPING_FILE",
+    "SPANS",
+    "STATUS",
+    "TIMES",
+    "UNITS",
+    "About",
+    "Join",
+    "Source",
+    "Status",
+    "TableMapping",
+    "as_text",
+    "plain_title",
+]
 
 TIMES = ("submit", "eligible", "start", "end")
 """Columns that are times of day."""
@@ -167,6 +180,22 @@ class About:
 
 
 @dataclass(frozen=True)
+class Join:
+    """Another table of a folder that says more of the jobs, in several rows for each."""
+
+    name: str
+    """what its columns are called: `nodes.energy` is the column energy of the join nodes"""
+    file: str
+    """of the folder; `*` stands for anything"""
+    key: str
+    """the column by which the rows of a job are found, in both tables"""
+    sums: Annotated[tuple[str, ...], Key("sum")] = ()
+    """columns of which a job gets the sum of what is known"""
+    most: tuple[str, ...] = ()
+    """columns of which a job gets the largest value"""
+
+
+@dataclass(frozen=True)
 class TableMapping:
     """What the columns of a table mean; raises LogError where they do not suffice for a log."""
 
@@ -187,6 +216,10 @@ class TableMapping:
     """of the columns, if the file has no line with them"""
     comment: str | None = None
     """lines that begin with it are left out"""
+    table: str | None = None
+    """of a folder of several tables: the file with a row for each job; `*` stands for anything"""
+    joins: Annotated[tuple[Join, ...], Key("join")] = ()
+    """further tables of that folder"""
     about: About | None = None
 
     def __post_init__(self) -> None:

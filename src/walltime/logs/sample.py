@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from walltime.lazy import LaterModule
 from walltime.logs.cells import NUMBER, STAMP, plain_numbers, plain_texts
 from walltime.logs.input import LogFile
-from walltime.logs.mapped import frame_of, is_json_table
+from walltime.logs.mapped import frame_of, holds_objects
 from walltime.logs.table_file import PARQUET
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ __all__ = ["Sample", "sample_of"]
 
 ROWS = 2000
 MOSTLY = 0.95
+LEAST_UNTITLED = 4
+"""A table without titles has so many columns."""
 DELIMITERS = (",", ";", "\t", "|", " ")
 
 
@@ -32,11 +34,13 @@ class Sample:
     columns: Mapping[str, list[str]]
     delimiter: str = ","
     comment: str | None = None
+    untitled: bool = False
+    """whether the table has no titles, and its columns are called column1, column2, ..."""
 
 
 def sample_of(file: LogFile, titles: Sequence[str] = (), delimiter: str | None = None) -> Sample | None:
     """The first rows of a table; None if the file is none. `titles, delimiter`: of a file without a heading."""
-    if file.head.startswith(PARQUET) or is_json_table(file.head):
+    if file.head.startswith(PARQUET) or holds_objects(file.head):
         frame = frame_of(file, ROWS)
         plain = {one.name: one for one in frame if not one.dtype.is_nested() and one.dtype != pl.Binary}
         texts = {name: plain_texts(one).to_list() for name, one in plain.items()}
@@ -57,6 +61,19 @@ def sample_of(file: LogFile, titles: Sequence[str] = (), delimiter: str | None =
             good = good if titles else good[1:]
             cells = {title: pl.Series([row[k].strip() for row in good], dtype=pl.String) for k, title in enumerate(heading)}
             return Sample({title: plain_numbers(texts, sign).to_list() for title, texts in cells.items()}, sign, comment)
+    return None if titles else _untitled(lines, comment)
+
+
+def _untitled(lines: Sequence[str], comment: str | None) -> Sample | None:
+    """The first rows of a table that has no titles; None if these are no rows of one table, or their beginning is no row of it."""
+    for sign in DELIMITERS:
+        rows = _rows(lines, sign)
+        width = len(rows[0]) if rows else 0
+        good = [row for row in rows if len(row) == width]
+        if width < LEAST_UNTITLED or len(rows) < 2 or len(good) < MOSTLY * len(rows):
+            continue
+        cells = {f"column{k + 1}": pl.Series([row[k].strip() for row in good], dtype=pl.String) for k in range(width)}
+        return Sample({title: plain_numbers(texts, sign).to_list() for title, texts in cells.items()}, sign, comment, untitled=True)
     return None
 
 

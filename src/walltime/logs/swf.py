@@ -22,12 +22,16 @@ from walltime.logs.swf_text import (
     FIELDS,
     HEAD,
     MOST_FIELDS,
+    NODE_LIST_DIFFERS,
     Comment,
     field_column,
     layout_of,
     name_by_content,
+    name_by_values,
+    nodes_listed,
     parse_swf,
 )
+from walltime.wording import printable
 from walltime.workload import MISSING, SWF_BY_NAME, Workload
 
 __all__ = ["SWF", "SwfLog", "further_fields", "read_swf", "swf_of", "write_swf"]
@@ -51,8 +55,8 @@ class SwfLog(JobLog):
     read-only; int64, or float64 if a value is fractional. A field that is -1 (unknown) everywhere is not stored, but `column`
     returns it. `comments`: every line that starts with `;`, including the header. `further`: the names of the fields beyond the
     18th, in order, if the lines have more; a field that has texts is a column of names. `layout`: the known layout of these fields, such
-    as `MetaCentrum/CERIT`, or nothing. `bad_lines`: the skipped lines. `sha256`: checksum of the file as stored, compressed
-    or not.
+    as `MetaCentrum/CERIT`, or nothing. `fields`: what each of these fields is, and how that is known. `bad_lines`: the skipped lines.
+    `sha256`: checksum of the file as stored, compressed or not.
 
     Raises LogError if the columns differ in length or contain invalid values.
     Source: https://www.cs.huji.ac.il/labs/parallel/workload/swf.html
@@ -68,6 +72,7 @@ class SwfLog(JobLog):
     comments: tuple[Comment, ...] = ()
     further: tuple[str, ...] = ()
     layout: str = ""
+    fields: tuple[str, ...] = ()
     header: Header = field(init=False)
     """The standard keys of the header with their values; the case of a key does not matter."""
 
@@ -173,11 +178,18 @@ def _read(file: LogFile, options: ReadOptions) -> SwfLog:
             numbered[field_name] = own
     columns = {numbered.get(name, name): values for name, values in text.columns.items()}
     names = {numbered[name]: texts for name, texts in text.names.items()}
-    noticed = {}
+    declared = set(further)
+    noticed: dict[str, int] = {}
+    said: dict[str, Array] = {}
     if layout is not None:
         said = layout[0].columns_of(text.columns[layout[1]], text.names[layout[1]])
-        differ = _differ(columns, said["nodes"] * said["procs_per_node"])
-        noticed = {DESCRIPTOR_DIFFERS.name: differ} if differ else {}
+        if layout[0].numbers:
+            columns, numbered = _named_by_values(columns, numbered, said["nodes"])
+        counts = {DESCRIPTOR_DIFFERS.name: _differ(columns, said["nodes"] * said["procs_per_node"])}
+        if "node_list" in names:
+            listed = nodes_listed(columns["node_list"], names["node_list"])
+            counts[NODE_LIST_DIFFERS.name] = int(np.count_nonzero((listed >= 0) & (said["nodes"] >= 0) & (listed != said["nodes"])))
+        noticed = {name: count for name, count in counts.items() if count}
         columns |= {name: values for name, values in said.items() if name not in columns}
     return SwfLog(
         text.records,
@@ -185,12 +197,50 @@ def _read(file: LogFile, options: ReadOptions) -> SwfLog:
         tuple(text.comments),
         tuple(numbered.values()),
         "" if layout is None else layout[0].name,
+        tuple(_fields_said(numbered, declared, columns, names, said)),
         names=names,
         bad_lines=tuple(text.bad_lines),
         path=file.path,
         sha256=file.sha256,
         noticed=noticed,
     )
+
+
+def _named_by_values(columns: dict[str, Array], numbered: dict[str, str], nodes: Array) -> tuple[dict[str, Array], dict[str, str]]:
+    """The columns, and the names of the further fields, after those of numbers without a name got one, if their values tell it."""
+    requested = columns.get("requested", np.full(len(nodes), MISSING))
+    own: dict[str, str] = {}
+    for field_name, name in numbered.items():
+        found = name_by_values(columns[name], nodes, requested) if field_name == name and name in columns else None
+        if found is not None and found not in (*numbered.values(), *own.values()):
+            own[name] = found
+    return {own.get(name, name): values for name, values in columns.items()}, {at: own.get(name, name) for at, name in numbered.items()}
+
+
+def _fields_said(
+    numbered: Mapping[str, str],
+    declared: set[str],
+    columns: Mapping[str, Array],
+    names: Mapping[str, Sequence[str]],
+    said: Mapping[str, Array],
+) -> Iterator[str]:
+    """What each further field is, and how that is known."""
+    for field_name, name in numbered.items():
+        example = f", such as {printable(names[name][0])}" if names.get(name) else ""
+        if name in declared and name != field_name:
+            how = "named in the header"
+        else:
+            how = "nothing says what it is" if name == field_name else "by its values"
+        if name not in columns:
+            how += ", always unknown"
+        yield f"{field_name.replace('field', 'field ')} is {name} ({how}{example})"
+    if said:
+        modes = (
+            [f"{int((said['exclusive'] == 1).sum()):,} exclusive, {int((said['exclusive'] == 0).sum()):,} shared"]
+            if "exclusive" in said
+            else []
+        )
+        yield "; ".join([f"descriptors are read as nodes and processors on each, {int((said['nodes'] >= 0).sum()):,} of them", *modes])
 
 
 def _differ(columns: Mapping[str, Array], said: Array) -> int:
@@ -212,7 +262,7 @@ def further_fields(fields: int, header: Iterable[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-SWF = LogFormat("swf", "Standard Workload Format", ENDINGS, HEAD, _read, (MORE_FIELDS, DESCRIPTOR_DIFFERS))
+SWF = LogFormat("swf", "Standard Workload Format", ENDINGS, HEAD, _read, (MORE_FIELDS, DESCRIPTOR_DIFFERS, NODE_LIST_DIFFERS))
 """The format of the Parallel Workloads Archive."""
 
 

@@ -31,12 +31,15 @@ __all__ = [
     "HEAD",
     "LAYOUTS",
     "MOST_FIELDS",
+    "NODE_LIST_DIFFERS",
     "Comment",
     "Layout",
     "SwfText",
     "field_column",
     "layout_of",
     "name_by_content",
+    "name_by_values",
+    "nodes_listed",
     "parse_swf",
 ]
 Array = np.ndarray
@@ -268,12 +271,17 @@ DESCRIPTOR_DIFFERS = Rule(
     "notice",
     "The nodes times processors of the job's descriptor are not the processors that its field says; the field is taken.",
 )
+NODE_LIST_DIFFERS = Rule(
+    "node_list_differs", "notice", "The job's list of nodes names another number of nodes than its descriptor; the descriptor is taken."
+)
 DERIVED = ("nodes", "procs_per_node", "exclusive")
 """Columns that descriptors are read into."""
 EXCLUSIVE = {"excl": 1, "exclusive": 1, "shared": 0, "share": 0}
 _META = re.compile(r"(?P<nodes>\d{1,9}):ppn=(?P<procs>\d{1,9})(?::.*)?")
 _FRONTIER = re.compile(r"(?P<machine>[\w.-]+):(?P<mode>excl|exclusive|share|shared):(?P<nodes>\d{1,9})x(?P<procs>\d{1,9})")
 _NODE_LIST = re.compile(r"\{[\w.-]+(?:,[\w.-]+)*,?\}|\{\}")
+_MOST_GPUS = 16
+"""of a node"""
 _SAMPLE = 1000
 _MOSTLY = 0.9
 
@@ -284,6 +292,8 @@ class Layout:
 
     name: str
     descriptor: re.Pattern[str]
+    numbers: bool = False
+    """whether there are fields of numbers that are known by their values: used GPUs, soft walltimes"""
 
     def columns_of(self, numbers: Array, texts: Sequence[str]) -> dict[str, Array]:
         """What the descriptors say: `nodes`, `procs_per_node`, and `exclusive` (1 or 0) if they say it; -1 where there is none."""
@@ -298,7 +308,7 @@ class Layout:
         return {name: np.array([MISSING, *values], np.int64)[place] for name, values in tables.items()}
 
 
-LAYOUTS = (Layout("MetaCentrum/CERIT", _META), Layout("Frontier", _FRONTIER))
+LAYOUTS = (Layout("MetaCentrum/CERIT", _META), Layout("Frontier", _FRONTIER, numbers=True))
 """The layouts that are known, by their descriptors."""
 
 
@@ -316,6 +326,28 @@ def name_by_content(texts: Sequence[str]) -> str | None:
     if _most_are(_NODE_LIST, texts):
         return "node_list"
     return "queue_name" if len(texts) <= _SAMPLE and _most_are(re.compile(r"[A-Za-z][\w.@-]*"), texts) else None
+
+
+def name_by_values(values: Array, nodes: Array, requested: Array) -> str | None:
+    """What a field of numbers without a name in the header is called, if its values tell: GPUs of nodes, or times within the requests.
+
+    >>> nodes, requested = np.array([2, 1]), np.array([7200, 3600])
+    >>> [name_by_values(np.array(values), nodes, requested) for values in ([16, 8], [3600, -1], [9e9, 1.0])]
+    ['used_gpus', 'soft_walltime', None]
+    """
+    there = values > 0
+    if not there.any():
+        return None
+    whole = (values == np.floor(values)) & (values <= _MOST_GPUS * nodes)
+    if whole[there].mean() >= _MOSTLY:
+        return "used_gpus"
+    return "soft_walltime" if (values <= requested)[there].mean() >= _MOSTLY else None
+
+
+def nodes_listed(numbers: Array, texts: Sequence[str]) -> Array:
+    """How many nodes lists such as `{1241,1242}` have; -1 where there is none."""
+    counts = [len([one for one in text.strip("{}").split(",") if one]) for text in texts]
+    return np.array([MISSING, *counts], np.int64)[np.maximum(numbers, 0)]
 
 
 def _most_are(pattern: re.Pattern[str], texts: Sequence[str]) -> bool:

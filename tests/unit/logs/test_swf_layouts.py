@@ -50,7 +50,11 @@ def written(tmp_path):
 
 def test_metacentrum__is_read_and_named_and_differences_counted(written):
     log = read_log(written(metacentrum(differ=(3, 7))))
-    assert (log.layout, log.records, dict(log.noticed)) == ("MetaCentrum/CERIT", 300, {"descriptor_differs": 2, "more_fields": 300})
+    assert (log.layout, log.records, dict(log.noticed)) == (
+        "MetaCentrum/CERIT",
+        300,
+        {"descriptor_differs": 2, "node_list_differs": 2, "more_fields": 300},
+    )
     assert log.further == ("node_list", "queue_name", "descriptor")
     assert log.names["queue_name"] == ("q_1d",)
     assert log.names["descriptor"][0].endswith(":x86_64")
