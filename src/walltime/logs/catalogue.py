@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -156,7 +156,7 @@ def known_by_titles(titles: Collection[str]) -> tuple[str, TableMapping] | None:
             fitting.append((len(marks), name))
     for _, name in sorted(fitting, reverse=True):
         try:
-            return name, shipped()[name].restricted(titles)
+            return name, replace(shipped()[name], titles=()).restricted(titles)
         except LogError:  # what is needed is not there
             continue
     return None
@@ -169,7 +169,9 @@ def known_by_lines(head: bytes) -> tuple[str, TableMapping] | None:
         if mapping.about is None or mapping.about.line is None:
             continue
         pattern = re.compile(mapping.about.line)
-        records = [line for line in lines if line.strip() and not (mapping.comment and line.lstrip().startswith(mapping.comment))][:_LINES]
+        records = [
+            line.replace('"', "") for line in lines if line.strip() and not (mapping.comment and line.lstrip().startswith(mapping.comment))
+        ][:_LINES]
         if records and all(pattern.match(line) for line in records):
             return name, mapping
     return None

@@ -18,7 +18,7 @@ from walltime.logs.joblog import JobLog, LogFormat, Partial, ReadOptions, TooWid
 from walltime.logs.joined import log_file
 from walltime.logs.lsf import LSF
 from walltime.logs.mapped import MappedLog, read_table
-from walltime.logs.mapping import MAPPING_FILE, TableMapping
+from walltime.logs.mapping import MAPPING_FILE, TableMapping, plain_title
 from walltime.logs.pbs import PBS
 from walltime.logs.rules import RULES, Rule
 from walltime.logs.sample import sample_of
@@ -137,6 +137,11 @@ def _read_mapped(file: LogFile, options: ReadOptions, chosen: TableMapping, mapp
     """The log in a table of which a mapping says what the columns mean. `mapping`: the name of one that is shipped, or a file."""
     if mapping not in shipped():
         return read_table(MappedLog, file, options, chosen, f"the mapping {mapping}")
+    if chosen.titles and chosen.about is not None and chosen.about.marks:
+        head = sample_of(file)
+        there = {plain_title(title) for title in head.columns} if head is not None and not head.untitled else set()
+        if {plain_title(mark) for mark in chosen.about.marks} <= there:
+            chosen = replace(chosen, titles=())
     sample = sample_of(file, chosen.titles, chosen.delimiter if chosen.titles else None)
     if sample is not None:
         try:

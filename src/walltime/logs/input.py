@@ -79,6 +79,11 @@ class LogFile:
 
     def line_blocks(self) -> Iterator[tuple[int, list[bytes]]]:
         """Whole lines without line ends, in blocks, with the number of the first line of each block, counted from 1."""
+        for first, text in self.text_blocks():
+            yield first, text.split(b"\n")
+
+    def text_blocks(self) -> Iterator[tuple[int, bytes]]:
+        """Whole lines in blocks, without the last line end, with the number of the first line of each block, counted from 1."""
         first = 1
         rest = b""
         for chunk in self.chunks():
@@ -97,11 +102,11 @@ class LogFile:
                     f"{self.where}:{line}: a line of more than {_LONGEST_LINE:,} bytes, so this is not a text log; give another file"
                 )
             if end >= 0:
-                lines = text[:end].split(b"\n")
-                yield first, lines
-                first += len(lines)
+                whole = text[:end]
+                yield first, whole
+                first += whole.count(b"\n") + 1
         if rest:
-            yield first, [rest]
+            yield first, rest
 
 
 @contextmanager

@@ -41,6 +41,7 @@ TooWide = Literal["drop", "clip", "error"]
 OWN_NAMES = frozenset({*SWF_BY_NAME, PROCS.name, BELIEVED.name, "job", "and", "or", "not"})
 """Names that additional columns may not have: they have other meanings in workloads and filters."""
 _PARTS = (2, 3, 4)
+_FIRST = 4096
 _CANCELLED = 5
 _OWN_ARRAY = ("job_id", "submit", "runtime", "requested")
 LIMIT = 2.0**53
@@ -103,7 +104,7 @@ class JobLog:
     def __post_init__(self) -> None:
         given = {name: self._checked(name, values) for name, values in self.columns.items()}
         names = [*(name for name in SWF_BY_NAME if name in given), *(name for name in given if name not in SWF_BY_NAME)]
-        object.__setattr__(self, "columns", MappingProxyType({n: given[n] for n in names if (given[n] != MISSING).any()}))
+        object.__setattr__(self, "columns", MappingProxyType({n: given[n] for n in names if _is_known(given[n])}))
         for name, texts in self.names.items():
             if name in self.columns and self.columns[name].max() > len(texts):
                 raise LogError(f"{name} has the number {self.columns[name].max()}, and {len(texts)} names")
@@ -185,6 +186,11 @@ class JobLog:
         return array
 
 
+def _is_known(values: Array) -> bool:
+    """Whether anything but -1 is in a column; mostly the first values tell."""
+    return bool((values[:_FIRST] != MISSING).any() or (values[_FIRST:] != MISSING).any())
+
+
 def is_further_name(name: str) -> bool:
     """Whether this is a valid name for a non-standard column: lower case, and usable in a filter."""
     return name.isidentifier() and name == name.lower() and name not in OWN_NAMES
@@ -225,6 +231,8 @@ def faults(column: Column, values: Array) -> Iterator[tuple[Array, str]]:
 def narrowed(values: Array) -> Array:
     """The values as int64 if all are whole, else as float64 (a copy)."""
     whole = values.astype(np.int64)
+    if values.dtype == np.int64:
+        return whole
     return whole if (whole == values).all() else values.astype(np.float64)
 
 
@@ -259,7 +267,8 @@ def apply_rules(log: JobLog, *, procs: int | None, partial: Partial, too_wide: T
 
     ids, new_ids = _distinct_ids(log.column("job_id"), kept)
     behind = np.zeros(log.records, bool)
-    behind[kept] = times.submit[kept] < np.maximum.accumulate(times.submit[kept])
+    if (times.submit[1:] < times.submit[:-1]).any():
+        behind[kept] = times.submit[kept] < np.maximum.accumulate(times.submit[kept])
     estimated = times.requested > 0
     requested = np.where(estimated, times.requested, np.maximum(times.runtime, 1)) if not estimated[kept].all() else times.requested
     allocated, asked = log.column("allocated_procs"), log.column("requested_procs")
@@ -400,7 +409,7 @@ def _width(log: JobLog, requested_first: bool) -> Array:
 
 def _reasons_to_drop(log: JobLog, times: _Times, width: Array, partial: Partial) -> list[tuple[str, Array]]:
     status, ids = log.column("status"), log.column("job_id")
-    part = np.isin(status, _PARTS)
+    part = (status >= min(_PARTS)) & (status <= max(_PARTS))
     cancelled = status == _CANCELLED
     reasons = []
     if part.any() and partial == "summary":
@@ -444,11 +453,16 @@ def _distinct_ids(ids: Array, kept: Array) -> tuple[Array, dict[str, Array]]:
 
 def _order_of_arrival(kept: Array, submit: Array, ids: Array) -> Array | None:
     """Rows of the kept records by submission, then job number; None if that is every record in file order."""
-    rows = np.flatnonzero(kept)
-    step, id_step = np.diff(submit[rows]), np.diff(ids[rows])
-    if not ((step > 0) | ((step == 0) & (id_step > 0))).all():
-        return rows[np.lexsort((ids[rows], submit[rows]))]
-    return None if len(rows) == len(kept) else rows
+    whole = bool(kept.all())
+    rows = np.flatnonzero(kept) if not whole else None
+    at, number = (submit, ids) if rows is None else (submit[rows], ids[rows])
+    later = at[1:] > at[:-1]
+    if not later.all():
+        later |= (at[1:] == at[:-1]) & (number[1:] > number[:-1])
+    if later.all():
+        return rows
+    order = np.lexsort((number, at))
+    return order if rows is None else rows[order]
 
 
 def _other_columns(log: JobLog, times: _Times, pick: _Pick) -> dict[str, Array]:
@@ -457,7 +471,7 @@ def _other_columns(log: JobLog, times: _Times, pick: _Pick) -> dict[str, Array]:
         if name in _OWN_ARRAY:
             continue
         values = pick(times.others.get(name, stored))
-        if (values != MISSING).any():
+        if _is_known(values):
             columns[name] = values.astype(SWF_BY_NAME[name].dtype, copy=False) if name in SWF_BY_NAME else values
     return columns
 

@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -421,16 +421,34 @@ def _flat(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _table_of_objects(content: bytes) -> pl.DataFrame:
-    if content[:1] == b"[":
-        return pl.read_json(io.BytesIO(content), infer_schema_length=None)
-    if content[:1] != b"{":
+    if content[:1] not in (b"[", b"{"):
         return _class_ads(content)
     if _NAMED_OBJECTS.match(content):
         named = _named_objects(content)
         if named is not None:
             return named
-    table = pl.read_ndjson(io.BytesIO(content), infer_schema_length=None)
+    try:
+        if content[:1] == b"[":
+            return pl.read_json(io.BytesIO(content), infer_schema_length=None)
+        table = pl.read_ndjson(io.BytesIO(content), infer_schema_length=None)
+    except pl.exceptions.ComputeError:  # values of several kinds in one column
+        rows = json.loads(content) if content[:1] == b"[" else [json.loads(line) for line in content.splitlines() if line.strip()]
+        if not rows or not all(isinstance(row, dict) for row in rows):
+            raise
+        return _of_rows(rows)
     return _within(table) if len(table) == 1 else table
+
+
+def _of_rows(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
+    """The table of these objects; a column of values of several kinds holds them as texts."""
+    columns = []
+    for name in dict.fromkeys(name for row in rows for name in row):
+        values = [row.get(name) for row in rows]
+        try:
+            columns.append(pl.Series(name, values, strict=False))
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, TypeError, ValueError):
+            columns.append(pl.Series(name, [None if one is None else json.dumps(one) for one in values], pl.String))
+    return pl.DataFrame(columns)
 
 
 def _class_ads(content: bytes) -> pl.DataFrame:
@@ -455,7 +473,7 @@ def _named_objects(content: bytes) -> pl.DataFrame | None:
         return None
     numbered = [all(key.isdecimal() for key in one) for one in (whole, *whole.values())]
     if numbered[0] or not all(numbered[1:]):
-        return pl.DataFrame(list(whole.values()), infer_schema_length=None, strict=False)
+        return _of_rows(list(whole.values()))
     rows = {name: list(one.values()) for name, one in whole.items()}
     return pl.DataFrame(rows, strict=False) if len({tuple(one) for one in whole.values()}) == 1 else None
 

@@ -270,7 +270,10 @@ def as_text(mapping: TableMapping) -> str:
     plain = {
         name: replace(source, text=None if source.text == (name in TEXTS) else source.text) for name, source in mapping.columns.items()
     }
-    return to_toml(replace(mapping, columns=plain), {})
+    zone = mapping.time_zone
+    if zone is not None and zone.lstrip("+-").isdecimal():  # an offset, s
+        zone = f"{'-' if int(zone) < 0 else '+'}{abs(int(zone)) // 3600:02d}:{abs(int(zone)) // 60 % 60:02d}"
+    return to_toml(replace(mapping, columns=plain, time_zone=zone), {})
 
 
 MAPPING_FILE = TomlFile(TableMapping, "a mapping, a TOML file", "the guide on logs of clusters", LogError)

@@ -88,7 +88,12 @@ def parse_swf(file: LogFile, options: ReadOptions) -> SwfText:
     parts = _Parts()
     comments: list[Comment] = []
     bad_lines = BadLines(file, options)
-    for first, lines in file.line_blocks():
+    for first, block in file.text_blocks():
+        plain = _plain_numbers(block)
+        if plain is not None:
+            parts.add(plain, {})
+            continue
+        lines = block.split(b"\n")
         numbers: list[int] = []
         records: list[bytes] = []
         notes: list[tuple[int, bytes]] = []
@@ -106,7 +111,7 @@ def parse_swf(file: LogFile, options: ReadOptions) -> SwfText:
         kept[list(bad)] = 0
         before = parts.records + np.cumsum(kept) - kept
         comments.extend(Comment(int(before[row]), decoded(line.rstrip(b"\r"))[0]) for row, line in notes)
-        parts.add(values, texts)
+        parts.add(list(values.T), texts)
     if parts.records == 0:
         raise LogError(nothing_left(bad_lines, Counts()))
     columns, names = parts.columns()
@@ -131,14 +136,15 @@ class _Parts:
         self._parts: dict[str, list[tuple[int, Array]]] = {}
         self._texts: dict[str, list[tuple[int, list[str]]]] = {}
 
-    def add(self, values: Array, texts: Texts) -> None:
-        self.fields = max([self.fields, values.shape[1], *texts])
-        for number, block in enumerate(values.T, 1):
+    def add(self, values: Sequence[Array], texts: Texts) -> None:
+        """Add a block: the values of each field, and the texts of those that have any."""
+        self.fields = max([self.fields, len(values), *texts])
+        for number, block in enumerate(values, 1):
             if (block != MISSING).any():
                 self._parts.setdefault(field_column(number).name, []).append((self.records, narrowed(block)))
         for number, words in texts.items():
             self._texts.setdefault(field_column(number).name, []).append((self.records, words))
-        self.records += len(values)
+        self.records += len(values[0])
 
     def columns(self) -> tuple[dict[str, Array], dict[str, tuple[str, ...]]]:
         """The joined columns, and names; the blocks are released one column at a time, to save memory."""
@@ -166,38 +172,40 @@ def _values(records: list[bytes]) -> tuple[Array, Texts, dict[int, str]]:
     if not records:
         return np.empty((0, FIELDS)), {}, {}
     if not b"".join(records).translate(None, _PLAIN):
-        values = _separated_by_one_blank(records)
-        if values is not None and not _any_fault(values):
-            return values, {}, {}
         try:
             values = np.loadtxt([record.decode("ascii") for record in records], dtype=np.float64, comments=None, ndmin=2)
         except ValueError:
             pass  # some line is bad, or has more fields than others: the search below finds it
         else:
             right = len(values) == len(records) and FIELDS <= values.shape[1] <= MOST_FIELDS
-            if right and not _any_fault(values):
+            if right and not _any_fault(list(values.T)):
                 return values, {}, {}
     return _values_line_by_line(records)
 
 
-def _separated_by_one_blank(records: list[bytes]) -> Array | None:
-    """The values of records whose fields are separated by single blanks, all of one number of fields; None for others."""
-    count = len(records[0].split(b" "))
-    content = b"\n".join(records) if len(records) >= MANY else b"  "
-    if not FIELDS <= count <= MOST_FIELDS or any(other in content for other in (b"  ", b"\t", b"\r")):
+def _plain_numbers(block: bytes) -> list[Array] | None:
+    """The values of each field in a block of records without a fault alone, of numbers separated by single blanks; None for others."""
+    records = block.count(b"\n") + 1
+    if records < MANY or any(other in block for other in (b"  ", b"\t", b"\r", b";", b"\n\n")) or block.translate(None, _PLAIN + b"\n"):
         return None
-    schema = {str(place): pl.Float64 for place in range(count)}
-    try:
-        table = pl.read_csv(io.BytesIO(content), separator=" ", has_header=False, schema=schema, quote_char=None)
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
+    count = len(block[: block.find(b"\n")].split(b" "))
+    if not FIELDS <= count <= MOST_FIELDS:
         return None
-    if len(table) != len(records) or any(series.null_count() for series in table):
-        return None
-    return table.to_numpy()
+    for kind in (pl.Int64, pl.Float64):
+        schema = {str(place): kind for place in range(count)}
+        try:
+            table = pl.read_csv(io.BytesIO(block), separator=" ", has_header=False, schema=schema, quote_char=None)
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
+            continue
+        if len(table) != records or any(series.null_count() for series in table):
+            return None
+        values = [series.to_numpy() for series in table]
+        return None if _any_fault(values) else values
+    return None
 
 
-def _any_fault(values: Array) -> bool:
-    return any(mask.any() for column, block in _columns(values) for mask, _ in faults(column, block))
+def _any_fault(values: Sequence[Array]) -> bool:
+    return any(mask.any() for number, block in enumerate(values, 1) for mask, _ in faults(field_column(number), block))
 
 
 def _values_line_by_line(records: list[bytes]) -> tuple[Array, Texts, dict[int, str]]:

@@ -118,8 +118,9 @@ def _read(file: LogFile, options: ReadOptions) -> WalltimeLog:
         table = _csv(file, content)
     columns: dict[str, Array] = {}
     names: dict[str, tuple[str, ...]] = {}
-    for series in table:
-        name = series.name
+    records = len(table)
+    for name in table.columns:
+        series = table.drop_in_place(name)  # so that its memory is given back
         if not (name in SWF_BY_NAME or is_further_name(name)):
             raise LogError(f"{file.where}: {name!r} is no column of a log; say what the columns mean with mapping=FILE")
         if series.dtype == pl.String and name in SWF_BY_NAME and name not in TEXTS:
@@ -134,7 +135,7 @@ def _read(file: LogFile, options: ReadOptions) -> WalltimeLog:
             columns[name] = (series.fill_null(MISSING) if series.null_count() else series).to_numpy()
         else:
             raise LogError(f"{file.where}: {name} holds {series.dtype}; it must hold numbers or names")
-    if not len(table):
+    if not records:
         raise LogError(f"{file.where}: there are no job records in it; give another log")
     lines = tuple(map(str, facts.get("header", ())))
     dropped, changed, noticed = (
@@ -142,7 +143,7 @@ def _read(file: LogFile, options: ReadOptions) -> WalltimeLog:
     )
     try:
         return WalltimeLog(
-            len(table),
+            records,
             columns,
             lines=lines,
             header=Header.parse(lines),

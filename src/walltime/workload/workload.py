@@ -373,6 +373,19 @@ def _check_feedback(w: Workload) -> None:
         raise WorkloadError(f"job {w.job_id[i]} is to follow job {w.job_id[after[i]]}, which is not submitted earlier")
 
 
+def _check_sums(w: Workload, thinking: float) -> None:
+    longest = np.maximum(np.maximum(w.runtime, w.requested), w.believed)
+    if float(w.submit[-1]) + float(longest.sum(dtype=np.float64)) + thinking >= LAST_TIME:
+        raise WorkloadError("the times of all jobs add up to more seconds than a schedule can represent")
+    work = longest.astype(np.float64) * w.procs
+    if float(work.sum()) >= MOST_WORK:
+        i = int(np.argmax(work))
+        raise WorkloadError(
+            f"the jobs add up to {float(work.sum()):.1e} processor-seconds, more than can be counted ({MOST_WORK:.1e}); most are of "
+            f"job {w.job_id[i]}, with {w.procs[i]} processors for {longest[i]} s: leave it out, or correct it"
+        )
+
+
 def _check(w: Workload) -> None:
     n = len(w.submit)
     if w.machine_procs < 1:
@@ -399,28 +412,23 @@ def _check(w: Workload) -> None:
         if high.any():
             i = int(np.argmax(high))
             raise WorkloadError(f"{name} of job {w.job_id[i]} is {arrays[name][i]} s, which is too large for a schedule")
-    longest = np.maximum(np.maximum(w.runtime, w.requested), w.believed)
-    thinking = float(np.maximum(w.columns.get("think_time", longest[:0]), 0).sum(dtype=np.float64)) if w.feedback else 0.0
-    if n and float(w.submit[-1]) + float(longest.sum(dtype=np.float64)) + thinking >= LAST_TIME:
-        raise WorkloadError("the times of all jobs add up to more seconds than a schedule can represent")
-    work = longest.astype(np.float64) * w.procs
-    if n and float(work.sum()) >= MOST_WORK:
-        i = int(np.argmax(work))
-        raise WorkloadError(
-            f"the jobs add up to {float(work.sum()):.1e} processor-seconds, more than can be counted ({MOST_WORK:.1e}); most are of "
-            f"job {w.job_id[i]}, with {w.procs[i]} processors for {longest[i]} s: leave it out, or correct it"
-        )
-    wide = w.procs > w.machine_procs
+    most = max(int(arrays[name].max(initial=0)) for name in ("runtime", "requested", "believed"))
+    widest = int(w.procs.max(initial=0))
+    thinking = float(np.maximum(w.columns.get("think_time", w.submit[:0]), 0).sum(dtype=np.float64)) if w.feedback else 0.0
+    if n and (float(w.submit[-1]) + float(n) * most + thinking >= LAST_TIME or float(n) * most * widest >= MOST_WORK):  # at most, quickly
+        _check_sums(w, thinking)
+    wide = w.procs > w.machine_procs if widest > w.machine_procs else np.zeros(0, bool)
     if wide.any():
         i = int(np.argmax(wide))
         raise WorkloadError(f"job {w.job_id[i]} needs {w.procs[i]} processors, the machine has {w.machine_procs}")
     if n > 1:
-        same = w.submit[1:] == w.submit[:-1]
-        bad = (w.submit[1:] < w.submit[:-1]) | (same & (w.job_id[1:] <= w.job_id[:-1]))
+        rising = bool((w.job_id[1:] > w.job_id[:-1]).all())
+        bad = w.submit[1:] < w.submit[:-1]
+        if not rising:
+            bad |= (w.submit[1:] == w.submit[:-1]) & (w.job_id[1:] <= w.job_id[:-1])
         if bad.any():
             i = int(np.argmax(bad))
             raise WorkloadError(f"jobs {w.job_id[i]} and {w.job_id[i + 1]} are not in order of arrival (submit, then job id)")
-        rising = bool((w.job_id[1:] > w.job_id[:-1]).all())
         ids = w.job_id if rising else np.sort(w.job_id)  # much faster than np.unique for numbers that are nearly in order
         if not rising and (ids[1:] == ids[:-1]).any():
             raise WorkloadError("two jobs have the same job id")

@@ -334,3 +334,21 @@ def test_lassen__without_the_other_files_and_with_one_that_cannot_be_joined(lass
     assert "gpus" not in read_log(lassen).columns
     (lassen / "final_csm_allocation_node_history.csv").write_text("allocation,energy\n1,2\n")
     assert "there is no column 'allocation_id' to join it by" in one_line(*call(capsys, "info", lassen))
+
+
+ROUND = {
+    **{name: lambda name=name: text(SIX[name][0]()) for name in ("eagle.csv", "thetagpu.csv", "softwall.swf")},
+    **{name: PLAIN[name] for name in ("history", "oarstat.json", "untitled.csv", "t.csv", "t.csv.xz", "t.jsonl", "t.json")},
+}
+
+
+@pytest.mark.parametrize("name", [*ROUND, "lassen"])
+def test_mapping__written_and_read_again_gives_the_same_log(name, tmp_path, lassen, capsys):
+    path = lassen if name == "lassen" else tmp_path / name
+    if name != "lassen":
+        path.write_bytes(ROUND[name]())
+    assert call(capsys, "mapping", path, "--out", tmp_path / "m.toml")[0] == 0
+    log, again = read_log(path), read_log(path, mapping=tmp_path / "m.toml")
+    assert columns_of(again) == columns_of(log)
+    assert dict(again.names) == dict(log.names)
+    assert (dict(again.dropped), dict(again.noticed)) == (dict(log.dropped), dict(log.noticed))

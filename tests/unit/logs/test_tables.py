@@ -482,3 +482,97 @@ def test_own_table__a_column_without_a_value_is_unknown_and_one_of_texts_is_refu
     assert read_log(path).column("requested").tolist() == [-1, -1]
     path.write_text("job_id,submit,runtime,allocated_procs,requested\n1,0,5,2,60\n2,3,5,2,an hour\n")
     assert "requested holds texts such as" in call(capsys, "info", path)[2]
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_mapping_command__round_trip_of_every_shipped_layout(name, tmp_path, capsys):
+    path = file_of(name, tmp_path)
+    assert call(capsys, "mapping", path, "--out", tmp_path / "m.toml")[0] == 0
+    log, again = read_log(path), read_log(path, mapping=tmp_path / "m.toml")
+    assert columns_of(again) == columns_of(log)
+    assert dict(again.names) == dict(log.names)
+    assert (dict(again.dropped), dict(again.changed), dict(again.noticed)) == (dict(log.dropped), dict(log.changed), dict(log.noticed))
+    assert dict(again.header) == dict(log.header)
+
+
+PHILLY = {
+    "order": lambda rows: [{title: row[title] for title in sorted(row)} for row in rows],
+    "more": lambda rows: [row | {"note": ["a", {"b": 1}], "": 4} for row in rows],
+    "ms": lambda rows: [row | {"submitted_time": epoch_ms(row["submitted_time"])} for row in rows],
+    "no user": lambda rows: [{title: value for title, value in row.items() if title not in ("user", "status")} for row in rows],
+    "lines": lambda rows: rows,
+    "no attempt": lambda rows: [row | ({"attempts": []} if k < 3 else {}) for k, row in enumerate(rows)],
+}
+
+
+def epoch_ms(text):
+    return 1000 * int(datetime.strptime(text, "%Y-%m-%d %H:%M:%S").replace(tzinfo=ZoneInfo("America/Los_Angeles")).timestamp())
+
+
+@pytest.mark.parametrize("how", PHILLY)
+def test_philly__is_read_however_it_is_written(how, tmp_path):
+    rows = PHILLY[how]([row_of("philly", *job) for job in jobs()])
+    path = tmp_path / "cluster_job_log"
+    path.write_text("\n".join(map(json.dumps, rows)) if how == "lines" else json.dumps(rows))
+    for mapping in (None, "philly"):
+        log = read_log(path, mapping=mapping)
+        found = log.to_workload(procs=10_000)
+        expected = list(jobs())[3 if how == "no attempt" else 0 :]
+        assert found.runtime.tolist() == [job[4] for job in expected]
+        assert found.procs.tolist() == [job[6] for job in expected]
+        assert found.columns["wait"].tolist() == [job[3] for job in expected]
+        assert sum(found.origin.dropped.values()) == (3 if how == "no attempt" else 0)
+        assert ("user" in log.columns) == (how != "no user")
+
+
+ALIBABA = ("job_name", "task_name", "inst_num", "status", "start_time", "end_time", "plan_cpu", "plan_mem", "plan_gpu", "gpu_type")
+
+
+@pytest.mark.parametrize("how", ["heading", "order", "more", "quoted", "gz", "blank cells", "ms"])
+def test_alibaba__is_read_however_it_is_written(how, tmp_path):
+    rows = [list(map(str, row_of("alibaba-gpu-2020", *job).values())) for job in jobs()]
+    if how == "blank cells":
+        rows = [[*row[:6], "", "", "", ""] for row in rows]
+    if how == "ms":
+        rows = [[*row[:4], *(f"{BEGIN * 1000 + 1000 * float(one):.0f}" for one in row[4:6]), *row[6:]] for row in rows]
+    titles = list(ALIBABA) if how in ("heading", "order", "more", "ms") else None
+    if how == "order":
+        order = [5, 4, 3, 2, 1, 0, 9, 8, 7, 6]
+        titles, rows = [titles[k] for k in order], [[row[k] for k in order] for row in rows]
+    if how == "more":
+        titles, rows = [*titles, "wait_time", "user"], [[*row, "3", f"u{k % 4}"] for k, row in enumerate(rows)]
+    out = io.StringIO(newline="")
+    csv.writer(out, quoting=csv.QUOTE_ALL if how == "quoted" else csv.QUOTE_MINIMAL, lineterminator="\n").writerows(
+        [*([titles] if titles else []), *rows]
+    )
+    content = out.getvalue().encode()
+    path = tmp_path / "pai_task_table.csv"
+    path.write_bytes(gzip.compress(content) if how == "gz" else content)
+    expected = sorted((job[4], job[6]) for job in jobs())
+    for mapping in (None, "alibaba-gpu-2020"):
+        found = read_log(path, mapping=mapping).to_workload(procs=10_000)
+        assert sorted(zip(found.runtime.tolist(), found.procs.tolist(), strict=True)) == expected
+        assert sum(found.origin.dropped.values()) == 0
+
+
+@pytest.mark.parametrize("how", ["tabs", "no comments", "header behind", "no arrays", "gz", "blank lines", "crlf"])
+def test_cerit__is_read_however_it_is_written(how, tmp_path):
+    text = file_of("cerit-soft-walltimes", tmp_path).read_text()
+    lines = text.splitlines()
+    changed = {
+        "tabs": "\n".join("\t".join(line.split()) for line in lines),
+        "no comments": "\n".join(line for line in lines if not line.startswith(";")),
+        "header behind": "\n".join([*lines, "; a comment", ";"]),
+        "no arrays": text.replace("[16921]", ""),
+        "blank lines": text.replace("\n", "\n\n"),
+        "crlf": text.replace("\n", "\r\n"),
+    }
+    content = changed.get(how, text).encode()
+    path = tmp_path / "other.swf"
+    path.write_bytes(gzip.compress(content) if how == "gz" else content)
+    for mapping in (None, "cerit-soft-walltimes"):
+        found = read_log(path, mapping=mapping).to_workload(procs=10_000)
+        assert found.runtime.tolist() == [job[4] for job in jobs()]
+        assert found.columns["wait"].tolist() == [job[3] for job in jobs()]
+        assert found.requested.tolist() == [job[5] for job in jobs()]
+        assert sum(found.origin.dropped.values()) == 0
