@@ -19,11 +19,17 @@ if [ "$WALLTIME_PROFILE" = slurm ]; then
   .venv/bin/python tools/warm.py
   chosen=(-m "slurm and not nightly" -rs)
   alone=(tests/slurm/test_backfill.py tests/slurm/test_replay.py)
-  # Schedules are compared with simulated ones alone: a real Slurm works in real time, and other work delays it.
+  # run ARGUMENTS: a real Slurm works in real time, so what fails is tried once more, alone, and both runs are seen.
+  run() {
+    .venv/bin/python -m pytest "$@" && return
+    echo "test: what failed is tried once more, alone"
+    .venv/bin/python -m pytest "$@" --last-failed --last-failed-no-failures none --numprocesses 0
+  }
+  # Schedules are compared with simulated ones alone: other work delays a real Slurm.
   status=0
-  .venv/bin/python -m pytest --numprocesses 0 "${chosen[@]}" "${alone[@]}" "$@" || status=$?
+  run --numprocesses 0 "${chosen[@]}" "${alone[@]}" "$@" || status=$?
   # Everything else mostly waits: several clusters at once, more than there are cores.
-  .venv/bin/python -m pytest --numprocesses 5 --dist loadscope --no-loadscope-reorder "${chosen[@]}" tests/slurm "${alone[@]/#/--ignore=}" "$@" || status=$?
+  run --numprocesses 5 --dist loadscope --no-loadscope-reorder "${chosen[@]}" tests/slurm "${alone[@]/#/--ignore=}" "$@" || status=$?
   exit "$status"
 fi
 

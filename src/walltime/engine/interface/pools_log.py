@@ -39,7 +39,8 @@ class PoolsLog(Log):
         self.submit, self.procs, self.machine_procs, self.orders = problem.submit, problem.procs, problem.machine_procs, orders
         self.jobs, self.rules, machine = memory.jobs.copy(), memory.rules, memory.machine
         self.limits_of, self.followers, self.changes = machine.limits_of, machine.followers, machine.changes
-        self.pools_of, self.outages, self.limits = machine.pools_of, machine.outages, machine.limits
+        self.pools_of, self.partitions_of = machine.pools_of, machine.partitions_of
+        self.outages, self.limits = machine.outages, machine.limits
         self.predicted = machine.predicting is not None
         self.coming = np.arange(len(problem))
         machine_of: Any = problem.machine
@@ -78,7 +79,7 @@ class PoolsLog(Log):
             memory = new_cluster_memory(
                 self.rules, records(CLUSTER_JOB, jobs), self.capacity, self.pools_of, self.outages.copy(), self.limits.copy(), waiting
             )
-            shared = "pools_of", "changes", "limits_of", "followers", "coming", "later"
+            shared = "pools_of", "partitions_of", "changes", "limits_of", "followers", "coming", "later"
             memory = memory._replace(machine=without(memory.machine, *shared))
             scratch = (memory.line.candidates, memory.plan.least, *(() if memory.kept is None else (memory.kept.since, memory.kept.before)))
             self.layouts[jobs] = Layout(memory, scratch)
@@ -88,6 +89,7 @@ class PoolsLog(Log):
         """The memory for so many jobs from the first one on."""
         machine = memory.machine._replace(
             pools_of=self.pools_of,
+            partitions_of=self.partitions_of,
             changes=self.changes,
             limits_of=part_of(self.limits_of, first, jobs),
             followers=part_of(self.followers, first, jobs),
@@ -115,7 +117,8 @@ class PoolsLog(Log):
         for name in ("first_parked", "last_parked", "last_entered"):
             machine.limits[name] -= gone
         steps = max(int(old["steps"]), 1)  # the first has the time of the last pass
-        memory.plan.time[:steps], memory.plan.free[:steps] = source.plan.time[:steps], source.plan.free[:steps]
+        memory.plan.time[:steps] = source.plan.time[:steps]
+        memory.plan.free[..., :steps], memory.plan.room[:, :steps] = source.plan.free[..., :steps], source.plan.room[:, :steps]
         if memory.kept is not None and source.kept is not None:
             for own, theirs in zip(memory.kept[:3], source.kept[:3], strict=True):
                 own[: arrived - gone] = theirs[gone:arrived]

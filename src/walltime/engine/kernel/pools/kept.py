@@ -78,7 +78,7 @@ def give_back_rest(state, jobs, machine, plan, kept, index, expected):
         return
     if state.steps == 0 or state.broken:
         return  # the plan will be made anew
-    occupy_until(state, machine.given, plan, index, state.now, expected, -1)
+    occupy_until(state, machine.partitions_of, machine.given, plan, index, state.now, expected, -1)
     _note_opening(state, machine.pools_of, plan, kept, machine.given[index], state.now, expected)
 
 
@@ -91,8 +91,9 @@ def _note_opening(state, pools_of, plan, kept, amounts, begin, end):
     state.opened_until = max(state.opened_until, end)
     middle = max(step_before(state, plan, begin + 1), 0)
     for part in range(kept.openings.shape[0]):
-        if _is_any_of(pools_of, amounts, part):
-            _measure_stretches(state, pools_of, plan, kept, part, middle, end)
+        lowest = _lowest_class(kept.openings, part)
+        if lowest < kept.openings.shape[1] and _is_any_of(pools_of, amounts, part):
+            _measure_stretches(state, plan, kept, part, lowest, middle, end)
 
 
 @kernel
@@ -104,32 +105,50 @@ def _is_any_of(pools_of, amounts, part):
     return False
 
 
+@kernel
+def _lowest_class(openings, part):
+    """The lowest class of sizes of the jobs of a partition that have a reservation; the number of classes if there is none."""
+    lowest = 0
+    while lowest < openings.shape[1] and openings[part, lowest].jobs == 0:
+        lowest += 1
+    return lowest
+
+
 @called_kernel
-def _measure_stretches(state, pools_of, plan, kept, part, middle, end):
+def _measure_stretches(state, plan, kept, part, lowest, middle, end):
     """Note, for each class of sizes, the stretches with room for its smallest job that reach into [the time of step `middle`, end).
 
     The stretches of a class lie within those of the class of smaller jobs, so one walk is enough: back from the step, then on from it.
     `kept.since` has where the stretch of each class begins, for as many classes as are `open`. No job looks further than its length.
+    Steps with room for as many classes as the one before are passed over at once. Of classes below the `lowest` nobody waits.
     """
-    time, openings, since = plan.time, kept.openings, kept.since
-    step, sizes = middle, classes_with_room(_height(pools_of, plan, part, middle))
-    open_sizes = sizes
-    while sizes > 0:
-        fewer = np.int64(0)
-        if step > 0 and time[middle] - time[step] < state.longest:
-            fewer = min(sizes, classes_with_room(_height(pools_of, plan, part, step - 1)))
+    time, room, openings, since = plan.time, plan.room, kept.openings, kept.since
+    step, sizes = middle, classes_with_room(room[part, middle])
+    open_sizes = sizes = max(sizes, lowest)
+    while sizes > lowest:
+        least, longest = (1 << sizes) >> 1, time[middle] - state.longest
+        while step > 0 and time[step] > longest and room[part, step - 1] >= least:
+            step -= 1
+        fewer = lowest
+        if step > 0 and time[step] > longest:
+            fewer = max(min(sizes, classes_with_room(room[part, step - 1])), lowest)
         for size in range(fewer, sizes):
             since[size] = time[step]
         sizes = fewer
         step -= 1
-    step = middle
-    while open_sizes > 0 or (step + 1 < state.steps and time[step + 1] < end):
-        step += 1
-        until, sizes = NEVER, np.int64(0)
+    step = middle + 1
+    while open_sizes > lowest or (step < state.steps and time[step] < end):
+        more = 1 << open_sizes
+        least = more >> 1 if open_sizes > lowest else 0
+        while step < state.steps and time[step] < end and least <= room[part, step] < more:
+            step += 1
+        while open_sizes > lowest and step < state.steps and end <= time[step] < end + state.longest and room[part, step] >= least:
+            step += 1
+        until, sizes = NEVER, lowest
         if step < state.steps:
             until = time[step]
-            if until - end < state.longest:
-                sizes = classes_with_room(_height(pools_of, plan, part, step))
+            if until < end + state.longest:
+                sizes = max(classes_with_room(room[part, step]), lowest)
         for size in range(sizes, open_sizes):
             opening = openings[part, size]
             opening.longest = max(opening.longest, until - since[size])
@@ -140,21 +159,13 @@ def _measure_stretches(state, pools_of, plan, kept, part, middle, end):
             open_sizes = sizes
         else:
             open_sizes = min(open_sizes, sizes)
+        step += 1
 
 
 @kernel
 def classes_with_room(height):
     """How many classes of sizes have a job that needs no more than this."""
     return size_class(height) + 1 if height > 0 else 0
-
-
-@kernel
-def _height(pools_of, plan, part, step):
-    """What is free of the pools of a partition together in a step."""
-    height = np.int64(0)
-    for k in range(pools_of.first[part], pools_of.first[part + 1]):
-        height += max(plan.free[step, pools_of.items[k], 0], 0)
-    return height
 
 
 @kernel
@@ -173,11 +184,12 @@ def _keep_within_limits(state, jobs, machine, queue, plan, kept):
         index = queue[i].job
         if kept.start[index] >= 0 and not may_start(state, jobs, machine, index):
             begin, end = kept.start[index], kept.start[index] + jobs[index].own_length
-            occupy(state, given, plan, jobs[index], index, begin, -1)
+            occupy(state, machine, plan, jobs[index], index, begin, -1)
             first, last = min(first, begin), max(last, end)
             for p in range(given.shape[1]):
                 amounts[p, 0], amounts[p, 1] = max(amounts[p, 0], given[index, p, 0]), max(amounts[p, 1], given[index, p, 1])
             kept.start[index] = -1
+            kept.openings[queue[i].partition, kept.size[index]].jobs -= 1
             state.unreserved += 1
             state.early, state.next_due = 1, state.now  # who is due first will be looked for anew
     if first < NEVER:
@@ -188,6 +200,9 @@ def _keep_within_limits(state, jobs, machine, queue, plan, kept):
 def _reserve_anew(state, jobs, machine, queue, plan, kept):
     """All reservations are made anew, in queue order."""
     state.next_due, state.unreserved = NEVER, state.waiting
+    for part in range(kept.openings.shape[0]):
+        for size in range(kept.openings.shape[1]):
+            kept.openings[part, size].jobs = 0
     prior = np.int64(-1)
     for i in range(state.waiting):
         index = queue[i].job
@@ -210,13 +225,34 @@ def _begin_trying(state, openings):
 
 
 @kernel
-def _edge(state, pools_of, plan, job, begin):
+def _edge(state, plan, job, begin):
     """Since when as much as a job needs is free right before its place, as far as an earlier place may overlap with it."""
     edge, step = begin, step_before(state, plan, begin)
-    while step >= 0 and edge > begin - job.own_length and _height(pools_of, plan, job.partition, step) >= job.procs:
+    while step >= 0 and edge > begin - job.own_length and plan.room[job.partition, step] >= job.procs:
         edge = plan.time[step]
         step -= 1
     return edge
+
+
+@called_kernel
+def _earlier_hole(state, plan, job, earliest, begin):
+    """When a hole for a job begins before its place, as far as what is free of its pools together tells; the begin of its place if none.
+
+    Where a hole reaches into the job's own place, there is enough.
+    """
+    time, room, part, procs = plan.time, plan.room, job.partition, job.procs
+    first = max(step_before(state, plan, earliest + 1), 0)
+    while True:
+        while first < state.steps and time[first] < begin and room[part, first] < procs:
+            first += 1
+        if first == state.steps or time[first] >= begin:
+            return begin
+        end, step = min(time[first] + job.own_length, begin), first + 1
+        while step < state.steps and time[step] < end and room[part, step] >= procs:
+            step += 1
+        if step == state.steps or time[step] >= end:
+            return time[first]
+        first = step
 
 
 @kernel
@@ -240,12 +276,12 @@ def _compress(state, jobs, machine, queue, plan, kept):
             chance = min(chance, opening.tried_earliest)
         last = max(until, state.opened_until)
         if begin - length < last:
-            chance = min(chance, _edge(state, machine.pools_of, plan, jobs[index], begin))
-            if chance == begin and not (begin < last and _may_shift(state, machine, plan, jobs[index], index, begin)):
-                continue
-        elif chance == begin:
+            chance = min(chance, _edge(state, plan, jobs[index], begin))
+        if chance < begin:
+            chance = _earlier_hole(state, plan, jobs[index], chance, begin)
+        if chance == begin and not (begin < last and _may_shift(state, machine, plan, jobs[index], index, begin)):
             continue
-        occupy(state, machine.given, plan, jobs[index], index, begin, -1)
+        occupy(state, machine, plan, jobs[index], index, begin, -1)
         _move(state, machine, plan, kept, jobs[index], index, chance)
 
 
@@ -258,12 +294,15 @@ def _move(state, machine, plan, kept, job, index, chance):
     kept.start[index] = first_hole(state, machine.pools, machine.pools_of, plan, job, chance)
     share(machine.pools, machine.pools_of, given, job, index, plan.least)
     state.next_due = min(state.next_due, kept.start[index])
-    same = kept.start[index] == begin
+    alike = True
     for p in range(given.shape[1]):
-        same = same and kept.before[p, 0] == given[index, p, 0] and kept.before[p, 1] == given[index, p, 1]
-    occupy(state, given, plan, job, index, kept.start[index], 1)
-    if not same:
+        alike = alike and kept.before[p, 0] == given[index, p, 0] and kept.before[p, 1] == given[index, p, 1]
+    occupy(state, machine, plan, job, index, kept.start[index], 1)
+    end = kept.start[index] + job.own_length
+    if not alike:
         _note_opening(state, machine.pools_of, plan, kept, kept.before, begin, begin + job.own_length)
+    elif kept.start[index] < begin:  # where the places overlap, nothing has been given back
+        _note_opening(state, machine.pools_of, plan, kept, kept.before, max(begin, end), begin + job.own_length)
 
 
 @kernel
@@ -279,8 +318,8 @@ def _may_shift(state, machine, plan, job, index, begin):
             return False
         step, more_procs, more_second = first, procs > 0, second > 0
         while step < state.steps and plan.time[step] < begin + job.own_length and (more_procs or more_second):
-            more_procs = more_procs and plan.free[step, p, 0] > 0
-            more_second = more_second and plan.free[step, p, 1] > 0
+            more_procs = more_procs and plan.free[p, 0, step] > 0
+            more_second = more_second and plan.free[p, 1, step] > 0
             step += 1
         if more_procs or more_second:
             return True
@@ -318,6 +357,7 @@ def _reserve(state, jobs, machine, plan, kept, index, prior):
         take(state, machine, plan, jobs[index], index, begin)
         kept.start[index] = begin
         kept.length[index], kept.size[index] = jobs[index].own_length, size_class(jobs[index].procs)
+        kept.openings[jobs[index].partition, kept.size[index]].jobs += 1
         state.next_due = min(state.next_due, begin)
         state.unreserved -= 1
         if jobs[index].reserved_start < 0:
@@ -353,6 +393,7 @@ def _start_due(state, rules, jobs, machine, line, plan, kept):
         index = next_candidate(state, candidates)
         if may_start(state, jobs, machine, index):
             start_in_place(state, rules, jobs, machine, index, _waits_ahead(state, jobs, machine.pools_of, queue, kept, index))
+            kept.openings[jobs[index].partition, kept.size[index]].jobs -= 1
             _hold(state, jobs, machine, plan, kept, index)
         else:
             state.again = state.tightened = 1
@@ -365,7 +406,7 @@ def _hold(state, jobs, machine, plan, kept, index):
     """Give back the end of the place of a job that is expected to run for less than it was planned."""
     expected, planned = state.now + jobs[index].run_length, state.now + jobs[index].own_length
     if expected < planned:
-        occupy_until(state, machine.given, plan, index, expected, planned, -1)
+        occupy_until(state, machine.partitions_of, machine.given, plan, index, expected, planned, -1)
         _note_opening(state, machine.pools_of, plan, kept, machine.given[index], expected, planned)
 
 

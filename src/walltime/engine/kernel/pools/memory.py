@@ -5,6 +5,7 @@ Everything is a record array with named fields, as in kernel/memory.py.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -35,11 +36,13 @@ CLUSTER_RULES = _dtype(
 
 CLUSTER_STATE = _dtype(
     "now arrivals next_coming later started running events waiting holes looked_at freed most_free settled outages next_change "
-    "steps planned deferred candidates again begun early broken next_due opened_until longest unreserved tightened windowed until"
+    "steps joined resources planned deferred candidates again begun early broken next_due opened_until longest unreserved tightened "
+    "windowed until"
 )
 """`arrivals`: jobs that have arrived so far; `next_coming`: the next of `coming`; `later`: jobs in the heap of arrivals that waited for
 another's end; `started`, `running`, `events`: jobs; `waiting`: places of the queue, of which `holes` are of jobs that have started;
-`next_change`: the next change of capacity; `outages`: those that are known or have begun, and are not over; `steps`: of the plan;
+`next_change`: the next change of capacity; `outages`: those that are known or have begun, and are not over; `steps`: of the plan, which
+had `joined` when those were last joined that do not differ; `resources`: 2 if the machine has a second one;
 `candidates`: jobs to be tried for backfilling, or those that get a reservation or start; `again`: 1 if the pass must be made again;
 `begun`: 1 once the first event has come; `windowed`: 1 if there are windows; `until`: as in memory.STATE.
 
@@ -64,10 +67,10 @@ PARTITION = _dtype("free_procs free_second settled until beside")
 """A partition in a pass: what is free now in its open pools, and whether what the jobs behind do changes nothing for its pools: all are
 blocked, and one has its reservations. A job that may be backfilled ends by `until`, s, or needs no more than `beside` processors."""
 
-OPENING = _dtype("longest earliest tried tried_earliest")
-"""For a partition and a class of sizes, of the stretches of the plan in which something has been given back and as many processors as the
-smallest job of the class needs are free: the length of the longest one, s, and when the first one begins; and of those before the
-compression that is going on."""
+OPENING = _dtype("jobs longest earliest tried tried_earliest")
+"""For a partition and a class of sizes, how many waiting `jobs` have a reservation; of the stretches of the plan in which something has
+been given back and as many processors as the smallest job of the class needs are free: the length of the longest one, s, and when the
+first one begins; and of those before the compression that is going on."""
 
 POOL = _dtype("free_procs free_second reservations blocked closed begin left_procs left_second")
 """A pool: what is free, below 0 where capacity has gone that is still in use; in a pass, how many jobs have a reservation on it,
@@ -109,27 +112,30 @@ class Restraints(NamedTuple):
 class ClusterPlan(NamedTuple):
     """What is free over future time, int64; the last step holds for ever.
 
-    `time`: of each step, shape (steps,). `free`: of each pool and resource, shape (steps, pools, 2). `least`: scratch, (pools, 2).
+    `time`: of each step, shape (steps,). `free`: of each pool and resource, shape (pools, 2, steps). `room`: the processors that are free
+    in the pools of each partition together, (partitions, steps). `least`: scratch, (pools, 2).
     """
 
     time: Array
     free: Array
+    room: Array
     least: Array
 
 
 class Machine(NamedTuple):
     """The pools, what limits their use, and what is running and to happen there.
 
-    `pools_of`: the pools of each partition, in the order in which they are taken; `limits_of`: the limits of each job; `changes`: when
-    the outages enter their phases. `running`: the running jobs by expected end, `events`: a heap of their ends. `coming`: the jobs that
-    wait for no other, by submission (int64); `later`: a heap of the arrivals of the others; `followers`: the jobs that wait for the end
-    of each job. `given`: processors and second resource that each job has of each pool, int64, shape (jobs, pools, 2). `predicting`:
-    None without predictions.
+    `pools_of`: the pools of each partition, in the order in which they are taken; `partitions_of`: the partitions that have each pool;
+    `limits_of`: the limits of each job; `changes`: when the outages enter their phases. `running`: the running jobs by expected end,
+    `events`: a heap of their ends. `coming`: the jobs that wait for no other, by submission (int64); `later`: a heap of the arrivals of
+    the others; `followers`: the jobs that wait for the end of each job. `given`: processors and second resource that each job has of each
+    pool, int64, shape (jobs, pools, 2). `predicting`: None without predictions.
     """
 
     pools: Records
     partitions: Records
     pools_of: Lists
+    partitions_of: Lists
     outages: Records
     changes: Records
     limits: Records
@@ -193,6 +199,12 @@ def as_lists(groups: Sequence[Sequence[int]]) -> Lists:
     return Lists(lists.first, lists.items)
 
 
+def _partitions_of(pools_of: Lists, pools: int) -> Lists:
+    """For each pool the partitions that have it."""
+    parts = [pools_of.items[first:last].tolist() for first, last in itertools.pairwise(pools_of.first)]
+    return as_lists([[k for k, part in enumerate(parts) if pool in part] for pool in range(pools)])
+
+
 def followers_of(after: Ragged, follows: Array, pending: Array) -> Lists:
     """For each job those that wait for its end: all of `after`, and the one of `follows` (-1 for none). They are counted in `pending`."""
     pending += after.counts
@@ -217,12 +229,13 @@ def new_cluster_memory(
     pools.free_procs, pools.free_second = capacity[:, 0], capacity[:, 1]
     pools.begin = NEVER
     most_reserved = 2 * count if rules.mode == KEEP else min(count, int(min(rules.depth, count)) * max(len(capacity), 1))
-    steps = 2 * (count + most_reserved + 2 * len(outages)) + 4
+    steps = 2 * (count + most_reserved + 2 * len(outages)) + 16
     coming = np.flatnonzero((jobs.pending == 0) & (waiting.since == NEVER))
     machine = Machine(
         pools=pools,
         partitions=records(PARTITION, len(pools_of.first) - 1),
         pools_of=pools_of,
+        partitions_of=_partitions_of(pools_of, len(capacity)),
         outages=outages,
         changes=_changes(outages, limits, waiting.windows),
         limits=limits,
@@ -236,7 +249,14 @@ def new_cluster_memory(
         predicting=None if prediction is None else new_predicting(count, prediction),
     )
     return ClusterMemory(
-        state=record(CLUSTER_STATE, next_due=NEVER, until=NEVER, freed=1, windowed=int(len(waiting.windows) > 0)),
+        state=record(
+            CLUSTER_STATE,
+            next_due=NEVER,
+            until=NEVER,
+            freed=1,
+            resources=1 + int(capacity[:, 1].any()),
+            windowed=int(len(waiting.windows) > 0),
+        ),
         rules=rules,
         jobs=jobs,
         machine=machine,
@@ -247,7 +267,12 @@ def new_cluster_memory(
             np.zeros(0 if rules.mode == KEEP else count, np.int64),
             np.zeros(0 if rules.mode == KEEP else count, np.int64),
         ),
-        plan=ClusterPlan(np.zeros(steps, np.int64), np.zeros((steps, len(capacity), 2), np.int64), np.zeros((len(capacity), 2), np.int64)),
+        plan=ClusterPlan(
+            time=np.zeros(steps, np.int64),
+            free=np.zeros((len(capacity), 2, steps), np.int64),
+            room=np.zeros((len(pools_of.first) - 1, steps), np.int64),
+            least=np.zeros((len(capacity), 2), np.int64),
+        ),
         kept=_new_kept(count, capacity, len(pools_of.first) - 1) if rules.mode == KEEP else None,
     )
 

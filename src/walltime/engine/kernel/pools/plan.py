@@ -2,6 +2,8 @@
 
 A job takes its processors from the pools of its partition, in their order, as many from each as stay free for all the time that it is
 planned for; so its place is known by its begin and what it takes of each pool. Of the second resource likewise.
+
+What is free of a pool lies in a row of its own, step by step, and what is free for a partition in another: searches look along these.
 """
 
 from __future__ import annotations
@@ -11,6 +13,9 @@ from walltime.engine.kernel.profile import NEVER
 
 __all__ = ["end_of_hole", "first_hole", "forget_past", "occupy", "occupy_until", "plan_of_running", "share", "step_before", "take"]
 
+SLACK = 8
+"""So many steps that do not differ from the ones before are never worth the work of joining them."""
+
 
 @kernel
 def plan_of_running(state, machine, plan):
@@ -19,7 +24,7 @@ def plan_of_running(state, machine, plan):
     count = len(machine.pools)
     time[0] = state.now
     for p in range(count):
-        free[0, p, 0], free[0, p, 1] = machine.pools[p].free_procs, machine.pools[p].free_second
+        free[p, 0, 0], free[p, 1, 0] = machine.pools[p].free_procs, machine.pools[p].free_second
     last = 0
     for i in range(state.running):
         end = max(running[i].expected, state.now + 1)
@@ -27,38 +32,81 @@ def plan_of_running(state, machine, plan):
             last += 1
             time[last] = end
             for p in range(count):
-                free[last, p, 0], free[last, p, 1] = free[last - 1, p, 0], free[last - 1, p, 1]
+                free[p, 0, last], free[p, 1, last] = free[p, 0, last - 1], free[p, 1, last - 1]
         for p in range(count):
-            free[last, p, 0] += given[running[i].job, p, 0]
-            free[last, p, 1] += given[running[i].job, p, 1]
-    state.steps = last + 1
+            free[p, 0, last] += given[running[i].job, p, 0]
+            free[p, 1, last] += given[running[i].job, p, 1]
+    state.steps = state.joined = last + 1
+    for part in range(plan.room.shape[0]):
+        _sum_up(machine.pools_of, plan, part, 0, state.steps)
     for i in range(len(machine.outages)):
         outage = machine.outages[i]
         if outage.phase == 1:
-            _change(state, plan, outage.begin, outage.end, outage.pool, -outage.procs, -outage.second)
+            _change(state, machine.pools_of, plan, outage.begin, outage.end, outage.pool, -outage.procs, -outage.second)
         elif outage.phase == 2:
-            _change(state, plan, outage.end, NEVER, outage.pool, outage.procs, outage.second)
+            _change(state, machine.pools_of, plan, outage.end, NEVER, outage.pool, outage.procs, outage.second)
+
+
+@called_kernel
+def _sum_up(pools_of, plan, part, first, last):
+    """What is free for a partition from one step up to another."""
+    free, room = plan.free, plan.room
+    for i in range(first, last):
+        room[part, i] = 0
+    for k in range(pools_of.first[part], pools_of.first[part + 1]):
+        p = pools_of.items[k]
+        for i in range(first, last):
+            room[part, i] += max(free[p, 0, i], 0)  # below 0 while an outage takes what is in use
 
 
 @called_kernel
 def forget_past(state, plan):
-    """Let the plan begin now, and join the steps that do not differ."""
-    time, free = plan.time, plan.free
+    """Let the plan begin now, and where it has grown, join the steps that do not differ."""
+    time, free, room = plan.time, plan.free, plan.room
     first = 0
     while first + 1 < state.steps and time[first + 1] <= state.now:
         first += 1
-    kept = 0
-    for i in range(first, state.steps):
-        differs = i == first
-        for p in range(free.shape[1]):
-            differs = differs or free[i, p, 0] != free[kept - 1, p, 0] or free[i, p, 1] != free[kept - 1, p, 1]
-        if differs:
-            time[kept] = time[i]
-            for p in range(free.shape[1]):
-                free[kept, p, 0], free[kept, p, 1] = free[i, p, 0], free[i, p, 1]
-            kept += 1
+    if first > 0:
+        state.steps -= first
+        for i in range(state.steps):
+            time[i] = time[i + first]
+        for p in range(free.shape[0]):
+            for resource in range(state.resources):
+                for i in range(state.steps):
+                    free[p, resource, i] = free[p, resource, i + first]
+        for part in range(room.shape[0]):
+            for i in range(state.steps):
+                room[part, i] = room[part, i + first]
     time[0] = state.now
-    state.steps = kept
+    if 4 * (state.steps - SLACK) > 5 * state.joined:
+        kept = 0
+        for i in range(state.steps):
+            if i == 0 or _differ(state, free, i, kept - 1):
+                if i > kept:
+                    _copy_step(state, plan, i, kept)
+                kept += 1
+        state.steps = state.joined = kept
+
+
+@kernel
+def _differ(state, free, one, other):
+    """Whether two steps differ in what is free."""
+    for p in range(free.shape[0]):
+        for resource in range(state.resources):
+            if free[p, resource, one] != free[p, resource, other]:
+                return True
+    return False
+
+
+@kernel
+def _copy_step(state, plan, source, target):
+    """Let a step be as another one."""
+    plan.time[target] = plan.time[source]
+    for p in range(plan.free.shape[0]):
+        for resource in range(state.resources):
+            plan.free[p, resource, target] = plan.free[p, resource, source]
+    for part in range(plan.room.shape[0]):
+        plan.room[part, target] = plan.room[part, source]
 
 
 @kernel
@@ -75,50 +123,87 @@ def step_before(state, plan, time):
 
 
 @called_kernel
-def _step_at(state, plan, time):
+def _step_at(state, plan, moment):
     """The step that begins at a time, made if need be; the number of steps if the time is NEVER."""
-    low = step_before(state, plan, time) + 1
-    if time == NEVER or (low < state.steps and plan.time[low] == time):
+    time, free, room = plan.time, plan.free, plan.room
+    low = step_before(state, plan, moment) + 1
+    if moment == NEVER or (low < state.steps and time[low] == moment):
         return low
     for i in range(state.steps, low, -1):
-        plan.time[i] = plan.time[i - 1]
-        for p in range(plan.free.shape[1]):
-            plan.free[i, p, 0], plan.free[i, p, 1] = plan.free[i - 1, p, 0], plan.free[i - 1, p, 1]
-    plan.time[low] = time
-    for p in range(plan.free.shape[1]):
-        plan.free[low, p, 0], plan.free[low, p, 1] = plan.free[low - 1, p, 0], plan.free[low - 1, p, 1]
+        time[i] = time[i - 1]
+    time[low] = moment
+    for p in range(free.shape[0]):
+        for resource in range(state.resources):
+            for i in range(state.steps, low - 1, -1):
+                free[p, resource, i] = free[p, resource, i - 1]
+    for part in range(room.shape[0]):
+        for i in range(state.steps, low - 1, -1):
+            room[part, i] = room[part, i - 1]
     state.steps += 1
     return low
 
 
 @kernel
-def _change(state, plan, begin, end, pool, procs, second):
+def _change(state, pools_of, plan, begin, end, pool, procs, second):
     """Add to what is free of a pool in [begin, end)."""
     if begin >= end:
         return
     first = _step_at(state, plan, begin)
     last = _step_at(state, plan, end)
     for i in range(first, last):
-        plan.free[i, pool, 0] += procs
-        plan.free[i, pool, 1] += second
+        plan.free[pool, 0, i] += procs
+        plan.free[pool, 1, i] += second
+    for part in range(plan.room.shape[0]):
+        _sum_up(pools_of, plan, part, first, last)
 
 
 @called_kernel
 def first_hole(state, pools, pools_of, plan, job, earliest):
     """The earliest time from the step at `earliest` on at which a job fits for its own length; NEVER if there is none.
 
-    Afterwards `plan.least` has what is free there of each pool all along.
+    Afterwards `plan.least` has what is free there of each pool all along. A hole must be one of all pools of the partition together; only
+    such are looked at pool by pool, as what is free of several together may not be free of one after the other.
     """
-    begin = max(step_before(state, plan, earliest + 1), 0)
-    while begin < state.steps:
-        if not _enough_at(pools, pools_of, job, plan.free, begin):
+    time, room, part, procs = plan.time, plan.room, job.partition, job.procs
+    begin = last = max(step_before(state, plan, earliest + 1), 0)
+    while True:
+        while begin < state.steps and room[part, begin] < procs:
             begin += 1
-            continue
-        step = end_of_hole(state, pools, pools_of, plan, job, begin)
-        if step < 0:
-            return plan.time[begin]
-        begin = begin + 1 if _enough_at(pools, pools_of, job, plan.free, step) else step + 1
-    return NEVER
+        if begin == state.steps:
+            return NEVER
+        end = _end_of_job(time, job, begin)
+        last = max(last, begin + 1)
+        while last < state.steps and time[last] < end and room[part, last] >= procs:
+            last += 1
+        if last < state.steps and time[last] < end:
+            begin = last + 1
+        elif _is_enough_left(state, pools, pools_of, plan, job, begin, last):
+            return time[begin]
+        else:
+            begin = _next_begin(pools, pools_of, plan, job, end_of_hole(state, pools, pools_of, plan, job, begin))
+
+
+@kernel
+def _end_of_job(time, job, begin):
+    """When a job ends that begins with a step, as it is planned."""
+    return time[begin] + job.own_length if time[begin] < NEVER - job.own_length else NEVER
+
+
+@kernel
+def _is_enough_left(state, pools, pools_of, plan, job, begin, last):
+    """Whether enough for a job stays free from one step up to another; `plan.least` then has what is free of each pool all along."""
+    free, least, procs, second = plan.free, plan.least, job.procs, job.second
+    for k in range(pools_of.first[job.partition], pools_of.first[job.partition + 1]):
+        p = pools_of.items[k]
+        for resource in range(state.resources):
+            own = free[p, resource, begin]
+            for i in range(begin + 1, last):
+                own = min(own, free[p, resource, i])
+            least[p, resource] = max(own, 0)
+        if not pools[p].closed:
+            procs -= least[p, 0]
+            second -= least[p, 1]
+    return procs <= 0 and second <= 0
 
 
 @called_kernel
@@ -131,14 +216,14 @@ def end_of_hole(state, pools, pools_of, plan, job, begin):
     first, last = pools_of.first[job.partition], pools_of.first[job.partition + 1]
     for k in range(first, last):
         least[pools_of.items[k], 0] = least[pools_of.items[k], 1] = NEVER
-    end = time[begin] + job.own_length if time[begin] < NEVER - job.own_length else NEVER
+    end = _end_of_job(time, job, begin)
     step = begin
     while step < state.steps and time[step] < end:
         procs, second = job.procs, job.second
         for k in range(first, last):
             p = pools_of.items[k]
-            least[p, 0] = min(least[p, 0], max(free[step, p, 0], 0))  # below 0 while an outage takes what is in use
-            least[p, 1] = min(least[p, 1], max(free[step, p, 1], 0))
+            least[p, 0] = min(least[p, 0], max(free[p, 0, step], 0))
+            least[p, 1] = min(least[p, 1], max(free[p, 1, step], 0))
             if not pools[p].closed:
                 procs -= least[p, 0]
                 second -= least[p, 1]
@@ -149,15 +234,24 @@ def end_of_hole(state, pools, pools_of, plan, job, begin):
 
 
 @kernel
-def _enough_at(pools, pools_of, job, free, step):
-    """Whether what is free in a step would be enough, if it lasted."""
-    procs, second = job.procs, job.second
-    for k in range(pools_of.first[job.partition], pools_of.first[job.partition + 1]):
-        p = pools_of.items[k]
-        if not pools[p].closed:
-            procs -= max(free[step, p, 0], 0)
-            second -= max(free[step, p, 1], 0)
-    return procs <= 0 and second <= 0
+def _next_begin(pools, pools_of, plan, job, step):
+    """The first step from which on enough for a job stays free up to and with the one in which a hole has ended; else the one behind."""
+    free, least = plan.free, plan.least
+    first, last = pools_of.first[job.partition], pools_of.first[job.partition + 1]
+    for k in range(first, last):
+        least[pools_of.items[k], 0] = least[pools_of.items[k], 1] = NEVER
+    while True:  # the hole's own begin ends it
+        procs, second = job.procs, job.second
+        for k in range(first, last):
+            p = pools_of.items[k]
+            least[p, 0] = min(least[p, 0], max(free[p, 0, step], 0))
+            least[p, 1] = min(least[p, 1], max(free[p, 1, step], 0))
+            if not pools[p].closed:
+                procs -= least[p, 0]
+                second -= least[p, 1]
+        if procs > 0 or second > 0:
+            return step + 1
+        step -= 1
 
 
 @kernel
@@ -177,23 +271,30 @@ def share(pools, pools_of, given, job, index, amounts):
 def take(state, machine, plan, job, index, begin):
     """Give a job its place from `begin` on, out of what `first_hole` has just found."""
     share(machine.pools, machine.pools_of, machine.given, job, index, plan.least)
-    occupy(state, machine.given, plan, job, index, begin, 1)
+    occupy(state, machine, plan, job, index, begin, 1)
 
 
 @kernel
-def occupy(state, given, plan, job, index, begin, sign):
+def occupy(state, machine, plan, job, index, begin, sign):
     """Take a job's place out of the plan (1), or give it back (-1)."""
-    occupy_until(state, given, plan, index, begin, begin + job.own_length, sign)
+    occupy_until(state, machine.partitions_of, machine.given, plan, index, begin, begin + job.own_length, sign)
 
 
 @called_kernel
-def occupy_until(state, given, plan, index, begin, end, sign):
+def occupy_until(state, partitions_of, given, plan, index, begin, end, sign):
     """The same for the part of a job's place in [begin, end)."""
+    free, room = plan.free, plan.room
     first = _step_at(state, plan, begin)
     last = _step_at(state, plan, end)
-    for p in range(plan.free.shape[1]):
+    for p in range(free.shape[0]):
         procs, second = sign * given[index, p, 0], sign * given[index, p, 1]
-        if procs != 0 or second != 0:
+        if procs != 0:
             for i in range(first, last):
-                plan.free[i, p, 0] -= procs
-                plan.free[i, p, 1] -= second
+                free[p, 0, i] -= procs
+            for k in range(partitions_of.first[p], partitions_of.first[p + 1]):
+                part = partitions_of.items[k]
+                for i in range(first, last):
+                    room[part, i] += max(free[p, 0, i], 0) - max(free[p, 0, i] + procs, 0)
+        if second != 0:
+            for i in range(first, last):
+                free[p, 1, i] -= second
