@@ -1,11 +1,11 @@
-"""Random workloads on nodes and on a number of processors: the kernel equals the reference, and the auditor finds nothing.
+"""Random workloads on nodes, on several pools and on a number of processors: the kernel equals the reference, the auditor finds nothing.
 
-    python validation/random_workloads.py [--nodes 10000] [--number 5000] [--bounds 1000] [--seed 0]
+    python validation/random_workloads.py [--nodes 10000] [--pools 10000] [--number 5000] [--bounds 1000] [--seed 0]
 
-Workloads on nodes are those of tests/oracle/test_slurm.py, a quarter of each kind; those on a number, those of tests/oracle/replay.py. So
-many as `--bounds` says of each are made with kernels that check every index (validation/bounds.py), in a process of its own, which compiles
-them first; the rest with the kernels as they are. Prints what differs with its kind and seed; ends with status 1 if anything did. About ten
-minutes on one core.
+Workloads on nodes are those of tests/oracle/test_slurm.py, a quarter of each kind; those on pools, those of tests/oracle/test_machines.py,
+under each of its policies in turn; those on a number, those of tests/oracle/replay.py. So many as `--bounds` says of each are made with
+kernels that check every index (validation/bounds.py), in a process of its own, which compiles them first; the rest with the kernels as
+they are. Prints what differs with its kind and seed; ends with status 1 if anything did. About twenty minutes on one core.
 """
 
 from __future__ import annotations
@@ -18,16 +18,26 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from tests.oracle import test_machines as pools
 from tests.oracle.replay import corpus, schedule_of
 from tests.oracle.test_slurm import KINDS, columns_of, policy_of, ran, site_of
 from walltime.schedule import Schedule
 
 ROOT = Path(__file__).resolve().parents[1]
 COLUMNS = ("start", "end", "kind", "reserved_start")
-ON_A_NUMBER = "a number"
+ON_A_NUMBER, ON_POOLS = "a number", "pools, "
+
+
+class Counts(NamedTuple):
+    """How many workloads of each kind."""
+
+    nodes: int
+    pools: int
+    number: int
 
 
 def on_nodes(kind: str, seed: int) -> str:
@@ -36,7 +46,20 @@ def on_nodes(kind: str, seed: int) -> str:
     machine, workload = site_of(draw, kind)
     policy = policy_of(draw, kind)
     overrun = draw.choice(("kill", "extend", "overrun"))
-    kernel, reference = (ran(workload, policy, machine, overrun=overrun, engine=engine) for engine in ("kernel", "reference"))
+    return compared(*(ran(workload, policy, machine, overrun=overrun, engine=engine) for engine in ("kernel", "reference")))
+
+
+def on_pools(policy: str, seed: int) -> str:
+    """What is wrong with one workload on several pools."""
+    draw = random.Random(f"{policy} {seed}")
+    machine = pools.machine_of(draw)
+    workload = pools.workload_of(draw, machine)
+    overrun = draw.choice(("kill", "extend", "overrun"))
+    return compared(*(pools.ran(workload, policy, machine, overrun=overrun, engine=engine) for engine in ("kernel", "reference")))
+
+
+def compared(kernel: Any, reference: Any) -> str:
+    """What is wrong with the schedules of both engines on a machine, or with their errors."""
     if isinstance(kernel, type) or isinstance(reference, type):
         return "" if kernel is reference else f"{kernel} in the kernel, {reference} in the reference"
     different = [name for name, values in columns_of(kernel).items() if values != columns_of(reference)[name]]
@@ -56,24 +79,29 @@ def judged(different: Sequence[str], kernel: Schedule) -> str:
     return "; ".join(filter(None, (", ".join(different), "" if report.ok else str(report))))
 
 
-def trials(nodes: int, number: int, seed: int) -> Iterator[tuple[str, int]]:
+def trials(counts: Counts, seed: int) -> Iterator[tuple[str, int]]:
     """So many of each: the kind, and the seed."""
-    for k in range(nodes):
+    for k in range(counts.nodes):
         yield KINDS[k % len(KINDS)], seed + k // len(KINDS)
-    for k in range(number):
+    for k in range(counts.pools):
+        yield ON_POOLS + pools.POLICIES[k % len(pools.POLICIES)], seed + k // len(pools.POLICIES)
+    for k in range(counts.number):
         yield ON_A_NUMBER, seed + k
 
 
-def check(nodes: int, number: int, seed: int) -> int:
+def check(counts: Counts, seed: int) -> int:
     """Run so many workloads; returns how many are wrong."""
     wrong = 0
-    for count, (kind, own) in enumerate(trials(nodes, number, seed), 1):
-        found = on_a_number(own) if kind == ON_A_NUMBER else on_nodes(kind, own)
+    for count, (kind, own) in enumerate(trials(counts, seed), 1):
+        if kind == ON_A_NUMBER:
+            found = on_a_number(own)
+        else:
+            found = on_pools(kind.removeprefix(ON_POOLS), own) if kind.startswith(ON_POOLS) else on_nodes(kind, own)
         if found:
             wrong += 1
             print(f"{kind}, seed {own}: {found}", flush=True)
         if count % 1_000 == 0:
-            print(f"  {count:,} of {nodes + number:,} workloads, {wrong} wrong", file=sys.stderr, flush=True)
+            print(f"  {count:,} of {sum(counts):,} workloads, {wrong} wrong", file=sys.stderr, flush=True)
     return wrong
 
 
@@ -81,21 +109,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run all; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, default=10_000, help="workloads on nodes under Slurm's scheduling (10000)")
+    parser.add_argument("--pools", type=int, default=10_000, help="workloads on several pools (10000)")
     parser.add_argument("--number", type=int, default=5_000, help="workloads on a number of processors (5000)")
     parser.add_argument("--bounds", type=int, default=1_000, help="so many of each with checks of every index; 0: none (1000)")
     parser.add_argument("--seed", type=int, default=0, help="the first seed (0)")
     given = parser.parse_args(arguments)
-    checked = min(given.bounds, given.nodes), min(given.bounds, given.number)
+    asked = Counts(given.nodes, given.pools, given.number)
+    checked = Counts(*(min(given.bounds, count) for count in asked))
     status = 0
     if any(checked):
         with tempfile.TemporaryDirectory() as folder:
             call = [sys.executable, __file__, "--bounds", "0", "--seed", str(given.seed)]
-            call += ["--nodes", str(checked[0]), "--number", str(checked[1])]
+            call += [text for name, count in checked._asdict().items() for text in (f"--{name}", str(count))]
             settings = {"NUMBA_BOUNDSCHECK": "1", "WALLTIME_CACHE": folder}
             status = subprocess.run(call, cwd=ROOT, env=os.environ | settings, check=False).returncode
-    nodes, number = given.nodes - checked[0], given.number - checked[1]
-    wrong = check(nodes, number, given.seed + max(checked))
-    print(f"{nodes:,} workloads on nodes and {number:,} on a number: {wrong} wrong{', indices checked' if _checks() else ''}")
+    counts = Counts(*(count - own for count, own in zip(asked, checked, strict=True)))
+    wrong = check(counts, given.seed + max(checked))
+    told = f"{counts.nodes:,} workloads on nodes, {counts.pools:,} on pools and {counts.number:,} on a number"
+    print(f"{told}: {wrong} wrong{', indices checked' if _checks() else ''}")
     return 1 if wrong or status else 0
 
 
