@@ -7,7 +7,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from tests.sites import MACHINE, jobs_of, recorded_as
-from walltime import report
+from walltime import read, report, simulate
 from walltime.benchmark import read_result, run_suite
 from walltime.campaign import read_plan, read_results, run_campaign
 from walltime.report import write_page
@@ -104,7 +104,7 @@ def learned_page(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def printed_pages(tmp_path_factory):
-    """The pages of what is in a log, of predictions and of advice."""
+    """The pages of what is in a log, of predictions, advice, an explanation, an audit, readings of the rules and a cleaned log."""
     folder = tmp_path_factory.mktemp("printed")
     log = folder / "made.swf"
     walltime("generate", "lublin99", "--jobs", 600, "--users", 5, "--estimates", "tsafrir05", "--out", log)
@@ -113,6 +113,14 @@ def printed_pages(tmp_path_factory):
         "predict", log, "--predictor", "last", "--predictor", "tsafrir07", "--predictor", "user", "--report", folder / "predicted.html"
     )
     walltime("suggest", log, "--user", 1, "--report", folder / "advice.html")
+    walltime("simulate", log, "--policy", "easy", "--out", folder / "easy.csv")
+    walltime("audit", log, folder / "easy.csv", "--policy", "easy", "--report", folder / "audited.html")
+    walltime("explain", log, "--longest", 10, "--report", folder / "waits.html")
+    longest = simulate(read(log), "easy")
+    job = int(longest.workload.job_id[longest.wait.argmax()])
+    walltime("explain", log, "--job", job, "--report", folder / "explained.html")
+    walltime("dialects", log, "--policy", "easy", "--copies", 2, "--report", folder / "readings.html")
+    walltime("clean", log, "--head", 500, "--report", folder / "cleaned.html")
     return folder
 
 
@@ -146,7 +154,7 @@ def test_page_of_a_log__is_for_everybody(tabs, pages_of_a_log, keep, which, sche
     keep(tab, f"{which}_page-{scheme}-{width}")
 
 
-@pytest.mark.parametrize("which", ["log", "predicted", "advice"])
+@pytest.mark.parametrize("which", ["log", "predicted", "advice", "audited", "waits", "explained", "readings", "cleaned"])
 @pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), pytest.param(400, "dark", marks=pytest.mark.nightly)])
 def test_printed_page__answers_first_and_is_for_everybody(tabs, printed_pages, keep, which, scheme, width):
     tab = tabs(width=width, scheme=scheme).open(printed_pages / f"{which}.html", ready=False)

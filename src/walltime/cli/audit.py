@@ -9,7 +9,8 @@ import typer
 
 from walltime.cli import options as o
 from walltime.cli.groups import DecisionOptions, LogOptions, machine_in
-from walltime.cli.output import Output, progress_bar
+from walltime.cli.output import PageOutput, command_line, progress_bar
+from walltime.wording import in_prose
 
 __all__ = ["PANEL", "audit"]
 
@@ -30,7 +31,7 @@ def audit(
     ] = False,
     machine_file: o.MachineOption = None,
     reading: LogOptions,
-    output: Output,
+    output: PageOutput,
 ) -> None:
     """Check a schedule from any simulator against its log; exit status 1 if a rule is broken."""
     from walltime.auditor import audit as check
@@ -48,6 +49,11 @@ def audit(
     with progress_bar(len(workload), "audit") as progress:
         report = check(workload, columns, chosen, placement=placement, progress=progress, **rules)
     spelled = None if scheduler is None else scheduler.label
+    if output.report is not None:
+        from walltime.report.audit import audit_page
+
+        title = None if chosen is None else in_prose(chosen.title)
+        output.write(audit_page(workload, columns, report, schedule.name, title, command_line()))
     if report.ok:
         lines = [f"ok: {report}", *(f"not checked: {rule}: {why}" for rule, why in report.skipped.items())]
     else:

@@ -12,7 +12,7 @@ import typer
 
 from walltime.cli import options as o
 from walltime.cli.groups import LogOptions, Part
-from walltime.cli.output import Output
+from walltime.cli.output import PageOutput, command_line
 
 if TYPE_CHECKING:
     from walltime.logs.cleaning import CleaningReport, Flurry
@@ -52,7 +52,7 @@ def clean(
     seed: o.SeedOption = 0,
     reading: LogOptions,
     out: Annotated[Path | None, o.out("the remaining jobs", *o.LOGS)] = None,
-    output: Output,
+    output: PageOutput,
 ) -> None:
     """Clean, cut, scale or shake a log: show the changes, before and after, and write the result as a log."""
     from walltime.logs.cleaning import CleaningReport, find_flurries, published_filters
@@ -70,6 +70,10 @@ def clean(
     report = CleaningReport(cleaned.removed, before, after)
     if out is not None:
         write_workload(out, after, extra_header=[f"; Note: {step}" for step in after.origin.steps])
+    if output.report is not None:
+        from walltime.report.printed import cleaning_page
+
+        output.write(cleaning_page(report, _blocks(report, bursts), command_line()))
     output.show(_record(trace, report, bursts, out), _blocks(report, bursts), log=out)
 
 

@@ -11,7 +11,8 @@ import typer
 
 from walltime.cli import options as o
 from walltime.cli.groups import LogOptions, Stretch
-from walltime.cli.output import Output, note, progress_bar, write_rows
+from walltime.cli.output import PageOutput, command_line, note, progress_bar, write_rows
+from walltime.errors import PolicyError
 
 if TYPE_CHECKING:
     from walltime.simulation.dialects import DialectRow, DialectTable
@@ -42,10 +43,12 @@ def dialects(
     stretch: Stretch,
     reading: LogOptions,
     out: Annotated[Path | None, o.out("a row for each run", *o.TABLE)] = None,
-    output: Output,
+    output: PageOutput,
 ) -> None:
     """Show what each published reading of the rules changes: on its own, and as a dialect, for EASY, EASY-SJBF and EASY++."""
     if trace is None:
+        if output.report is not None:
+            raise PolicyError("--report is for what they change on a log; name one")
         output.show(_known(), _list())
         return
     from walltime.simulation.dialects import SCHEDULERS, compare_dialects, dialect_runs
@@ -66,6 +69,10 @@ def dialects(
         )
     if out is not None:
         write_rows(comparison.table(), out)
+    if output.report is not None:
+        from walltime.report.dialects import dialects_page
+
+        output.write(dialects_page(comparison, _blocks(comparison), command_line()))
     about = {"trace": str(trace), "sha256": workload.origin.sha256, "procs": workload.machine_procs, "jobs": len(workload)}
     output.show(about | {"overrun": tried.overrun, "trim": tried.trim} | comparison.as_dict(), _blocks(comparison), table=out)
 

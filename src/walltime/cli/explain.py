@@ -8,7 +8,7 @@ from typing import Annotated
 
 from walltime.cli import options as o
 from walltime.cli.groups import LogOptions, Part, SchedulingOptions, machine_in, one_workload
-from walltime.cli.output import Output, progress_bar
+from walltime.cli.output import PageOutput, command_line, progress_bar
 from walltime.errors import PolicyError
 
 __all__ = ["PANEL", "explain", "paragraphs"]
@@ -50,7 +50,7 @@ def explain(
     reading: LogOptions,
     part: Part,
     drawn: FigureOptions,
-    output: Output,
+    output: PageOutput,
 ) -> None:
     """Say why a job waited: what was free, reserved and for whom, who overtook it, and what would have let it start sooner."""
     from walltime.explanation import explain as explain_job
@@ -70,6 +70,10 @@ def explain(
     record = {"trace": str(trace), "sha256": workload.origin.sha256, "policy": schedule.label}
     if asked.longest is not None:
         waits = longest_waits(schedule, asked.longest)
+        if output.report is not None:
+            from walltime.report.explanation import waits_page
+
+            output.write(waits_page(schedule, waits, command_line()))
         output.show(record | {"longest_waits": [wait.as_dict() for wait in waits]}, [str(wait) for wait in waits] or ["no job waited"])
         return
     assert asked.job is not None, "or the longest waits were asked for"
@@ -80,6 +84,10 @@ def explain(
         from walltime.report.figure_files import width_of, write_figure
 
         write_figure(explanation_figure(explanation, **width_of(drawn.size)), drawn.figure)
+    if output.report is not None:
+        from walltime.report.explanation import explanation_page
+
+        output.write(explanation_page(explanation, command_line()))
     output.show(record | explanation.as_dict() | {"figure": drawn.figure}, paragraphs(explanation.sentences), figure=drawn.figure)
 
 

@@ -49,12 +49,12 @@ def answer(
     second = summaries[1]
     unclear = [field for field in SHOW if not distinct(field, 0, 1, summaries, spread)]
     if unclear:
-        told = f"On {log}, {_no_clear(unclear, names, summaries, spread)}{_backfills(names[1], schedules[1], second)}"
+        told = f"On {log}, {_no_clear(unclear, names, summaries, spread)}"
     else:
-        told = f"On {log}, {in_prose(names[1])} {_change(first, second, names[0])}{_share(schedules[1], second)}"
+        told = f"On {log}, {in_prose(names[1])} {_change(first, second, names[0])}"
     others = [
-        f"{in_prose(name)} comes to {human_time(s.mean_wait)} and {human_number(s.mean_bounded_slowdown)}{_share(schedule, s)}"
-        for name, schedule, s in zip(names[2:], schedules[2:], summaries[2:], strict=True)
+        f"{in_prose(name)} comes to {human_time(s.mean_wait)} and {human_number(s.mean_bounded_slowdown)}"
+        for name, s in zip(names[2:], summaries[2:], strict=True)
     ]
     return "; ".join([told, *others]) + "." + _of_this_log(names[:2], summaries, spread)
 
@@ -97,11 +97,6 @@ def _no_clear(unclear: Sequence[str], names: Sequence[str], summaries: Sequence[
     verb = _verb(before, after, show)
     change = f"{in_prose(names[1])} {verb} the {said} {_move(verb, before, after, show)}, compared with {in_prose(names[0])}"
     return f"{change}; there is no clear difference in the {values[0]}{why}"
-
-
-def _backfills(name: str, schedule: Schedule, summary: Summary) -> str:
-    share = _share(schedule, summary).removeprefix(", with ").removesuffix(" backfilled")
-    return f"; {in_prose(name)} backfills {share}" if share else ""
 
 
 def _at_most(median: float) -> str:

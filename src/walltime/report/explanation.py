@@ -1,7 +1,8 @@
-"""The picture to a job's explanation: who had the processors while it waited, against what it needed, and who overtook it."""
+"""The pages of explanations, and their picture: who had the processors while a job waited, against what it needed, and who overtook it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from textwrap import fill
 from typing import Any
 
@@ -13,13 +14,28 @@ from matplotlib.patches import Patch, PathPatch
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
 from walltime.explanation.pools import MachineExplanation
-from walltime.explanation.records import NumberExplanation
-from walltime.explanation.sentences import count
-from walltime.explanation.waits import index_of
-from walltime.report.figures import BLUE, COLOURS, KIND_EDGE, LETTERS_PER_INCH, columns_of, moment, rectangles, style, unit_of
+from walltime.explanation.records import HELD_BACK, HOW, Alternative, NumberExplanation
+from walltime.explanation.sentences import count, owner
+from walltime.explanation.waits import LongWait, index_of
+from walltime.provenance import provenance
+from walltime.report.figures import (
+    BLUE,
+    COLOURS,
+    KIND_EDGE,
+    LETTERS_PER_INCH,
+    columns_of,
+    means_figure,
+    moment,
+    rectangles,
+    style,
+    unit_of,
+)
+from walltime.report.page import Drawing, Page, Paragraph, Section, note, workload_facts
 from walltime.schedule.schedule import Schedule
+from walltime.tables import Cell, Table
+from walltime.wording import human_time, in_prose
 
-__all__ = ["USERS", "Array", "explanation_figure"]
+__all__ = ["USERS", "Array", "explanation_figure", "explanation_page", "waits_page"]
 
 Array = np.ndarray
 AnyExplanation = NumberExplanation | MachineExplanation
@@ -171,3 +187,155 @@ def _overtakers(axes: Axes, explanation: AnyExplanation, rows: list[int], diviso
     columns = columns_of([str(one.get_label()) for one in key], letters)
     axes.set_title(f"{count(len(rows), 'job')} that overtook it", pad=8 + 12 * -(-len(key) // columns))  # the key stands between
     axes.legend(handles=key, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2, ncols=columns, columnspacing=1.2, handlelength=1.2)
+
+
+# ---------------------------------------------------------------------------------------------- the pages
+
+
+LISTED = 40
+"""So many overtaking jobs have a row of the table."""
+IN_THE_WAY = {
+    "window": "such jobs do not start at these hours",
+    "limit": "one of the site's limits held it",
+    "outage": "an outage left too little free",
+    "too_few": "fewer processors were free than it needs",
+    "others": "enough were free, but reserved for others, kept by the order of the queue, or on other nodes than it needs",
+    "overhead": "the scheduler took so long to look and to launch it",
+}
+"""What held a job back on a machine of several pools, in words."""
+
+
+def explanation_page(explanation: AnyExplanation, command: Sequence[Any]) -> Page:
+    """Why one job waited: the page of `walltime explain LOG --job N`."""
+    schedule, wait = explanation.schedule, human_time(explanation.wait)
+    w = schedule.workload
+    who = f"Job {explanation.job}{owner(explanation)}"
+    under = in_prose(schedule.title)
+    best = max(explanation.sooner, key=lambda one: one.gain, default=None)
+    overtook = count(len(explanation.overtaken_by), "job")
+    if explanation.wait:
+        answer = f"{who} waited {wait} under {under}: {_reason(explanation)}, and {overtook} that arrived later started before it."
+        helped = "; ".join(_helped(explanation))
+        answer += f" It would have started {helped}." if helped else ""
+        if explanation.alternatives and not helped:
+            answer += f" None of {count(len(explanation.alternatives), 'change')} that were tried lets it start sooner."
+    else:
+        answer = f"{who} started at once under {under}."
+    sections = [Section("In words", [Paragraph(sentence) for sentence in explanation.sentences])]
+    if explanation.alternatives:
+        rows = [[_changed(explanation, one), _seconds(one.gain)] for one in explanation.alternatives]
+        told = "Each row is a simulation of all jobs with this one change, which moves other jobs too; negative: it starts later."
+        sections.append(Section("What would have let it start sooner", [Table(["with", "starts sooner by"], rows), note(told)]))
+    if explanation.overtaken_by:
+        sections.append(Section("Who overtook it", list(_overtook(explanation))))
+    words = f"Who had the processors while job {explanation.job} waited; it fits where the stack stays below the dashed line."
+    sooner = "nothing was tried" if not explanation.alternatives else "nothing that was tried" if best is None else human_time(best.gain)
+    return Page(
+        "why a job waited",
+        f"Job {explanation.job} of {w.origin.name}",
+        [answer],
+        sections,
+        facts=workload_facts(w, w.origin.name),
+        numbers=[
+            ("it waited", wait),
+            ("later arrivals that started before it", f"{len(explanation.overtaken_by):,}"),
+            ("sooner at best, of what was tried", sooner),
+        ],
+        picture=Drawing(explanation_figure(explanation), "wait", words, words) if explanation.wait else None,
+        workload=w,
+        record=provenance(w, policy=schedule.label, command=list(command)),
+        data=explanation.as_dict(),
+    )
+
+
+def waits_page(schedule: Schedule, waits: Sequence[LongWait], command: Sequence[Any]) -> Page:
+    """The longest waits of a schedule: the page of `walltime explain LOG --longest N`."""
+    w, under = schedule.workload, in_prose(schedule.title)
+    picture, answer, numbers = None, f"No job of {w.origin.name} waits under {under}.", []
+    sections = []
+    if waits:
+        first = waits[0]
+        answer = (
+            f"Under {under}, job {first.job} of {w.origin.name} waits longest, {human_time(first.wait)}: it asked for "
+            f"{count(first.procs, 'processor')} for {human_time(first.requested)}, met {count(first.ahead, 'job')} waiting, and "
+            f"{count(first.overtaken_by, 'later arrival')} started before it."
+        )
+        numbers = [
+            ("longest wait", human_time(first.wait)),
+            ("processors of its job", f"{first.procs:,} of {w.machine_procs:,}"),
+            ("later arrivals that started before it", f"{first.overtaken_by:,}"),
+        ]
+        words = "The longest waits, a bar for each job."
+        picture = Drawing(
+            means_figure([f"job {one.job}" for one in waits[:15]], [one.wait for one in waits[:15]], what="wait"),
+            "waits",
+            words,
+            words,
+            wide=False,
+        )
+        columns = ["job", "waited", "processors", "asked for", "waited ahead of it", "overtook it"]
+        rows = [
+            [str(one.job), _seconds(one.wait), f"{one.procs:,}", _seconds(one.requested), f"{one.ahead:,}", f"{one.overtaken_by:,}"]
+            for one in waits
+        ]
+        sections = [Section("The longest waits", [Table(columns, rows), note("walltime explain LOG --job N says why one of them waited.")])]
+    return Page(
+        "the longest waits",
+        w.origin.name,
+        [answer],
+        sections,
+        facts=workload_facts(w, w.origin.name),
+        numbers=numbers,
+        picture=picture,
+        workload=w,
+        record=provenance(w, policy=schedule.label, command=list(command)),
+    )
+
+
+def _reason(explanation: AnyExplanation) -> str:
+    """What kept it from starting, in a clause."""
+    if isinstance(explanation, NumberExplanation):
+        met = explanation.submission
+        free = f"{count(met.free, 'processor')} of {explanation.schedule.workload.machine_procs:,} free"
+        return f"when it came, with {free} and {count(met.ahead, 'job')} waiting, {HELD_BACK[met.held_back]} ({explanation.procs:,})"
+    held = vars(explanation.held_back)
+    most = max(held, key=lambda name: held[name])
+    return f"for {human_time(held[most])} of it, {IN_THE_WAY[most]} ({explanation.procs:,})"
+
+
+def _helped(explanation: AnyExplanation) -> Iterator[str]:
+    """The best change of each kind that lets it start sooner, in a clause."""
+    for what in ("request", "procs", "partition", "policy"):
+        of_kind = [one for one in explanation.sooner if one.what == what]
+        if of_kind:
+            best = max(of_kind, key=lambda one: one.gain)
+            when = "at once" if best.start == explanation.submit else f"{human_time(best.gain)} sooner"
+            yield f"{when} {'under' if what == 'policy' else 'with'} {_changed(explanation, best)}"
+
+
+def _changed(explanation: AnyExplanation, one: Alternative) -> str:
+    match one.what:
+        case "request":
+            return f"a request of {human_time(int(one.value))} instead of {human_time(explanation.requested)}"
+        case "procs":
+            return f"{count(int(one.value), 'processor')} instead of {explanation.procs:,}"
+        case "partition":
+            return f"the partition {one.value}"
+    return f"{one.value}"
+
+
+def _overtook(explanation: AnyExplanation) -> Iterator[Table | Paragraph]:
+    shown = explanation.overtaken_by[:LISTED]
+    knows = isinstance(explanation, NumberExplanation)
+    columns = ["job", "processors", "started after its submission", "ran", *(["how", "put off the head of the queue by"] if knows else [])]
+    rows = []
+    for one in shown:
+        row: list[Any] = [str(one.job), f"{one.procs:,}", _seconds(one.start - explanation.submit), _seconds(one.runtime)]
+        rows.append([*row, Cell(HOW.get(one.how, one.how), look="wrap"), _seconds(max(one.delay, 0))] if knows else row)
+    yield Table(columns, rows, f"jobs that arrived after job {explanation.job} and started before it")
+    if len(explanation.overtaken_by) > LISTED:
+        yield note(f"The first {LISTED} of {len(explanation.overtaken_by):,}.")
+
+
+def _seconds(value: int) -> Cell:
+    return Cell(human_time(value) if value >= 0 else f"-{human_time(-value)}", value=value)

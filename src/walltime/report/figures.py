@@ -350,8 +350,8 @@ def rows_figure(names: Sequence[str], xlabel: str, row: float = 0.3, top: float 
         axes.grid(axis="x")
 
 
-def means_figure(names: Sequence[str], waits: Sequence[float], halves: Sequence[float] | None = None) -> Figure:
-    """Mean waits, s, a bar for each name; `halves`: half the widths of their intervals, s."""
+def means_figure(names: Sequence[str], waits: Sequence[float], halves: Sequence[float] | None = None, what: str = "mean wait") -> Figure:
+    """Mean waits, s, a bar for each name; `halves`: half the widths of their intervals, s; `what`: what else they are."""
     largest = max(waits, default=1.0)
     divisor, unit = next(((d, u) for d, u in ((86_400, "days"), (3600, "hours"), (60, "minutes")) if largest >= 1.5 * d), (1, "s"))
     with style():
@@ -364,7 +364,7 @@ def means_figure(names: Sequence[str], waits: Sequence[float], halves: Sequence[
         axes.set_yticks(places, [shortened(name) for name in names])
         axes.set_ylim(len(names) - 0.5, -0.5)
         axes.set_xlim(left=0)
-        axes.set_xlabel(f"mean wait, {unit}")
+        axes.set_xlabel(f"{what}, {unit}")
     return figure
 
 

@@ -9,15 +9,19 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from walltime.estimates.suggestion import Advice
+from walltime.logs.cleaning import CleaningReport
 from walltime.provenance import provenance
 from walltime.report.figures import BLUE, look, panel, percent_ticks, rows_figure
 from walltime.report.page import Block, Drawing, Page, Paragraph, Section
 from walltime.report.workloads import compare_workloads
 from walltime.tables import Facts, Table
-from walltime.wording import human_percent, human_time
+from walltime.wording import UNDEFINED, human_percent, human_time
 from walltime.workload import Workload
 
-__all__ = ["advice_page", "log_page", "replays_page", "sections"]
+__all__ = ["advice_page", "cleaning_page", "log_page", "replays_page", "sections"]
+
+FIRST_SCREEN = 4.2
+"""Inches down of a picture of four panels that a first screen shows without small letters."""
 
 
 def sections(blocks: Iterable[Block | Facts | str]) -> Iterator[Section]:
@@ -50,7 +54,7 @@ def log_page(w: Workload, blocks: Iterable[Block | Facts | str], command: Sequen
     picture = None
     if len(w) > 1:
         words = "Distributions of the jobs' processors, runtimes, and times between arrivals, and arrivals by hour of the day."
-        picture = Drawing(compare_workloads([w]), "jobs", words, words)
+        picture = Drawing(compare_workloads([w], height=FIRST_SCREEN), "jobs", words, words)
     return Page(
         "what is in a log",
         w.origin.name,
@@ -60,6 +64,41 @@ def log_page(w: Workload, blocks: Iterable[Block | Facts | str], command: Sequen
         picture=picture,
         workload=w,
         record=provenance(w, command=command),
+    )
+
+
+def cleaning_page(report: CleaningReport, blocks: Iterable[Block | Facts | str], command: Sequence[str]) -> Page:
+    """What became of a log: the page of `walltime clean`."""
+    before, after = report.before, report.after
+    facts = {name: (one, other) for name, one, other in report.rows()}
+    removed = len(before) - len(after)
+    loads = [human_percent(100 * load) for load in facts["offered load"]]
+    busiest = [f"{value:,.1f}" if np.isfinite(value) else UNDEFINED for value in facts["busiest week of one user, in median weeks"]]
+    if not after.origin.steps:
+        answer = f"Nothing of {before.origin.name} was changed: its {len(before):,} jobs stay as they are."
+    else:
+        share = human_percent(100 * removed / max(len(before), 1))
+        answer = (
+            f"{removed:,} of the {len(before):,} jobs of {before.origin.name} are removed ({share}), {len(after):,} stay; "
+            f"the offered load goes from {loads[0]} to {loads[1]}."
+        )
+    words = "Distributions of processors, runtimes and times between arrivals, and arrivals by hour of the day, before and after."
+    picture = None
+    if min(len(before), len(after)) > 1:
+        picture = Drawing(compare_workloads([before, after], ["before", "after"], FIRST_SCREEN), "jobs", words, words)
+    return Page(
+        "a changed log",
+        before.origin.name,
+        [answer],
+        list(sections(blocks)),
+        numbers=[
+            ("jobs that stay", f"{len(after):,} of {len(before):,}"),
+            ("offered load", f"{loads[0]} to {loads[1]}"),
+            ("busiest week of one user, in median weeks", f"{busiest[0]} to {busiest[1]}"),
+        ],
+        picture=picture,
+        workload=after,
+        record=provenance(after, command=command),
     )
 
 
@@ -111,7 +150,7 @@ def advice_page(w: Workload, user: str, advice: Advice, blocks: Iterable[Block |
     one = min(advice.suggestions, key=lambda s: abs(s.risk - 5))
     share = f"one in {round(100 / one.risk)}" if one.risk else "none of the"
     answer = (
-        f"With {human_time(one.walltime)}, {share} jobs like this one of user {user} would be killed ({one.risk:g} %); "
+        f"With {human_time(one.walltime)}, {share} jobs like the next one of user {user} would be killed ({one.risk:g} %); "
         f"{advice.jobs:,} earlier ones ran {human_time(advice.median_runtime)} and asked for {human_time(advice.median_request)} (medians)."
     )
     words = "The walltime to ask for, by the risk of being killed with it; the dashed line is the median of what was asked for."

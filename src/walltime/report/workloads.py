@@ -23,11 +23,11 @@ CYCLE_SECONDS = 1800
 CYCLE = DAY // CYCLE_SECONDS
 
 
-def compare_workloads(workloads: Sequence[Workload], names: Sequence[str] | None = None) -> Figure:
+def compare_workloads(workloads: Sequence[Workload], names: Sequence[str] | None = None, height: float = 6.4) -> Figure:
     """Distributions of job size, runtime and interarrival time, and arrivals by time of day, a line for each workload.
 
-    `names`: names in the legend, by default `origin.name`. Hours are in the site's local time if a log records its start and
-    time zone; otherwise they are counted from its start, and the axis says so. Raises WorkloadError without workloads, or for
+    `names`: names in the legend, by default `origin.name`; `height`: inches. Hours are in the site's local time if a log records
+    its start and time zone; otherwise they are counted from its start, and the axis says so. Raises WorkloadError without workloads, or for
     one with fewer than two jobs.
     """
     if not workloads:
@@ -38,7 +38,7 @@ def compare_workloads(workloads: Sequence[Workload], names: Sequence[str] | None
     called = list(names) if names is not None else [w.origin.name for w in workloads]
     gaps = [np.diff(w.submit) for w in workloads]
     with style():
-        figure = Figure(figsize=(9.2, 6.4), layout="constrained")
+        figure = Figure(figsize=(9.2, height), layout="constrained")
         (size, runtime), (gap, day) = figure.subplots(2, 2)
         _shares(size, [w.procs for w in workloads], called, steps=True)
         size.set_title("processors of a job at most")

@@ -1,0 +1,107 @@
+"""The page of an audit: which rules a schedule keeps or breaks, and when the machine was how busy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from walltime import metrics
+from walltime.auditor.report import CHECKS, AuditReport
+from walltime.provenance import provenance
+from walltime.report.figures import BLUE, COLOURS, percent_ticks, style, unit_of
+from walltime.report.page import Drawing, Items, Page, Section, note, workload_facts
+from walltime.tables import Cell, Table
+from walltime.workload import Workload
+
+__all__ = ["audit_page"]
+
+Array = np.ndarray
+INTERVALS = 300
+BROKEN = COLOURS[1]
+
+
+def audit_page(
+    w: Workload, schedule: Mapping[str, Array], report: AuditReport, name: str, policy: str | None, command: Sequence[Any]
+) -> Page:
+    """The page of `walltime audit`; `schedule`: its columns, `name`: of its file, `policy`: whose promises were checked, if any."""
+    promised = f"what {policy} promises" if policy else "the rules for all schedules (no policy was named, so no promise was checked)"
+    first = report.first
+    if first is None:
+        unchecked = f"; {len(report.skipped)} could not be checked" if report.skipped else ""
+        answer = f"{name} keeps {promised}: none of {len(report.checked)} rules is broken by any of its {report.jobs:,} jobs{unchecked}."
+    else:
+        broken = len(report.violations)
+        answer = (
+            f"{name} breaks {promised}: {len(report.counts)} of {len(report.checked)} rules, {broken:,} time{'' if broken == 1 else 's'} "
+            f"in all, first at {first.time:,} s: {first.message}."
+        )
+    sections = []
+    if first is not None:
+        rows = [
+            [Cell(rule, look="code"), Cell(next(v.message for v in report.violations if v.rule == rule), look="wrap"), f"{number:,}"]
+            for rule, number in sorted(report.counts.items(), key=lambda item: -item[1])
+        ]
+        sections.append(Section("What is broken", [Table(["rule", "the first time", "times"], rows, texts=2)]))
+    sections.append(Section("What was checked", list(_checked(report))))
+    if report.assumed:
+        sections.append(Section("What was taken from the schedule itself", [Items(list(report.assumed))]))
+    words = (
+        "Busy processors along the schedule" + ("" if first is None else "; the marks above are the times at which a rule is broken") + "."
+    )
+    return Page(
+        "audit",
+        f"{name} against {w.origin.name}",
+        [answer],
+        sections,
+        facts=workload_facts(w, w.origin.name),
+        numbers=[
+            ("rules broken", f"{len(report.counts):,}"),
+            ("rules checked", f"{len(report.checked):,}"),
+            ("rules that could not be checked", f"{len(report.skipped):,}"),
+        ],
+        picture=Drawing(_use(w, schedule, report), "use", words, words),
+        workload=w,
+        record=provenance(w, policy=policy, command=list(command)),
+        data=report.as_dict(),
+    )
+
+
+def _checked(report: AuditReport) -> Iterator[Table | Any]:
+    counts = report.counts
+    rows = [
+        [Cell(rule, look="code"), "no" if rule in counts else "yes", Cell(CHECKS.get(rule, ""), look="wrap")] for rule in report.checked
+    ]
+    rows += [[Cell(rule, look="code"), "not checked", Cell(why, look="wrap")] for rule, why in report.skipped.items()]
+    yield Table(["rule", "kept", "what it requires, or why it was not checked"], rows, texts=-1)
+    yield note("An audit sees what the schedule says; it knows nothing of the program that made it.")
+
+
+def _use(w: Workload, schedule: Mapping[str, Array], report: AuditReport) -> Figure:
+    """Busy processors over time, with a mark for each time at which a rule is broken."""
+    order = np.argsort(w.job_id, kind="stable")
+    place = np.searchsorted(w.job_id[order], schedule["job_id"]).clip(max=max(len(w) - 1, 0))
+    known = w.job_id[order][place] == schedule["job_id"]
+    start, end, procs = schedule["start"][known], schedule["end"][known], w.procs[order][place[known]]
+    ran = end > start
+    with style():
+        figure = Figure(figsize=(9.2, 2.6), layout="constrained")
+        axes = figure.subplots()
+        if ran.any():
+            begin, last = int(start[ran].min()), int(end[ran].max())
+            edges = np.unique(np.linspace(begin, last, INTERVALS + 1).astype(np.int64))
+            busy = metrics.means_between(*metrics.busy_processors(start[ran], end[ran], procs[ran]), edges)
+            divisor, unit = unit_of(last - begin)
+            axes.stairs(100 * busy / w.machine_procs, (edges - begin) / divisor, fill=True, color=BLUE)
+            axes.axhline(100, color="#808080", linewidth=0.8)
+            axes.set_xlim(0, (last - begin) / divisor)
+            axes.set_ylim(0, max(112.0, 105 * float(busy.max()) / w.machine_procs))
+            times = np.array([one.time for one in report.violations], np.float64)
+            if len(times):
+                axes.plot((times - begin) / divisor, np.full(len(times), 106.0), "v", color=BROKEN, markersize=5, clip_on=False)
+            axes.set_xlabel(f"{unit} since the first start")
+        percent_ticks(axes.yaxis)
+        axes.set_ylabel("busy processors")
+    return figure

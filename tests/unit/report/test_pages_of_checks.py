@@ -1,0 +1,115 @@
+"""The pages of what one command says: why a job waited, what an audit found, what readings change, what was cleaned."""
+
+import numpy as np
+import pytest
+
+from tests.cli import call, one_line
+from walltime import Conservative, Easy, Workload, simulate
+from walltime.auditor import audit
+from walltime.explanation import explain, longest_waits
+from walltime.logs.cleaning import clean
+from walltime.report.audit import audit_page
+from walltime.report.dialects import dialects_page
+from walltime.report.explanation import explanation_page, waits_page
+from walltime.report.html import render
+from walltime.report.printed import cleaning_page
+from walltime.simulation.dialects import compare_dialects
+from walltime.workload.models import Lublin99
+
+
+@pytest.fixture(scope="module")
+def jobs():
+    return Lublin99().generate(300, 64, load=0.9, seed=2)
+
+
+@pytest.fixture(scope="module")
+def easy(jobs):
+    return simulate(jobs, Easy())
+
+
+def longest(schedule):
+    return int(schedule.workload.job_id[np.argmax(schedule.wait)])
+
+
+def test_explanation__says_why_and_what_would_have_helped():
+    w = Workload.from_arrays(submit=[0, 1, 2], runtime=[100, 10, 50], requested=[100, 10, 200], procs=[3, 4, 1], machine_procs=4)
+    page = explanation_page(explain(simulate(w, Easy()), 3), ["walltime"])
+    assert page.answer[0].startswith("Job 3 waited 1 min 48 s under EASY: when it came, with 1 processor of 4 free and 1 job waiting, ")
+    assert "and 0 jobs that arrived later started before it. It would have started at once with a request of " in page.answer[0]
+    assert [value for _, value in page.numbers] == ["1 min 48 s", "0", "1 min 48 s"]
+    html = render(page)
+    assert "What would have let it start sooner" in html
+    assert "Who overtook it" not in html
+
+
+def test_explanation__of_a_job_that_started_at_once_or_was_not_varied(easy):
+    at_once = int(easy.workload.job_id[np.flatnonzero(easy.wait == 0)[0]])
+    page = explanation_page(explain(easy, at_once), [])
+    assert page.answer == [f"Job {at_once} started at once under EASY."]
+    assert page.picture is None
+    page = explanation_page(explain(easy, longest(easy), sooner=False), [])
+    assert page.numbers[-1][1] == "nothing was tried"
+    assert "It would have" not in page.answer[0]
+
+
+def test_longest_waits__begin_with_the_longest(easy):
+    waits = longest_waits(easy, 5)
+    page = waits_page(easy, waits, [])
+    assert f"job {longest(easy)} of" in page.answer[0]
+    assert len(page.sections[0].blocks[0].rows) == 5
+    alone = simulate(Workload.from_arrays(submit=[0], runtime=[1], procs=[1], machine_procs=1), Easy())
+    assert waits_page(alone, [], []).answer == [f"No job of {alone.workload.origin.name} waits under EASY."]
+
+
+def test_audit__says_what_is_kept_or_broken_first(jobs, easy):
+    columns = {"job_id": jobs.job_id, "start": easy.start, "end": easy.end}
+    page = audit_page(jobs, columns, audit(jobs, columns, Easy()), "ours.csv", "EASY", [])
+    assert page.answer[0].startswith("ours.csv keeps what EASY promises: none of ")
+    assert page.numbers[0] == ("rules broken", "0")
+    broken = audit(jobs, columns, Conservative())
+    page = audit_page(jobs, columns, broken, "ours.csv", "conservative", [])
+    assert page.answer[0].startswith("ours.csv breaks what conservative promises: ")
+    assert page.answer[0].endswith(f"first at {broken.first.time:,} s: {broken.first.message}.")
+    assert [section.title for section in page.sections] == ["What is broken", "What was checked"]
+    alone = audit_page(jobs, columns, audit(jobs, columns), "ours.csv", None, [])
+    assert "no policy was named, so no promise was checked" in alone.answer[0]
+
+
+def test_audit__jobs_that_the_log_lacks_are_not_drawn(jobs, easy):
+    columns = {"job_id": np.append(jobs.job_id, 10**6), "start": np.append(easy.start, 0), "end": np.append(easy.end, 5)}
+    render(audit_page(jobs, columns, audit(jobs, columns), "theirs.csv", None, []))
+
+
+def test_dialects__say_which_reading_moves_most(jobs):
+    found = compare_dialects(jobs, ["easy"], dialects=["pyss"], copies=3)
+    page = dialects_page(found, ["words"], [])
+    assert page.answer[0].startswith(f"On {jobs.origin.name}, pyss changes easy most of 1 other reading")
+    assert "by more than chance" in page.answer[0]
+    page = dialects_page(compare_dialects(jobs, ["easy"], dialects=["pyss"], copies=0), [], [])
+    assert page.answer[0].endswith("; how much of that is chance was not tried.")
+    page = dialects_page(compare_dialects(jobs, ["easy"], dialects=[], copies=0), [], [])
+    assert page.answer == ["No reading of the rules that was tried concerns easy."]
+
+
+def test_cleaning__says_what_stays(jobs):
+    report = clean(jobs, ["job<=30"])
+    page = cleaning_page(report, [], [])
+    assert page.answer[0].startswith(f"30 of the 300 jobs of {jobs.origin.name} are removed (10 %), 270 stay; the offered load goes from ")
+
+
+def test_commands__write_them(tmp_path, capsys):
+    log = tmp_path / "a.swf"
+    assert call(capsys, "generate", "lublin99", "--jobs", 120, "--out", log)[0] == 0
+    assert call(capsys, "simulate", log, "--policy", "easy", "--out", tmp_path / "easy.csv")[0] == 0
+    for name, words in {
+        "explain": ("explain", log, "--job", 5, "--no-sooner"),
+        "waits": ("explain", log, "--longest", 3),
+        "audit": ("audit", log, tmp_path / "easy.csv", "--policy", "easy"),
+        "dialects": ("dialects", log, "--policy", "easy", "--dialect", "pyss", "--copies", 0),
+        "clean": ("clean", log, "--head", 50),
+    }.items():
+        status, out, _ = call(capsys, *words, "--report", tmp_path / f"{name}.html")
+        assert status == 0
+        assert f"report written to {tmp_path / name}.html" in out
+        assert "walltime:" in (tmp_path / f"{name}.html").read_text()
+    assert "name one" in one_line(*call(capsys, "dialects", "--report", tmp_path / "none.html"))
