@@ -98,9 +98,10 @@ def _use(w: Workload, schedule: Mapping[str, Array], report: AuditReport) -> Fig
             axes.axhline(100, color="#808080", linewidth=0.8)
             axes.set_xlim(0, (last - begin) / divisor)
             axes.set_ylim(0, max(112.0, 105 * float(busy.max()) / w.machine_procs))
-            times = np.array([one.time for one in report.violations], np.float64)
-            if len(times):
-                axes.plot((times - begin) / divisor, np.full(len(times), 106.0), "v", color=BROKEN, markersize=5, clip_on=False)
+            when = np.array([one.time for one in report.violations], np.int64)
+            marks = edges[np.unique(np.searchsorted(edges, when, "right") - 1).clip(0)]  # one for each interval, which keeps the page small
+            if len(marks):
+                axes.plot((marks - begin) / divisor, np.full(len(marks), 106.0), "v", color=BROKEN, markersize=5, clip_on=False)
             axes.set_xlabel(f"{unit} since the first start")
         percent_ticks(axes.yaxis)
         axes.set_ylabel("busy processors")

@@ -14,6 +14,7 @@ from walltime.report.measures import Measure, measure
 from walltime.report.page import Block, Drawing, Fold, Group, Heading, Section, note
 from walltime.report.tables import raw
 from walltime.tables import Cell, Row, Table
+from walltime.wording import listed
 
 __all__ = ["LEVEL", "answer", "difference_cell", "figures_sections", "groups_tables", "mean_cell", "metric_table", "numbers_section"]
 __all__ += ["overview_table", "remarks", "three_numbers", "value_cell"]
@@ -277,9 +278,8 @@ def answer(lines: Sequence[Line], baseline: Baseline, subject: str) -> str:
         return f"On {subject}, the {shown.label} is {size} {sign} under {name} than under {_named(baseline)}."
     verdicts = [f"{name} {_verdict(mine, shown)}" for name, mine in list(compared.items())[:MOST_COLUMNS]]
     more = len(compared) - len(verdicts)
-    if more:
-        verdicts.append(f"{more} more in the tables")
-    return f"On {subject}, {shown.label} compared with {_named(baseline)}: {'; '.join(verdicts)}."
+    rest = f"; {more} more {'is' if more == 1 else 'are'} in the tables" if more else ""
+    return f"On {subject}, compared with {_named(baseline)}, the {shown.label} with {'; with '.join(verdicts)}{rest}."
 
 
 def _verdict(lines: Sequence[Line], shown: Measure) -> str:
@@ -287,19 +287,19 @@ def _verdict(lines: Sequence[Line], shown: Measure) -> str:
     if len(lines) == 1 and lines[0].difference is not None:
         d = lines[0].difference
         if lines[0].clear is None:
-            return f"{shown.signed(d.mean)} (single runs)"
+            return f"changes by {shown.signed(d.mean)} (single runs)"
         change = shown.with_half(d.mean, d.half_width)
-        return change if lines[0].clear else f"{NO_CLEAR} ({change})"
+        return f"changes by {change}" if lines[0].clear else f"shows {NO_CLEAR} ({change})"
     kinds: dict[str, list[Line]] = {}
     for line in lines:
         mean = 0.0 if line.difference is None else line.difference.mean
         side = "higher" if mean > 0 else "lower" if mean < 0 else "the same"
-        kind = f"{side} (single runs)" if line.clear is None else f"clearly {side}" if line.clear else NO_CLEAR
+        kind = f"is {side} (single runs)" if line.clear is None else f"is clearly {side}" if line.clear else f"shows {NO_CLEAR}"
         kinds.setdefault(kind, []).append(line)
     words = varying(lines)
     if len(words) == 1 and len(lines) <= MOST_COLUMNS:  # few enough to be named
         name = words[0].replace("_", " ")
-        values = {kind: " and ".join(str(line.combination[words[0]]) for line in mine) for kind, mine in kinds.items()}
+        values = {kind: listed([str(line.combination[words[0]]) for line in mine]) for kind, mine in kinds.items()}
         return ", ".join(f"{kind} with {name} {value}" for kind, value in values.items())
     counts = sorted(((len(mine), kind) for kind, mine in kinds.items()), key=lambda pair: -pair[0])
     return f"{', '.join(f'{kind} in {count}' for count, kind in counts)} of {len(lines)} combinations"

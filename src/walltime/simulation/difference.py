@@ -220,7 +220,7 @@ def diff(
         rule = _why_ended(matched, first, names)
     elif first is not None:
         trials = _Trials(matched, first.time, overrun, progress).run(policies, dialects)
-        rule = _rule(trials, names)
+        rule = _rule(trials, names, len(matched.workload))
     jobs, starts, ends = matched.workload, matched.start, matched.end
     return Difference(jobs, names, len(jobs), matched.only, *matched.counts(), first, rule, tuple(trials), starts, ends)
 
@@ -408,13 +408,13 @@ class _Trials:
             self._progress(self._done)
 
 
-def _rule(trials: Sequence[Trial], names: tuple[str, str]) -> str:
-    """What explains the difference, as a sentence."""
+def _rule(trials: Sequence[Trial], names: tuple[str, str], jobs: int) -> str:
+    """What explains the difference, as a sentence; `jobs`: of both files."""
     of = [[trial for trial in trials if trial.follows[side]] for side in (0, 1)]
     best = [sorted(own, key=lambda one, side=side: (not one.whole, -one.jobs[side])) for side, own in enumerate(of)]  # type: ignore[misc]
     if best[0] and best[1]:
         a, b = _pair(best[0], best[1])
-        return _told(a, b, names)
+        return _told(a, b, names, jobs)
     for side in (0, 1):
         if best[side]:
             own, other = best[side][0], names[1 - side]
@@ -452,7 +452,7 @@ def _changed(a: Trial, b: Trial) -> list[str]:
     return [name for name in READINGS if getattr(one, name) != getattr(other, name)]
 
 
-def _told(a: Trial, b: Trial, names: tuple[str, str]) -> str:
+def _told(a: Trial, b: Trial, names: tuple[str, str], jobs: int) -> str:
     said = f"{names[0]} is what {a.label} gives, {names[1]} is what {b.label} gives"
     changed = _changed(a, b)
     if a.scheduler == b.scheduler and changed:
@@ -462,6 +462,9 @@ def _told(a: Trial, b: Trial, names: tuple[str, str]) -> str:
             for name in changed
         ]
         said += "; what differs: " + "; ".join(parts)
-    if a.whole and b.whole:
-        return f"{said}, with {a.jobs[0]:,} and {b.jobs[1]:,} jobs at the same times in the whole log"
-    return said
+    if not (a.whole and b.whole):
+        return said
+    if a.jobs[0] == b.jobs[1] == jobs:
+        return f"{said}, with all {jobs:,} jobs of both at the same times"
+    own = [f"all {jobs:,}" if same == jobs else f"{same:,} of {jobs:,}" for same in (a.jobs[0], b.jobs[1])]
+    return f"{said}; both only until then: over the whole log {own[0]} and {own[1]} jobs are at the same times"

@@ -76,8 +76,11 @@ def test_lines__worked_by_hand():
     )
     loads = [replace(conservative, combination={"load": load, "policy": "conservative"}) for load in (0.6, 0.8, 0.9)]
     loads[2] = replace(loads[2], difference=replace(conservative.difference, low=-1.0))
-    told = answer(loads, {"policy": "easy"}, "log").partition(": ")[2]
-    assert told == "conservative clearly higher with load 0.6 and 0.8, no clear difference with load 0.9."
+    told = answer(loads, {"policy": "easy"}, "log")
+    assert told == (
+        "On log, compared with easy, the mean wait with conservative is clearly higher with load 0.6 and 0.8, shows no clear difference "
+        "with load 0.9."
+    )
     unclear, _ = by_hand(easy=[10, 12, 14], conservative=[13, 11, 15])
     assert unclear.clear is False
     assert difference_cell(unclear, shown).words == "no clear difference (+1 s ± 3.4 s)"

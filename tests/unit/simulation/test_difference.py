@@ -31,7 +31,7 @@ def test_diff__names_the_state_at_the_first_difference():
     assert (first.time, first.what, first.job, first.starts) == (2, "start", 3, (20, 2))
     assert (first.free, first.running, first.waiting, first.started) == (1, (1,), (2, 3), ((), (3,)))
     assert (first.head, first.shadow, first.extra) == (2, 10, 0)
-    assert found.rule == "A is what fcfs gives, B is what easy gives, with 4 and 4 jobs at the same times in the whole log"
+    assert found.rule == "A is what fcfs gives, B is what easy gives, with all 4 jobs of both at the same times"
     assert (found.moved, found.ended, found.only) == (1, 0, (0, 0))
 
 
@@ -113,4 +113,4 @@ def test_diff__explains_published_schedules(name, told):
     ours = wt.simulate(jobs, "easy")
     found = wt.diff(ours.columns(), other, jobs, policies=["easy", "easy++"], dialects=["papers", "pyss", "predictsim"])
     assert f"A is what easy gives, B is {told}" in found.rule
-    assert "with 28,481 and 28,481 jobs at the same times" in found.rule
+    assert "with all 28,481 jobs of both at the same times" in found.rule
