@@ -34,8 +34,9 @@ def infer(
 
     machine = machine_in(machine_file)
     workload = stretch.alone(reading.load(trace, machine)[0])
+    steps = [""]
     with progress_bar(None, "rules", "tried") as progress:
-        inference = run(workload, machine=machine, progress=progress)
+        inference = run(workload, machine=machine, progress=lambda tried: progress(tried, note=steps[-1]), step=steps.append)
     if out is not None and not inference.refused:
         write_site(inference, out)
     if output.report is not None:

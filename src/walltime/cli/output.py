@@ -122,7 +122,10 @@ class Row:
 
 
 class Lines:
-    """The same where standard error is not a terminal: a line every ten seconds, with what is done and about how long the rest takes."""
+    """The same where standard error is not a terminal: a line every ten seconds, with what is done and about how long the rest takes.
+
+    `again` says it in the meantime, where the activity itself tells of its progress more seldom.
+    """
 
     def __init__(self, label: str, total: int | None = None, unit: str = ""):
         self._state: dict[str, Any] = {"description": label, "total": total, "unit": unit, "note": ""}
@@ -130,6 +133,7 @@ class Lines:
         self._quiet = True
         self._first: int | None = None
         """What was done when the activity began, such as cells that were in the store."""
+        self._done = 0
 
     def update(self, done: int, **changes: Any) -> None:
         """Note the progress, and new values of `description`, `total` or `note`; print a line if the last one is old enough."""
@@ -139,12 +143,28 @@ class Lines:
             if self._first is None or changes.get("description", self._state["description"]) != self._state["description"]:
                 self._first, self._begin = done, now
             self._state |= changes
+            self._done = done
             left = self._left(done, done - self._first, now - self._begin)
             is_long = self._quiet and now - self._begin >= SOON and left > LONG
             if now - self._said < EVERY and not is_long:
                 return
             self._said, self._quiet = now, False
             typer.echo(f"walltime: {self._line(done, left)}", err=True)
+
+    def again(self) -> None:
+        """Print the line anew if the last one is old; nothing before the activity has told of itself."""
+        with _lock:
+            now = time.monotonic()
+            if self._first is None or now - self._said < EVERY:
+                return
+            self._said, self._quiet = now, False
+            left = self._left(self._done, self._done - self._first, now - self._begin)
+            typer.echo(f"walltime: {self._line(self._done, left)}", err=True)
+
+    def repeat(self, ended: threading.Event) -> None:
+        """Look every second whether the line is old, until the activity has ended."""
+        while not ended.wait(1.0):
+            self.again()
 
     def _left(self, done: int, new: int, taken: float) -> float:
         """About how many seconds the rest takes; 0 if that is not known."""
@@ -178,7 +198,12 @@ def _opened() -> Progress:
 def progress_row(label: str, total: int | None = None, unit: str = "", patience: float = PATIENCE) -> Iterator[Row | Lines]:
     """Where an activity shows its progress within this context: a row of the display, or lines without a terminal."""
     if not sys.stderr.isatty():
-        yield Lines(label, total, unit)
+        lines, ended = Lines(label, total, unit), threading.Event()
+        threading.Thread(target=lines.repeat, args=(ended,), daemon=True).start()
+        try:
+            yield lines
+        finally:
+            ended.set()
         return
     shown = Row(label, total, unit, patience)
     try:

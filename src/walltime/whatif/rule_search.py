@@ -61,12 +61,13 @@ def infer(
     procs: int | None = None,
     machine: Machine | None = None,
     progress: Callable[[int], None] | None = None,
+    step: Callable[[str], None] | None = None,
 ) -> Inference:
     """Infer a site's rules from the starts that its log records.
 
     `procs`: the machine's size, by default that of the log. `machine`: of it only the size of the nodes is taken; a note says what else it
-    has. `progress` is told how many rules have been tried. Raises WorkloadError for a
-    log without recorded waits or of under two months.
+    has. `progress` is told how many rules have been tried, and `step`, in words, which of the seven steps is at work; how many rules a step
+    tries depends on what it finds. Raises WorkloadError for a log without recorded waits or of under two months.
     """
     check_workload(workload)
     nodes = {1} if machine is None else {pool.procs for pool in machine.pools}
@@ -80,13 +81,20 @@ def infer(
             "machine's size, does not say what the scheduler saw; nothing is inferred"
         )
         return _result(search, plain, plain, misfits, refused)
-    current = _windows(search, plain)
-    current = _outages(search, current)
-    current = _parts(search, current)
-    current = _overheads(search, current)
-    current = _limits(search, current)
-    current = inferred_policy(search, current)
-    current = _drop_superseded(search, current)
+    steps: dict[str, Callable[[RuleTrial, OneStep], OneStep]] = {
+        "hours": _windows,
+        "outages": _outages,
+        "parts of the machine": _parts,
+        "overheads": _overheads,
+        "limits": _limits,
+        "the policy": inferred_policy,
+        "what others replace": _drop_superseded,
+    }
+    current = plain
+    for number, (what, look) in enumerate(steps.items(), 1):
+        if step is not None:
+            step(f"step {number} of {len(steps)}, {what}")
+        current = look(search, current)
     return _result(search, plain, current, misfits, "")
 
 

@@ -238,7 +238,9 @@ def test_infer__a_planted_window_is_found_and_explains_months_that_were_not_used
 
 @pytest.mark.slow
 def test_infer__nothing_is_invented_on_what_plain_easy_made():
-    found = infer(planted())
+    steps: list[str] = []
+    found = infer(planted(), step=steps.append)
+    assert (steps[0], steps[-1]) == ("step 1 of 7, hours", "step 7 of 7, what others replace")
     assert found.rules == []
     assert found.before.f1 >= 0.998
     assert found.free[0].rank_correlation == pytest.approx(1)

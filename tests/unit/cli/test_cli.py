@@ -562,6 +562,21 @@ def test_progress__long_work_says_early_how_long_it_takes(capsys, monkeypatch):
     assert said == ["walltime: readings: 4 of 100, about 1 min 36 s left", "walltime: readings: 15 of 100, about 1 min 25 s left"]
 
 
+def test_progress__is_said_again_where_the_work_tells_of_it_seldom(capsys, monkeypatch):
+    from walltime.cli import output
+
+    clock = iter([0.0, 2.0, 2.0, 6.0, 16.0, 17.0, 30.0])
+    monkeypatch.setattr(output.time, "monotonic", lambda: next(clock))
+    lines = output.Lines("readings", 100)
+    lines.again()  # at 2 s, before anything is known
+    for done in (0, 8):  # at 2 and 6 s
+        lines.update(done)
+    for _ in range(3):  # at 16, 17 and 30 s
+        lines.again()
+    said = capsys.readouterr().err.splitlines()
+    assert said == ["walltime: readings: 8 of 100, about 2 min 41 s left", "walltime: readings: 8 of 100, about 5 min 22 s left"]
+
+
 def test_test_share__all_jobs_run_and_the_last_are_measured(log, capsys):
     whole = json.loads(call(capsys, "simulate", log, "--json")[1])
     part = json.loads(call(capsys, "simulate", log, "--test-share", 0.4, "--json")[1])
