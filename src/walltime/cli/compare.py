@@ -163,9 +163,25 @@ def comparison_blocks(schedules: Sequence[Schedule], trim: str, sentences: Seque
     table = summary_table(names, summaries, title=_title(schedules, trim))
     return [
         table.without("jobs measured", "mean slowdown"),
+        *_brackets(names, spread),
         answer(schedules[0].workload.origin.name, names, schedules, summaries, spread),
         *caveats(sentences),
     ]
+
+
+def _brackets(names: Sequence[str], spread: Spread | None) -> Iterator[str]:
+    """What stands in brackets, and the interval of each policy's own mean wait, by its name."""
+    from walltime.metrics.intervals import KINDS, SHOWN_LEVEL
+    from walltime.wording import human_time, in_prose
+
+    if len(names) < 2:
+        return
+    told = f"In brackets: the change against {in_prose(names[0])}"
+    if spread is None:
+        yield f"{told}, without an interval."
+        return
+    own = ", ".join(f"{in_prose(name)} ±{human_time(spread.scatter('mean_wait', k))}" for k, name in enumerate(names))
+    yield f"{told}. {SHOWN_LEVEL} interval of {KINDS['shaken.copy'].of}, where one further copy lies, of each mean wait: {own}."
 
 
 def _title(schedules: Sequence[Schedule], trim: str) -> str:

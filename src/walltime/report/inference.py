@@ -33,7 +33,7 @@ def verdict(inference: Inference) -> list[str]:
     kept = len(inference.rules)
     what = f"{kept} rule{'' if kept == 1 else 's'} of the site" if kept else "No rule"
     said = [
-        f"{what} could be read off {inference.log}. In the recorded state, {inference.machine.policy} with them starts "
+        f"{what} could be read off {inference.log}. In the recorded state, {inference.machine.policy}{' with them' if kept else ''} starts "
         f"{100 * inference.after.at:.0f} % of what was started, and {100 * inference.after.precision:.0f} % of what it starts was started: "
         f"an agreement of {inference.after.f1:.2f}, {inference.before.f1:.2f} without rules, in a part of the log "
         "that was not used to find them."
