@@ -36,7 +36,7 @@ def dialects_page(comparison: DialectTable, blocks: Iterable[Block | Facts | str
         most = others[0]
         beyond = [row for row in others if not papers.low <= row.mean_bounded_slowdown <= papers.high]
         answer = (
-            f"On {w.origin.name}, {most.dialect} changes {scheduler} most of {len(others)} other readings of the rules: a mean bounded "
+            f"On {w.origin.name}, of {len(others)} other readings of the rules {most.dialect} changes {scheduler} most: a mean bounded "
             f"slowdown of {most.mean_bounded_slowdown:,.1f} instead of {base:,.1f} ({_change(most, base)})"
         )
         if papers.has_band:

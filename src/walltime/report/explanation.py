@@ -18,6 +18,7 @@ from walltime.explanation.records import HELD_BACK, HOW, Alternative, NumberExpl
 from walltime.explanation.sentences import count, owner
 from walltime.explanation.waits import LongWait, index_of
 from walltime.provenance import provenance
+from walltime.report.figure_files import SLIM
 from walltime.report.figures import (
     BLUE,
     COLOURS,
@@ -52,11 +53,11 @@ MOST_ROWS = 40
 """Rows of bars of overtaking jobs; what does not fit is not drawn."""
 
 
-def explanation_figure(explanation: AnyExplanation, width: float = 9.2) -> Figure:
+def explanation_figure(explanation: AnyExplanation, width: float = 9.2, flat: float = 1.0) -> Figure:
     """The processors in use around the wait, stacked by who has them, and below it the jobs that overtook.
 
     The job fits where the stack stays below the dashed line. Triangles at the top are its reservations, hollow for the first; one that
-    points to the right is later than what is shown. `width`: inches.
+    points to the right is later than what is shown. `width`: inches; `flat`: a factor on the heights of its panels.
     """
     schedule = explanation.schedule
     assert isinstance(schedule, Schedule), "explanations are told of schedules"
@@ -64,7 +65,7 @@ def explanation_figure(explanation: AnyExplanation, width: float = 9.2) -> Figur
     begin, end = _window(explanation)
     divisor, unit = unit_of(end - begin)
     with style():
-        heights = [3.0, max(0.6, 0.35 + 0.075 * (max(rows) + 1))] if rows else [3.0]
+        heights = [3.0 * flat, max(0.6, 0.35 + 0.075 * flat * (max(rows) + 1))] if rows else [3.0 * flat]
         figure = Figure(figsize=(width, 1.2 + sum(heights)), layout="constrained")
         panels = figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
         _machine(figure, panels[0], explanation, schedule, begin, end, divisor)
@@ -192,6 +193,10 @@ def _overtakers(axes: Axes, explanation: AnyExplanation, rows: list[int], diviso
 # ---------------------------------------------------------------------------------------------- the pages
 
 
+FLAT = 0.7
+"""The picture of a page is so much flatter, as its first screen has to hold it with letters that can be read."""
+TOLD = ("request", "partition", "policy")
+"""Changes that a first screen tells of; fewer processors are in the table, as a job seldom runs as long on them."""
 LISTED = 40
 """So many overtaking jobs have a row of the table."""
 IN_THE_WAY = {
@@ -211,14 +216,14 @@ def explanation_page(explanation: AnyExplanation, command: Sequence[Any]) -> Pag
     w = schedule.workload
     who = f"Job {explanation.job}{owner(explanation)}"
     under = in_prose(schedule.title)
-    best = max(explanation.sooner, key=lambda one: one.gain, default=None)
+    best = max((one for one in explanation.sooner if one.what in TOLD), key=lambda one: one.gain, default=None)
     overtook = count(len(explanation.overtaken_by), "job")
     if explanation.wait:
         answer = f"{who} waited {wait} under {under}: {_reason(explanation)}, and {overtook} that arrived later started before it."
         helped = "; ".join(_helped(explanation))
         answer += f" It would have started {helped}." if helped else ""
         if explanation.alternatives and not helped:
-            answer += f" None of {count(len(explanation.alternatives), 'change')} that were tried lets it start sooner."
+            answer += " No other request or policy that was tried lets it start sooner."
     else:
         answer = f"{who} started at once under {under}."
     sections = [Section("In words", [Paragraph(sentence) for sentence in explanation.sentences])]
@@ -229,6 +234,10 @@ def explanation_page(explanation: AnyExplanation, command: Sequence[Any]) -> Pag
     if explanation.overtaken_by:
         sections.append(Section("Who overtook it", list(_overtook(explanation))))
     words = f"Who had the processors while job {explanation.job} waited; it fits where the stack stays below the dashed line."
+    picture = None
+    if explanation.wait:
+        narrow = explanation_figure(explanation, SLIM, FLAT)
+        picture = Drawing(explanation_figure(explanation, flat=FLAT), "wait", words, words, narrow=narrow)
     sooner = "nothing was tried" if not explanation.alternatives else "nothing that was tried" if best is None else human_time(best.gain)
     return Page(
         "why a job waited",
@@ -239,9 +248,9 @@ def explanation_page(explanation: AnyExplanation, command: Sequence[Any]) -> Pag
         numbers=[
             ("it waited", wait),
             ("later arrivals that started before it", f"{len(explanation.overtaken_by):,}"),
-            ("sooner at best, of what was tried", sooner),
+            ("sooner at best, with another request or policy", sooner),
         ],
-        picture=Drawing(explanation_figure(explanation), "wait", words, words) if explanation.wait else None,
+        picture=picture,
         workload=w,
         record=provenance(w, policy=schedule.label, command=list(command)),
         data=explanation.as_dict(),
@@ -305,7 +314,7 @@ def _reason(explanation: AnyExplanation) -> str:
 
 def _helped(explanation: AnyExplanation) -> Iterator[str]:
     """The best change of each kind that lets it start sooner, in a clause."""
-    for what in ("request", "procs", "partition", "policy"):
+    for what in TOLD:
         of_kind = [one for one in explanation.sooner if one.what == what]
         if of_kind:
             best = max(of_kind, key=lambda one: one.gain)

@@ -267,7 +267,7 @@ def _picture(block: Drawing) -> str:
     most = min(block.pixels or PAGE_WIDTH, max(round(PICTURE_HEIGHT * across / down), LEAST_WIDTH))
     label = f'role="img" aria-label="{escape(block.alternative)}"'
     broad = f'<div class="broad" {label} style="max-width: {most}px">{to_svg(block.figure, block.name)}</div>'
-    narrow = f'<div class="slim" {label}>{to_svg(slim(block.figure), f"{block.name}-slim")}</div>'
+    narrow = f'<div class="slim" {label}>{to_svg(block.narrow or slim(block.figure), f"{block.name}-slim")}</div>'
     caption = f"<figcaption>{escape(block.caption)}</figcaption>" if block.caption else ""
     return f"<figure>{broad}{narrow}{caption}</figure>"
 

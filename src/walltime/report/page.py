@@ -74,6 +74,8 @@ class Drawing:
     pixels: int | None = None
     """largest width"""
     policy: int | None = None
+    narrow: Any = None
+    """the same drawn for a telephone, where it does not become narrow by itself; of the first screen's picture"""
 
 
 @dataclass(frozen=True)

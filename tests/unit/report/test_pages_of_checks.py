@@ -47,6 +47,8 @@ def test_explanation__of_a_job_that_started_at_once_or_was_not_varied(easy):
     page = explanation_page(explain(easy, at_once), [])
     assert page.answer == [f"Job {at_once} started at once under EASY."]
     assert page.picture is None
+    page = explanation_page(explain(easy, longest(easy)), [])
+    assert " processors instead of " not in page.answer[0]  # as it would not run as long on them
     page = explanation_page(explain(easy, longest(easy), sooner=False), [])
     assert page.numbers[-1][1] == "nothing was tried"
     assert "It would have" not in page.answer[0]
@@ -83,7 +85,7 @@ def test_audit__jobs_that_the_log_lacks_are_not_drawn(jobs, easy):
 def test_dialects__say_which_reading_moves_most(jobs):
     found = compare_dialects(jobs, ["easy"], dialects=["pyss"], copies=3)
     page = dialects_page(found, ["words"], [])
-    assert page.answer[0].startswith(f"On {jobs.origin.name}, pyss changes easy most of 1 other reading")
+    assert page.answer[0].startswith(f"On {jobs.origin.name}, of 1 other readings of the rules pyss changes easy most: ")
     assert "by more than chance" in page.answer[0]
     page = dialects_page(compare_dialects(jobs, ["easy"], dialects=["pyss"], copies=0), [], [])
     assert page.answer[0].endswith("; how much of that is chance was not tried.")
