@@ -38,6 +38,8 @@ MUCH_OVER = 0.01
 """Share of the hours asked for from which hours beyond the requests are mentioned."""
 MOST_NAMED = 5
 """Users named in a sentence."""
+MOST_DRAWN = 10
+"""Users in a picture whose letters can be read on a first screen."""
 KINDS = {"user": "By user", "account": "By account", "partition": "By partition", "queue": "By queue"}
 WORDS = {"executable": "job"}
 MEANING = (
@@ -133,11 +135,11 @@ def _who(accuracy: WalltimeAccuracy) -> Section:
     if named:
         worst = max(named, key=lambda row: row["unused_hours"])
         alternative = (
-            f"Bars of the processor-hours of the {len(named)} users that ask for most. The largest part not used: "
+            f"Bars of the processor-hours of the {min(len(named), MOST_DRAWN)} users that ask for most. The largest part not used: "
             f"{worst['group']}, {hours(worst['unused_hours'])} of {hours(worst['asked_hours'])}. The numbers are in the table below."
         )
-        caption = "The users that ask for most; all others are in the table below. At the right of each bar: the share used."
-        blocks.append(Drawing(hours_figure(named), "users", alternative, caption))
+        caption = "The users that ask for most; others are in the table below. At the right of each bar: the share used."
+        blocks.append(Drawing(hours_figure(named[:MOST_DRAWN]), "users", alternative, caption))
     if accuracy.advice:
         who = "; ".join(f"user {one.user} {hours(one.unused_hours)}" for one in accuracy.advice[:MOST_NAMED])
         blocks.append(Paragraph(f"Could give back most, in hours not used: {who}."))

@@ -11,6 +11,7 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpec
 from matplotlib.ticker import FixedLocator
@@ -92,9 +93,15 @@ def resize(figure: Figure, inches: float) -> None:
     placed = [(one, place) for one in figure.axes if (place := one.get_subplotspec()) is not None]
     grid = placed[0][1].get_gridspec() if placed else None
     if grid is not None and grid.ncols > 1 and inches / grid.ncols < NARROWEST:
+        for one, _ in placed:
+            if not one.get_visible():
+                figure.delaxes(one)
+        placed = [pair for pair in placed if pair[0].get_visible()]
         column = GridSpec(len(placed), 1, figure=figure)
         for row, (one, _) in enumerate(placed):
             one.set_subplotspec(column[row])
+            if _names(one):
+                one.tick_params(labelleft=True)  # panels beside each other share them
         figure.set_size_inches(inches, LOWEST * inches * len(placed))
     else:
         rows = 1 if grid is None else grid.nrows
@@ -109,16 +116,17 @@ def slim(figure: Figure) -> Figure:
     copy = deepcopy(figure)
     width, height = figure.get_size_inches()
     inches = min(SLIM, width)
+    before = _rows_of(copy)
     resize(copy, inches)
+    tall = height * _rows_of(copy) / before
     for axes in copy.axes:
         axes.xaxis.label.set(x=1.0, ha="right")
         ticks = axes.xaxis.get_major_locator()
         if isinstance(ticks, FixedLocator):
             axes.xaxis.set_major_locator(FixedLocator(_thinned([float(tick) for tick in ticks()])))
-        names = [one.get_text() for one in axes.get_yticklabels()]
-        if isinstance(axes.yaxis.get_major_locator(), FixedLocator) and any(name[:1].isalpha() for name in names):
+        if names := _names(axes):
             axes.set_yticks(axes.get_yticks(), [shortened(name, NAME_LETTERS) for name in _without_beginning(names)])
-            copy.set_size_inches(inches, height)
+            copy.set_size_inches(inches, tall)
     for legend in list(copy.legends):
         names = [one.get_text() for one in legend.get_texts()]
         handles, columns = [one for one in legend.legend_handles if one is not None], columns_of(names, SLIM * LETTERS_PER_INCH)
@@ -126,6 +134,20 @@ def slim(figure: Figure) -> Figure:
         with style():
             copy.legend(handles, names, loc="outside upper right", ncols=columns, borderaxespad=0)
     return copy
+
+
+def _rows_of(figure: Figure) -> int:
+    """How many panels stand below each other."""
+    places = [place for one in figure.axes if (place := one.get_subplotspec()) is not None]
+    return places[0].get_gridspec().nrows if places else 1
+
+
+def _names(axes: Axes) -> list[str]:
+    """The names at the rows of a panel, shown or not; empty where there are none, or numbers."""
+    if not isinstance(axes.yaxis.get_major_locator(), FixedLocator):
+        return []
+    names = axes.yaxis.get_major_formatter().format_ticks(list(axes.get_yticks()))
+    return names if any(name[:1].isalpha() for name in names) else []
 
 
 def _thinned(ticks: list[float], most: int = 4) -> list[float]:

@@ -131,6 +131,15 @@ def answers(found: Judgement) -> list[str]:
     return said
 
 
+def _alone(found: Judgement) -> str:
+    """What one predictor comes to, where no other is judged beside it."""
+    row = min(found.rows, key=lambda one: one.buffer)
+    return (
+        f"On {row.log}, predictions by {row.predictor} change the mean wait under EASY by {_gain(row)}, and "
+        f"{human_percent(row.under_percent)} of the jobs run longer than predicted; no other predictor was judged."
+    )
+
+
 def _gain(row: PredictorScore) -> str:
     gain = row.gains[0]
     sure = "" if math.isnan(gain.low) else f", 90 % interval of such weeks {gain.low:+.0f} to {gain.high:+.0f} %"
@@ -142,7 +151,12 @@ def _numbers(found: Judgement) -> list[tuple[str, str]]:
     log = next(iter(found.logs))
     of_log = _best(found, log)
     if of_log is None:
-        return []
+        row = min(found.rows, key=lambda one: one.buffer)
+        return [
+            (f"mean wait with {row.predictor}", f"{row.gains[0].mean_wait:+.1f} %"),
+            ("mean accuracy", f"{row.accuracy['accuracy']:.2f}"),
+            ("run longer than predicted", human_percent(row.under_percent)),
+        ]
     best, accurate, exact = of_log
     rows = [(f"mean wait with {best.predictor}", best), (f"with {accurate.predictor}, the most accurate", accurate)]
     rows += [] if exact is None else [("with exact runtimes", exact)]
@@ -180,7 +194,7 @@ def predictions_page(found: Judgement, logs: Mapping[str, Workload], command: Se
     return Page(
         kind="predictions",
         title="Predictions judged by schedules",
-        answer=[f"{sentence[:1].upper()}{sentence[1:]}." for sentence in answers(found)] or ["One predictor alone."],
+        answer=[f"{sentence[:1].upper()}{sentence[1:]}." for sentence in answers(found)] or [_alone(found)],
         sections=[
             *sections,
             *skipped,

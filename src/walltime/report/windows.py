@@ -42,6 +42,10 @@ __all__ = [
 TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0, 1000.0, 10_000.0)
 """Ratios that have a tick where there is room."""
 MOST_TICKS = 9
+NEAREST = 1 / 14
+"""Ticks that are nearer, as a part of the axis, would write over each other."""
+MOST_DRAWN = 9
+"""So many rows of a first picture have letters that can be read; all are in the table."""
 APART = 0.2
 """Distance of the marks of one row, in rows."""
 
@@ -98,20 +102,28 @@ def _numbers(result: Tuning | Weekly | Evaluation) -> list[tuple[str, str]]:
 
 def _tuning_drawing(tuning: Tuning | Weekly) -> Drawing:
     """The changes, drawn."""
-    name = _named(tuning.metric)
+    name, left_out = _named(tuning.metric), 0
     span = "weeks" if isinstance(tuning, Weekly) else "windows"
     if isinstance(tuning, Weekly):
         names, against = [f"against {label}" for label in tuning.against], f"one order all along, {tuning.weeks} weeks"
         series = [("weekly choices", list(tuning.against.values()))]
     else:
-        rows = _ranked(tuning)
+        ranked = _ranked(tuning)
+        rows = ranked[: MOST_DRAWN - 1]
+        rows += [one for one in ranked if one.scheduler == tuning.best_simple and one not in rows]
+        left_out = len(ranked) - len(rows)
         names, against = [one.scheduler for one in rows], tuning.baseline
         chosen = [Interval(one.training, one.training, one.training, "") for one in rows]
         series = [("test", [one.test for one in rows]), ("training, where it was chosen", chosen)]
     drawn = changes_figure(names, series, f"change in {name} against {against}")
     values = "; ".join(f"{label}: {_change(change)[0]}" for label, change in zip(names, series[0][1], strict=True))
-    caption = f"Change in {name} against {against}, with 90 % intervals of such {span}."
+    caption = f"Change in {name} against {against}, with 90 % intervals of such {span}.{_further(left_out)}"
     return Drawing(drawn, "changes", f"Changes in {name}: {values}.", caption)
+
+
+def _further(left_out: int) -> str:
+    """That the table has more rows than the picture."""
+    return f" {left_out} more {'is' if left_out == 1 else 'are'} in the table." if left_out > 0 else ""
 
 
 def tuning_tables(tuning: Tuning | Weekly) -> list[Table]:
@@ -159,7 +171,9 @@ def _learned_drawings(evaluation: Evaluation) -> list[Drawing]:
     matters = (
         "What it costs to shuffle a feature among all jobs or queues, with 90 % intervals of such windows: what matters is to the right."
     )
-    compared = [(one.scheduler, one.change) for one in evaluation.compared]
+    lowest = sorted(evaluation.compared, key=lambda one: one.mean)[: MOST_DRAWN - 1]
+    compared = [(one.scheduler, one.change) for one in evaluation.compared if one in lowest or one is evaluation.compared[0]]
+    better += _further(len(evaluation.compared) - len(compared))
     features = [(one.feature, one.loss) for one in evaluation.importances]
     drawings = []
     for key, pairs, axis, what, caption in (
@@ -341,4 +355,12 @@ def _ticks(first: float, last: float) -> list[float]:
     """The ticks between two ratios, every second one of them, and so on, where they are too many; no change is always one of them."""
     here = [k for k, tick in enumerate(TICKS) if first <= tick <= last]
     step = -(-len(here) // MOST_TICKS) or 1
-    return [TICKS[k] for k in here if (k - TICKS.index(1.0)) % step == 0]
+    kept = [TICKS[k] for k in here if (k - TICKS.index(1.0)) % step == 0]
+    near = (last / first) ** NEAREST
+    apart: list[float] = []
+    for tick in kept:
+        if not apart or tick >= near * apart[-1]:
+            apart.append(tick)
+        elif tick == 1.0:
+            apart[-1] = tick
+    return apart

@@ -1,5 +1,6 @@
 """The figures: what they draw is what the schedule says."""
 
+import itertools
 import subprocess
 import sys
 import warnings
@@ -18,7 +19,7 @@ from walltime.report import figures
 from walltime.report.estimates import estimates_figure
 from walltime.report.figure_files import figure_bytes, resize, slim, to_svg, write_figure
 from walltime.report.stretch import JOBS, assign_processors, choose_stretch
-from walltime.report.windows import changes_figure
+from walltime.report.windows import _ticks, changes_figure
 from walltime.report.workloads import compare_workloads
 from walltime.schedule.schedule import Schedule
 from walltime.workload import Origin, Workload
@@ -251,3 +252,22 @@ def test_slim__puts_panels_below_each_other():
     places = [axes.get_subplotspec().get_geometry() for axes in slim(figure).axes]
     assert {(rows, columns) for rows, columns, *_ in places} == {(4, 1)}
     assert {axes.get_subplotspec().get_gridspec().ncols for axes in figure.axes} == {2}
+
+
+def test_slim__panels_that_share_names_get_their_own_and_keep_their_height():
+    figure = Figure(figsize=(9.2, 2.0), layout="constrained")
+    grid = figure.subplots(2, 2)
+    for k, axes in enumerate(grid.ravel()):
+        axes.set_yticks([0, 1], ["easy", "fcfs"])
+        axes.tick_params(labelleft=k % 2 == 0)
+    grid[1, 1].set_visible(False)
+    small = slim(figure)
+    assert len(small.axes) == 3
+    assert small.get_size_inches().tolist() == [4.0, 3.0]  # an inch each, as before
+    assert all(axes.yaxis.get_tick_params()["labelleft"] for axes in small.axes)
+
+
+def test_ticks__do_not_write_over_each_other():
+    ticks = _ticks(0.8, 150.0)
+    assert 1.0 in ticks
+    assert min(b / a for a, b in itertools.pairwise(ticks)) > (150 / 0.8) ** (1 / 14)
