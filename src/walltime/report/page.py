@@ -163,11 +163,12 @@ def first_screen(page: Page) -> Page:
     sections = list(page.sections)
     for k, section in enumerate(sections):
         for block in section.blocks:
-            inside = block.blocks if isinstance(block, Group) and not block.policies and block.look != "only-static" else [block]
+            group = block if isinstance(block, Group) and not block.policies and block.look != "only-static" else None
+            inside = [block] if group is None else group.blocks
             for one in inside:
                 if isinstance(one, Drawing) and one.policy is None and not section.shown:
-                    left = [other for other in inside if other is not one]
-                    instead = [replace(block, blocks=left)] if isinstance(block, Group) and left else []
+                    left = [other for other in inside if other is not one and other is not None]
+                    instead: list[Block] = [replace(group, blocks=left)] if group is not None and left else []
                     rest = [other for each in section.blocks if each is not None for other in (instead if each is block else [each])]
                     sections[k : k + 1] = [replace(section, blocks=rest)] if rest else []
                     return replace(page, picture=one, sections=sections)
