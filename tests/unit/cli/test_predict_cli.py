@@ -164,7 +164,7 @@ def test_predict__takes_the_order_of_simultaneous_events_from_the_dialect(capsys
     [
         (["info", "--window", "0:36000"], "holds 10 jobs over"),
         (["predict", "--predictor", "last"], "the mean accuracy of last is"),
-        (["suggest", "--user", 1], "one in 20 jobs like this one of user 1 would be killed"),
+        (["suggest", "--user", 1], "one in 20 jobs like the next one of user 1 would be killed"),
     ],
 )
 def test_report__has_the_answer_three_numbers_and_a_picture(capsys, log, tmp_path, arguments, answer):
