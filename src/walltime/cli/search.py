@@ -101,12 +101,13 @@ def _judge(
     file: Path, logs: list[Workload], again: bool, copies: int, shake: int, workers: int | None, out: Path | None, output: PageOutput
 ) -> None:
     from walltime.report.order_search import final_page, final_tables
+    from walltime.simulation.specification import parse_scheduler
     from walltime.tuning.final_table import judge, simulations
     from walltime.tuning.order_file import read_order_file, write_order_file
 
     found = read_order_file(file).touching(logs, again)
     write_order_file(found, file)
-    with progress_bar(simulations(len(logs) * copies, 1), "simulations") as progress:
+    with progress_bar(simulations(len(logs) * copies, parse_scheduler(found.scheduler)), "simulations") as progress:
         table = judge([found.scheduler], logs, copies=copies, shaken=shake, workers=workers, progress=progress)
     if out is not None:
         write_json(table.as_dict(), out)

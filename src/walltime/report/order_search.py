@@ -14,7 +14,7 @@ from walltime.report.page import Drawing, Page
 from walltime.report.printed import sections
 from walltime.report.windows import TICKS, changes_figure
 from walltime.tables import Cell, Table
-from walltime.tuning.final_table import FinalRow, FinalTable
+from walltime.tuning.final_table import KINDS, FinalRow, FinalTable
 from walltime.tuning.order_file import OrderFile, Point
 from walltime.wording import human_number, listed, shown_change
 from walltime.workload import Workload
@@ -190,9 +190,11 @@ def _verdict(table: FinalTable) -> list[str]:
         lines.append(
             f"{table.found.scheduler} against {label}: mean bounded slowdown {mean} (90 % interval over the logs: {low} to {high})"
         )
-    longest = table.found.overall[3]
-    lines.append(f"its longest wait is {longest:.2f} x EASY's, in the mean over the logs")
-    for kinds, what in ((("named",), "named order"), (("named", "limited"), "named order with a limit or without")):
+    longest, change = table.found.overall[3], table.longest
+    sure = "" if change is None else f" ({_change(change)})"
+    lines.append(f"its longest wait is {longest:.2f} x EASY's, in the mean over the logs{sure}")
+    called = ("named order", "named order with a limit or without", "named order with predictions or without")
+    for kinds, what in zip(KINDS, called, strict=True):
         for bounded in (False, True):
             best = table.best(kinds, bounded)
             rest = " whose longest wait is not above EASY's" if bounded else ""

@@ -18,7 +18,7 @@ from walltime.tuning.objectives import OBJECTIVES, Part, Parts, by_log
 from walltime.workload import Workload
 from walltime.workload.scaling import shake
 
-__all__ = ["FinalRow", "FinalTable", "judge", "named_schedulers", "simulations"]
+__all__ = ["FinalRow", "FinalTable", "judge", "named_schedulers", "simulations", "used_predictors"]
 
 Array = np.ndarray
 LIMIT = 0.4
@@ -26,6 +26,9 @@ LIMIT = 0.4
 EXACT = ("sjf", "saf", "lxf", "wfp", "unicef")
 """Named orders that are tried with exact estimates, too: those that gain by knowing them."""
 PREDICTED = (
+    "easy:predictor={}",
+    "easy:backfill-order=lxf,predictor={}",
+    "easy:backfill-order=saf,predictor={}",
     "easy:order=lxf,predictor={}",
     "easy:order=lxf,backfill-order=saf,predictor={}",
     "easy:backfill-order=sjf,predictor={}",
@@ -33,6 +36,8 @@ PREDICTED = (
     "easy:backfill-order=lxf,predictor={},believe=100",
 )
 """Schedulers that are tried with predictions; with `believe=100` these decide the order only, and backfilling keeps to the requests."""
+KINDS = (("named",), ("named", "limited"), ("named", "limited", "predicted"))
+"""The kinds of schedulers of whose best the found one is compared with."""
 TOLERANCE = 0.001
 """By which share a longest wait may be above EASY's and count as equal."""
 
@@ -56,12 +61,18 @@ class FinalRow:
         """Whether its longest wait is not above EASY's, in the mean over the logs."""
         return self.overall[3] <= 1 + TOLERANCE
 
+    @property
+    def is_everywhere(self) -> bool:
+        """Whether it ran on all logs: predictions need logs that say who submitted."""
+        return not any(np.isnan(one[0]) for one in self.logs)
+
 
 @dataclass(frozen=True)
 class FinalTable:
     """Schedulers by final logs; `against`: the change of mean bounded slowdown by the found order, in %, against others, by label.
 
-    The intervals are over the logs, as if they were drawn from many such logs. `rows` are `FinalRow`.
+    `longest`: the change of its longest wait against EASY's, in %; None for one log. The intervals are over the logs, as if they were drawn
+    from many such logs. `rows` are `FinalRow`.
     """
 
     logs: tuple[str, ...]
@@ -69,6 +80,7 @@ class FinalTable:
     against: dict[str, Interval]
     copies: int
     shaken: int
+    longest: Interval | None = None
 
     @property
     def found(self) -> FinalRow:
@@ -77,7 +89,7 @@ class FinalTable:
 
     def best(self, kinds: Sequence[str], bounded: bool) -> FinalRow | None:
         """The row of these kinds with the lowest mean bounded slowdown; `bounded`: of those whose longest wait is not above EASY's."""
-        able = [row for row in self.rows if row.kind in kinds and (row.is_bounded or not bounded)]
+        able = [row for row in self.rows if row.kind in kinds and row.is_everywhere and (row.is_bounded or not bounded)]
         return min(able, key=lambda row: row.overall[0], default=None)
 
     def as_dict(self) -> dict[str, Any]:
@@ -87,6 +99,7 @@ class FinalTable:
         return {"logs": list(self.logs), "objectives": list(OBJECTIVES), "rows": rows, "against": against} | {
             "copies": self.copies,
             "shaken": self.shaken,
+            "longest": None if self.longest is None else asdict(self.longest),
         }
 
 
@@ -113,7 +126,8 @@ def judge(
     """Simulate the schedulers that were `found`, of which the first is judged, and all named ones on final logs.
 
     Each log is there as recorded and `copies` - 1 times shaken, the same for all. `predictors`: the found order and `PREDICTED` also
-    run with these, on the logs that say who submitted; on the others their values are nan. The found order and those of `EXACT` are
+    run with these, and with that of the found one if it has one, on the logs that say who submitted; on the others their values are nan.
+    The found order and those of `EXACT` are
     also simulated with exact estimates. `progress` is called with the number of simulations that are done.
     """
     chosen = [parse_scheduler(label) for label in found]
@@ -128,9 +142,11 @@ def judge(
             progress(done + count)
 
     able = [number for number, log in enumerate(logs) if "user" in log.columns]  # which predictors learn from
+    predictors = used_predictors(chosen[0], predictors)
     if predictors and able:
         forms = PREDICTED if chosen[0].prediction else (f"{chosen[0].label},predictor={{}}", *PREDICTED)
-        predicted = [parse_scheduler(one.format(name)) for name in predictors for one in forms]
+        made = (parse_scheduler(one.format(name)) for name in predictors for one in forms)
+        predicted = [one for one in made if one != chosen[0]]
         some = Parts([one for one in users.parts if one.log in able], Scheduler(Easy()), workers)
         values = np.full((len(predicted), *relative.shape[1:]), np.nan)
         values[:, np.isin(users.logs, able)] = some.relative(predicted, later)
@@ -146,13 +162,13 @@ def judge(
     known, exactly = [Scheduler(Easy()), *known], np.concatenate([np.zeros_like(exactly[:1]), exactly]) + exact.baseline - users.baseline
     rows += [_row("knows", one, value, exact.logs) for one, value in zip(known, exactly, strict=True)]
     table = FinalTable(tuple(log.origin.name for log in logs), tuple(rows), {}, copies, shaken)
-    others = [table.best(kinds, bounded) for kinds in (("named",), ("named", "limited")) for bounded in (False, True)]
+    others = [table.best(kinds, bounded) for kinds in KINDS for bounded in (False, True)]
     against = {"easy": _change(relative[0], users.logs)} if len(logs) > 1 else {}
     places = {one.label: place for place, one in enumerate(schedulers)}
     for row in others:
         if row is not None and len(logs) > 1:
             against[row.scheduler] = _change(relative[0] - relative[places[row.scheduler]], users.logs)
-    return replace(table, against=against)
+    return replace(table, against=against, longest=_change(relative[0], users.logs, 3) if len(logs) > 1 else None)
 
 
 def _copies(logs: Sequence[Workload], copies: int, shaken: int, seed: int) -> list[Part]:
@@ -169,12 +185,19 @@ def _row(kind: str, scheduler: Scheduler, relative: Array, logs: Array) -> Final
     return FinalRow(scheduler.label, kind, overall, tuple(tuple(round(float(v), 4) for v in np.exp(one)) for one in means))
 
 
-def _change(difference: Array, logs: Array) -> Interval:
-    """The change of mean bounded slowdown in %, of logarithms by part, over the logs."""
-    values = by_log(difference, logs)[:, 0]
+def _change(difference: Array, logs: Array, objective: int = 0) -> Interval:
+    """The change of an objective, mean bounded slowdown if no other, in %, of logarithms by part, over the logs."""
+    values = by_log(difference, logs)[:, objective]
     return in_percent(stratified_interval(values, list(range(len(values)))))
 
 
-def simulations(parts: int, found: int, predictors: int = 1) -> int:
-    """How many simulations `judge` makes of so many parts."""
-    return parts * (found + len(named_schedulers()) + (1 + len(PREDICTED)) * predictors + 1 + len(EXACT))
+def used_predictors(found: Scheduler, predictors: Sequence[str] = ("tsafrir07",)) -> list[str]:
+    """These predictors, and that of the found scheduler."""
+    own = [] if found.prediction is None else [found.prediction.predictor.label]
+    return list(dict.fromkeys([*predictors, *own]))
+
+
+def simulations(parts: int, found: Scheduler, predictors: Sequence[str] = ("tsafrir07",)) -> int:
+    """How many simulations `judge` makes of so many parts, for one scheduler."""
+    forms = len(PREDICTED) + (found.prediction is None)
+    return parts * (1 + len(named_schedulers()) + forms * len(used_predictors(found, predictors)) + 1 + len(EXACT))

@@ -90,7 +90,7 @@ def test_judge__is_relative_to_easy_and_counts_the_logs_that_were_touched(tmp_pa
     logs = [log(3), log(4)]
     seen = []
     table = judge(["easy:order=lxf,backfill-order=saf"], logs, copies=1, predictors=(), workers=1, progress=seen.append)
-    assert seen[-1] == simulations(2, 1, 0)
+    assert seen[-1] == simulations(2, parse_scheduler(table.found.scheduler), ())
     assert table.found.scheduler == "easy:order=lxf,backfill-order=saf"
     easy, own = (wt.simulate(logs[0], name).summary().mean_bounded_slowdown for name in ("easy", table.found.scheduler))
     assert table.found.logs[0][0] == pytest.approx(own / easy, abs=1e-4)
@@ -99,6 +99,16 @@ def test_judge__is_relative_to_easy_and_counts_the_logs_that_were_touched(tmp_pa
     bounded = table.best(["named"], bounded=True)
     assert bounded is None or bounded.is_bounded
     assert set(table.against) >= {"easy", best.scheduler}
+    assert table.longest.mean == pytest.approx(100 * (table.found.overall[3] - 1), abs=0.1)
+
+
+@pytest.mark.slow
+def test_judge__tries_the_named_orders_with_the_predictor_of_the_found_one_too():
+    workload = replace(log(3, 80), columns={"user": np.arange(80) % 5})
+    table = judge(["easy:backfill-order=lxf:limit=0.8,predictor=last"], [workload], copies=1, predictors=(), workers=1)
+    predicted = {row.scheduler for row in table.rows if row.kind == "predicted"}
+    assert {"easy:predictor=last", "easy:backfill-order=lxf,predictor=last"} <= predicted
+    assert table.found.scheduler not in predicted
 
 
 def test_touching__refuses_logs_of_the_search_and_counts_the_others():
