@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from walltime.auditor.scores import LongestWait
 from walltime.engine.interface.choice import choose
 from walltime.engine.problem import Problem
 from walltime.engine.reference.number import Reference
 from walltime.errors import EngineError
+from walltime.explanation.past import Past
 from walltime.policy import FCFS
 from walltime.policy.log_view import LogView
 from walltime.schedule.schedule import Schedule
@@ -118,6 +120,8 @@ class _Rank:
         self._submit, self._procs = schedule.submit, schedule.workload.procs
         self._first = int(schedule.workload.submit[0]) if len(schedule.workload) else 0
         self._known = LogView.of(scheduler.policy.reads, schedule.workload, schedule.workload.requested)
+        self._waits = LongestWait(schedule.submit, schedule.start)
+        self._past = Past(self._order, schedule, {name: np.asarray(values) for name, values in self._known.columns.items()})
 
     @property
     def by_arrival(self) -> bool:
@@ -125,14 +129,16 @@ class _Rank:
         return self._order == FCFS
 
     def __call__(self, job: int, now: int) -> float:
-        others = {name: int(values[job]) for name, values in self._known.columns.items()}
+        others: dict[str, Any] = {name: int(values[job]) for name, values in self._known.columns.items()}
         if self._order.reads_calendar and self._known.calendar is not None:
             local = self._known.calendar.local(now)
             others |= {"hour": local.hour, "weekday": local.weekday()}
         others["elapsed"] = int(self._submit[job]) - self._first
-        wait = now - int(self._submit[job])
-        value = self._order.score(wait, int(self._length[job]), int(self._procs[job]), int(self._submit[job]), **others)
-        return -self._order.standing(value, wait)
+        others |= self._past.of(job, now)
+        wait, longest = now - int(self._submit[job]), self._waits.before(now) if self._order.reads_longest else 0
+        length, procs = int(self._length[job]), int(self._procs[job])
+        value = self._order.score(wait, length, procs, int(self._submit[job]), longest=longest, **others)
+        return -self._order.standing(value, wait, longest)
 
 
 class _JobStarted(Exception):  # noqa: N818 (it is no error)

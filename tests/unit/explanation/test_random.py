@@ -85,6 +85,28 @@ def test_snapshots__both_engines_show_the_same_with_predictions(data, workload, 
                 break
 
 
+REMEMBERING = (
+    "easy:order=expr:-user_used-group_started,last=9",
+    "easy:order=expr:wait-0.3*user_waited,half-life=20,limit=0.8",
+    "easy:order=sjf:limit=0.6",
+)
+"""Orders that ask what has been so far."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", REMEMBERING)
+@given(st.data(), with_users(ANY_WORKLOAD))
+@examples(40)
+def test_snapshots__both_engines_rank_alike_by_what_has_been(policy, data, workload):
+    schedule = wt.simulate(workload, policy)
+    for job in some_jobs(data, schedule, 2):
+        seen = [list(snapshots_by(engine, schedule, job)) for engine in ("kernel", "reference")]
+        for kernel, reference in zip(*seen, strict=False):
+            assert kernel == reference, shrunk(workload)
+            if job in kernel.lengths:
+                break
+
+
 @pytest.mark.slow
 @given(st.data(), ANY_WORKLOAD, policies(), st.sampled_from(COINCIDENT), st.sampled_from(OVERRUN))
 @examples(150)
