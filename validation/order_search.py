@@ -5,11 +5,12 @@
     python validation/order_search.py order.toml final.json LOG... [--out FILE]
     python validation/final_logs.py FOLDER
     walltime search --final known.toml FOLDER/*.swf.gz --copies 1 --out fresh.json
-    python validation/order_search.py --fresh fresh.json [--second] [--out FILE]
+    python validation/order_search.py --fresh fresh.json [--judgement NUMBER] [--out FILE]
+    python validation/order_search.py --apart validation/final_order.toml LOG... [--out FILE]
 
-Stores everything in docs/generators/search.json, which docs/background/found-order.md is made from. The logs of the last command are those
-of the search. `--fresh` stores the table of further logs (validation/final_logs.py) beside what is there, with `--second`
-that of the second judgement.
+Stores everything in docs/generators/search.json, which docs/background/found-order.md is made from. The logs of the first command are those
+of the search. `--fresh` stores the table of a judgement on further logs (validation/final_logs.py) beside what is there, the first if there
+is no number. `--apart` stores what the parts of the order of the third are worth on these logs, and who loses by it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import itertools
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +39,7 @@ from walltime.tuning.objectives import Part, Parts
 from walltime.tuning.order_file import read_order_file
 
 OUT = ROOT / "docs" / "generators" / "search.json"
+JUDGEMENTS = ("fresh", "second", "third")
 SIZES, LENGTHS = (0.0, 0.01, 0.1, 0.3, 1.01), (0, 600, 3600, 6 * 3600, 10**9)
 """Bounds of shares of the machine, and of runtimes, s."""
 
@@ -74,6 +77,27 @@ def ablation(scheduler: Scheduler, logs: Sequence[Workload]) -> list[dict[str, A
         rows[name] = Scheduler(Easy(order=order, backfill_order=policy.backfill_order))
     if policy.backfill_order is not None:
         rows["the order of backfilling"] = Scheduler(Easy(order=policy.order))
+    return relative_rows(rows, logs)
+
+
+def without_parts(scheduler: Scheduler, logs: Sequence[Workload]) -> list[dict[str, Any]]:
+    """The same of a scheduler that orders backfilling only and plans by predictions, without each of these and its limit."""
+    policy, prediction = scheduler.policy, scheduler.prediction
+    assert isinstance(policy, Easy)
+    assert policy.backfill_order is not None
+    assert prediction is not None
+    rows = {
+        "": scheduler,
+        "the predictions": Scheduler(policy),
+        "predictions of what runs and of how long jobs are planned": Scheduler(policy, replace(prediction, believe="100")),
+        "the order of backfilling": Scheduler(Easy(), prediction),
+        "the limit": Scheduler(replace(policy, backfill_order=replace(policy.backfill_order, limit=None)), prediction),
+    }
+    return relative_rows(rows, logs)
+
+
+def relative_rows(rows: dict[str, Scheduler], logs: Sequence[Workload]) -> list[dict[str, Any]]:
+    """Mean bounded slowdown and longest wait of these over EASY's on each log."""
     parts = Parts([Part(k, log.origin.name, log) for k, log in enumerate(logs)], Scheduler(Easy()))
     relative = np.exp(parts.relative(list(rows.values())))
     return [
@@ -114,15 +138,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("final", type=Path, nargs="?")
     parser.add_argument("logs", type=Path, nargs="*")
     parser.add_argument("--fresh", type=Path)
-    parser.add_argument("--second", action="store_true")
+    parser.add_argument("--judgement", type=int, choices=range(1, 1 + len(JUDGEMENTS)), default=1)
+    parser.add_argument("--apart", type=Path, nargs="+")
     parser.add_argument("--out", type=Path, default=OUT)
     given = parser.parse_args(arguments)
     if given.fresh is not None:
-        kept = json.loads(given.out.read_text()) | {"second" if given.second else "fresh": json.loads(given.fresh.read_text())}
+        kept = json.loads(given.out.read_text()) | {JUDGEMENTS[given.judgement - 1]: json.loads(given.fresh.read_text())}
         given.out.write_text(json.dumps(kept, indent=1) + "\n")
         return 0
+    if given.apart is not None:
+        scheduler, logs = parse_scheduler(read_order_file(given.apart[0]).scheduler), [read(log) for log in given.apart[1:]]
+        names = [log.origin.name for log in logs]
+        apart = {"logs": names, "rows": without_parts(scheduler, logs), "losers": [losers(scheduler, log) for log in logs]}
+        given.out.write_text(json.dumps(json.loads(given.out.read_text()) | {"apart": apart}, indent=1) + "\n")
+        return 0
     if not given.logs:
-        parser.error("name the order, the final table and the logs of the search, or --fresh FILE")
+        parser.error("name the order, the final table and the logs of the search, or --fresh or --apart")
     found = read_order_file(given.order)
     scheduler, logs = parse_scheduler(found.scheduler), [read(log) for log in given.logs]
     stored = {

@@ -25,6 +25,14 @@ BESIDE = (
     "easy:order=f3",
 )
 """The schedulers that are shown on each generated log."""
+BESIDE_THIRD = (
+    "easy:predictor=quantile:percent=100",
+    "easy:backfill-order=sjf,predictor=tsafrir07",
+    "easy:order=f2:limit=0.4",
+    "easy:backfill-order=lxf",
+    "easy:order=f3",
+)
+"""Those that are shown on each log of the third judgement."""
 
 
 def stored(file: Path = FILE) -> dict[str, Any]:
@@ -114,6 +122,11 @@ def second(kept: dict[str, Any]) -> str:
     return judged(kept["second"])
 
 
+def third(kept: dict[str, Any]) -> str:
+    """Orders on the generated logs of the third judgement."""
+    return judged(kept["third"])
+
+
 def judged(one: dict[str, Any]) -> str:
     """Orders on generated logs."""
     rows = [row for row in one["rows"] if row["kind"] in ("found", "front")]
@@ -123,13 +136,11 @@ def judged(one: dict[str, Any]) -> str:
     return table(head, [(f"`{row['scheduler']}`", row["kind"], *(f"{value:.2f}" for value in row["overall"])) for row in rows])
 
 
-def fresh_logs(kept: dict[str, Any]) -> str:
+def fresh_logs(kept: dict[str, Any], part: str = "fresh", beside: Sequence[str] = BESIDE) -> str:
     """The order that was judged, and the best ones beside it, on each of the generated logs."""
-    found = next(row for row in kept["fresh"]["rows"] if row["kind"] == "found")
-    shown = [found, *(row for row in kept["fresh"]["rows"] if row["scheduler"] in BESIDE and row["kind"] not in ("exact", "knows"))]
-    rows = [
-        (name, *(f"{row['logs'][k][0]:.2f} / {row['logs'][k][3]:.2f}" for row in shown)) for k, name in enumerate(kept["fresh"]["logs"])
-    ]
+    found = next(row for row in kept[part]["rows"] if row["kind"] == "found")
+    shown = [found, *(row for row in kept[part]["rows"] if row["scheduler"] in beside and row["kind"] not in ("exact", "knows"))]
+    rows = [(name, *(f"{row['logs'][k][0]:.2f} / {row['logs'][k][3]:.2f}" for row in shown)) for k, name in enumerate(kept[part]["logs"])]
     return table(("log", *(f"`{row['scheduler'].removeprefix('easy:')}`" for row in shown)), rows)
 
 
@@ -141,6 +152,24 @@ def fresh_against(kept: dict[str, Any]) -> str:
 def second_against(kept: dict[str, Any]) -> str:
     """The order of the second judgement against EASY and the best others."""
     return against(kept, "second")
+
+
+def third_against(kept: dict[str, Any]) -> str:
+    """The order of the third judgement against EASY and the best others, and its longest wait."""
+    one = kept["third"]["longest"]
+    return f"{against(kept, 'third')}\n\nIts longest wait is {one['mean']:+.0f} % ({one['low']:+.0f} to {one['high']:+.0f} %) from EASY's."
+
+
+def third_logs(kept: dict[str, Any]) -> str:
+    """The order of the third judgement on each log."""
+    return fresh_logs(kept, "third", BESIDE_THIRD)
+
+
+def third_knows(kept: dict[str, Any]) -> str:
+    """With exact estimates, over EASY with users' estimates, on the logs of the third judgement."""
+    rows = sorted((row for row in kept["third"]["rows"] if row["kind"] == "knows"), key=lambda row: row["overall"][0])
+    head = ("scheduler, knowing the runtimes", "slowdown", "wait by area", "99th percentile", "longest wait", "longest 0.1 %")
+    return table(head, [(f"`{row['scheduler']}`", *(f"{value:.2f}" for value in row["overall"])) for row in rows])
 
 
 def exact(kept: dict[str, Any]) -> str:
@@ -178,9 +207,9 @@ def against(kept: dict[str, Any], part: str = "final") -> str:
     return table(("against", "mean bounded slowdown", "90 % interval over the final logs"), rows)
 
 
-def ablation(kept: dict[str, Any]) -> str:
+def ablation(kept: dict[str, Any], part: str = "ablation") -> str:
     """What is lost without each part, by log."""
-    found = kept["ablation"]
+    found = kept[part]
     rows = []
     for row in found["rows"]:
         cells = (f"{a:.2f} / {b:.2f}" for a, b in zip(row["slowdown"], row["longest"], strict=True))
@@ -188,10 +217,24 @@ def ablation(kept: dict[str, Any]) -> str:
     return table(("without", *found["logs"]), rows)
 
 
+def apart(kept: dict[str, Any]) -> str:
+    """What is lost without each part of the order of the third judgement."""
+    return ablation(kept, "apart")
+
+
 def losers(kept: dict[str, Any]) -> str:
     """Mean waits and bounded slowdowns by size and length under EASY and under the order."""
+    return _losers(kept["losers"])
+
+
+def apart_losers(kept: dict[str, Any]) -> str:
+    """The same for the order of the third judgement."""
+    return _losers(kept["apart"]["losers"])
+
+
+def _losers(logs: Sequence[dict[str, Any]]) -> str:
     rows = []
-    for log in kept["losers"]:
+    for log in logs:
         for row in log["rows"]:
             waits = f"{row['easy'][0] / 3600:.1f} h -> {row['found'][0] / 3600:.1f} h"
             slowdowns = f"{row['easy'][1]:.1f} -> {row['found'][1]:.1f}"
@@ -200,9 +243,18 @@ def losers(kept: dict[str, Any]) -> str:
     return table(("log", "", "jobs with", "jobs", "mean wait", "mean bounded slowdown"), rows)
 
 
+def apart_users(kept: dict[str, Any]) -> str:
+    """How many users wait longer under the order of the third judgement."""
+    return _users(kept["apart"]["losers"])
+
+
 def users(kept: dict[str, Any]) -> str:
     """How many users wait longer."""
-    rows = [(log["log"], log["users"][0], log["users"][1]) for log in kept["losers"] if log["users"]]
+    return _users(kept["losers"])
+
+
+def _users(logs: Sequence[dict[str, Any]]) -> str:
+    rows = [(log["log"], log["users"][0], log["users"][1]) for log in logs if log["users"]]
     return table(("log", "users with 20 jobs or more", "whose mean wait is over 10 % and 1 min longer"), rows)
 
 
@@ -219,6 +271,13 @@ PARTS = {
     "fresh-against": fresh_against,
     "second": second,
     "second-against": second_against,
+    "third": third,
+    "third-against": third_against,
+    "third-logs": third_logs,
+    "third-knows": third_knows,
+    "apart": apart,
+    "apart-losers": apart_losers,
+    "apart-users": apart_users,
     "ablation": ablation,
     "losers": losers,
     "users": users,

@@ -32,7 +32,11 @@ class SearchOptions:
     shake: Annotated[int, o.option("--shake", "For the copies.", SEARCH, min=1, metavar="SECONDS")] = 60
     penalty: Annotated[float, o.own("Weight of longest waits above EASY's.", SEARCH, min=0)] = 3.0
     optimiser: Annotated[str, o.own("How candidates are found: cma (needs the extra tune) or random.", SEARCH)] = "cma"
-    predictor: Annotated[str | None, o.option("--predictor", "They decide the order alone.", SEARCH, metavar="NAME")] = None
+    predictor: Annotated[
+        str | None, o.option("--predictor", "They decide the order alone, unless --believe says more.", SEARCH, metavar="NAME")
+    ] = None
+    believe: Annotated[str | None, o.option("--believe", "The order alone if not said.", SEARCH)] = None
+    fair: Annotated[int, o.own("Jobs per log whose fair starts are found under what is on the front.", SEARCH, min=0)] = 0
     store: Annotated[Path | None, o.option("--store", panel=SEARCH)] = None
     workers: o.WorkersOption = None
 
@@ -65,11 +69,13 @@ def search(
         _judge(judging.final, logs, judging.again, searching.copies or 3, searching.shake, searching.workers, out, output)
         return
     from walltime.report.order_search import search_page, search_tables
-    from walltime.tuning.formula_search import search_orders
+    from walltime.tuning.formula_search import BELIEF, search_orders
     from walltime.tuning.order_file import write_order_file
 
     if judging.again:
         raise PolicyError("--again is for --final; leave it out")
+    if searching.believe is not None and searching.predictor is None:
+        raise PolicyError("--believe says what is done with predictions; name a --predictor too")
     with progress_bar(searching.budget, "schedulers") as progress:
 
         def show(done: int, _: str) -> None:
@@ -86,6 +92,8 @@ def search(
             optimiser=searching.optimiser,
             seed=seed,
             predictor=searching.predictor or "",
+            believe=searching.believe or BELIEF,
+            fair=searching.fair,
             store=searching.store,
             workers=searching.workers,
             progress=show,

@@ -17,7 +17,7 @@ from walltime.policy.orders import HISTORY
 from walltime.provenance import version
 from walltime.simulation.specification import Scheduler, parse_scheduler
 from walltime.tuning.final_table import named_schedulers
-from walltime.tuning.objectives import OBJECTIVES, Parts, by_log, merit, parts_of
+from walltime.tuning.objectives import OBJECTIVES, Parts, by_log, late_percents, merit, parts_of
 from walltime.tuning.order_file import LogIdentity, OrderFile, Point
 from walltime.tuning.search import check_optimiser
 from walltime.tuning.search import search as minimise
@@ -46,8 +46,8 @@ BACKFILL = ("", "saf", "sjf", "lxf")
 """Orders of backfilling that are tried; the first is that of the queue."""
 QUEUES = ("fcfs", "sqf:limit=0.4", "f2:limit=0.4")
 """Orders of the queue that are tried where the formula is that of backfilling."""
-BELIEF = 100
-"""What predictions decide if there are any: the places in the queue, not how long jobs are planned to run."""
+BELIEF = "100"
+"""What predictions decide if there are any, unless it is said: the places in the queue, not how long jobs are planned to run."""
 HALF_LIVES = (604_800, 86_400, 2_592_000)
 """Half-lives, s, of what users have had: a week, a day, a month."""
 LIMITS = (0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.9)
@@ -72,6 +72,7 @@ class Formula:
     backfill: str = ""
     queue: str = ""
     predictor: str = ""
+    believe: str = BELIEF
     half_life: int = HALF_LIVES[0]
     is_plain: bool = False
     """whether a weight of 1 goes without saying; while searching it is there, so that all weights of a form share a compiled function"""
@@ -95,12 +96,12 @@ class Formula:
 
     @property
     def scheduler(self) -> Scheduler:
-        """EASY with this order, and with predictions that decide the order only if there is a predictor."""
+        """EASY with this order, and with predictions if there is a predictor."""
         if self.queue:
             policy = Easy(order=parse_order(self.queue), backfill_order=self.order)
         else:
             policy = Easy(order=self.order, backfill_order=parse_order(self.backfill) if self.backfill else None)
-        return parse_scheduler(f"{policy.label},predictor={self.predictor},believe={BELIEF}") if self.predictor else Scheduler(policy)
+        return parse_scheduler(f"{policy.label},predictor={self.predictor},believe={self.believe}") if self.predictor else Scheduler(policy)
 
     @property
     def parts(self) -> int:
@@ -170,6 +171,8 @@ def search_orders(
     optimiser: str = "cma",
     seed: int = 0,
     predictor: str = "",
+    believe: str = BELIEF,
+    fair: int = 0,
     store: str | Path | None = None,
     workers: int | None = None,
     progress: Callable[[int, str], None] | None = None,
@@ -182,26 +185,31 @@ def search_orders(
     away, with weights by CMA-ES. A larger form must gain on the one before it by more than the 90 % interval over the parts, or this climb
     ends; a smaller form is taken if it loses nothing. All end after `budget` evaluations, or the few more of the last step. Chosen is
     the step, with a limit, that has the lowest mean bounded slowdown on the later jobs without a longer longest wait than EASY's.
-    `predictor`: one whose predictions decide the order, and nothing else. `store`: a folder in which
-    evaluations are kept, so that a search that was interrupted goes on. `progress` is called with the evaluations so far
-    and the best formula. Raises PolicyError for impossible settings, and WorkloadError without a log, or for one of under `FEWEST` jobs.
+    `predictor`: one whose predictions decide the order, and with another `believe` also what jobs are planned by. `fair`: of so many
+    earlier jobs of each log it is found whether they start later than their fair start, under what is on the front, what was chosen, and
+    EASY; 0 for none. `store`: a folder in which evaluations are kept, so that a search that was interrupted goes on. `progress` is called
+    with the evaluations so far and the best formula. Raises PolicyError for impossible settings, and WorkloadError without a log, or for
+    one of under `FEWEST` jobs.
     """
     if not logs:
         raise WorkloadError("a search needs a log or more")
     for log in logs:
         if len(log) < FEWEST:
             raise WorkloadError(f"{log.origin.name} has {len(log)} jobs, too few for a search; give logs of at least {FEWEST}")
-    if not 0 < share < 1 or copies < 1 or budget < 1 or penalty < 0:
-        raise PolicyError("a search needs a share between 0 and 1, at least one copy and one evaluation, and no negative penalty")
+    if not 0 < share < 1 or copies < 1 or budget < 1 or penalty < 0 or fair < 0:
+        raise PolicyError("a search needs a share between 0 and 1, at least one copy and one evaluation, and nothing negative")
     check_optimiser(optimiser)
     early, late = parts_of(logs, share, copies, shaken, seed)
     settings = {"share": share, "copies": copies, "shaken": shaken, "penalty": penalty, "seed": seed, "version": version()}
     settings |= {"predictor": predictor} if predictor else {}
+    settings |= {"believe": believe} if believe != BELIEF else {}
     settings |= {"logs": [log.origin.name for log in logs], "checksums": [log.origin.sha256 for log in logs]}
     places = [None if store is None else Path(store) / part for part in ("training", "choosing")]
     easy = Scheduler(Easy())
     training = _Costs(Parts(early, easy, workers), CostFolder(places[0], settings))
-    steps, done = _climb(training, [replace(one, predictor=predictor) for one in STARTS], budget, penalty, optimiser, seed, progress)
+    steps, done = _climb(
+        training, [replace(one, predictor=predictor, believe=believe) for one in STARTS], budget, penalty, optimiser, seed, progress
+    )
     choosing = _Costs(Parts(late, easy, workers), CostFolder(places[1], settings))
     named = [one for _, one in named_schedulers()]
     steps = [one.plain for one in steps]
@@ -210,9 +218,15 @@ def search_orders(
     for costs in (training, choosing):
         costs.of([one.scheduler for one in (*steps, *limited)] + named + front)
     chosen = _chosen([*steps, *limited], training, choosing)
+    shown = list(dict.fromkeys([*front, chosen.scheduler, easy] if fair else []))
+    late = {one.label: round(float(value), 2) for one, value in zip(shown, late_percents(shown, early, fair, seed, workers), strict=True)}
+    if fair:
+        front.append(easy)
+        for costs in (training, choosing):
+            costs.of([easy])
 
     def point(label: str) -> Point:
-        return Point(label, training.mean(label), choosing.mean(label))
+        return Point(label, training.mean(label), choosing.mean(label), late.get(label, -1.0))
 
     return OrderFile(
         scheduler=chosen.scheduler.label,

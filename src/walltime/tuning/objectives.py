@@ -10,12 +10,14 @@ import numpy as np
 from walltime.metrics import bounded_slowdown
 from walltime.policy import Dialect
 from walltime.simulation.batch import Case, Lane, compile_for
+from walltime.simulation.fair_start import fairness
+from walltime.simulation.run import simulate
 from walltime.simulation.specification import Scheduler
 from walltime.simulation.threads import in_threads
 from walltime.workload import Workload
 from walltime.workload.scaling import head, shake
 
-__all__ = ["OBJECTIVES", "Part", "Parts", "by_log", "merit", "objectives", "parts_of"]
+__all__ = ["OBJECTIVES", "Part", "Parts", "by_log", "late_percents", "merit", "objectives", "parts_of"]
 
 Array = np.ndarray
 OBJECTIVES = ("bounded_slowdown", "wait_by_area", "p99_wait", "longest_wait", "longest_waits")
@@ -104,6 +106,20 @@ class Parts:
 
         values = in_threads(make_worker, len(schedulers) * count, self.workers, progress)
         return np.array(values).reshape(len(schedulers), count, len(OBJECTIVES))
+
+
+def late_percents(schedulers: Sequence[Scheduler], parts: Sequence[Part], sample: int, seed: int = 0, workers: int | None = None) -> Array:
+    """The percentage of jobs that start later than their fair start, the mean over the parts as recorded; float64, shape (schedulers,).
+
+    The fair start of a job is its start if nobody had come after it, which takes a simulation for each job of the `sample`, the same
+    jobs of a part for all schedulers.
+    """
+    recorded = [part for part in parts if part.copy == 0]
+    late = [
+        [fairness(simulate(part.jobs, one), sample=sample, seed=seed, workers=workers).late_percent for part in recorded]
+        for one in schedulers
+    ]
+    return np.array(late, np.float64).reshape(len(schedulers), len(recorded)).mean(axis=1)
 
 
 def by_log(relative: Array, logs: Array) -> Array:

@@ -104,6 +104,8 @@ class Point:
     """on the earlier jobs of the logs"""
     choosing: tuple[float, ...] = ()
     """on the later ones"""
+    late: float = -1.0
+    """percentage of sampled earlier jobs that start later than their fair start, below 0 if that was not asked for"""
 
 
 @dataclass(frozen=True)
