@@ -194,8 +194,8 @@ def _verdict(table: FinalTable) -> list[str]:
         lines.append(
             f"{table.found.scheduler} against {label}: mean bounded slowdown {mean} (90 % interval over the logs: {low} to {high})"
         )
-    longest, change = table.found.overall[3], table.longest
-    sure = "" if change is None else f" ({_change(change)})"
+    longest = table.found.overall[3]
+    sure = "" if table.longest is None else f" ({_change(table.longest)})"
     lines.append(f"its longest wait is {longest:.2f} x EASY's, in the mean over the logs{sure}")
     called = ("named order", "named order with a limit or without", "named order with predictions or without")
     for kinds, what in zip(KINDS, called, strict=True):
