@@ -219,14 +219,15 @@ def search_orders(
         costs.of([one.scheduler for one in (*steps, *limited)] + named + front)
     chosen = _chosen([*steps, *limited], training, choosing)
     shown = list(dict.fromkeys([*front, chosen.scheduler, easy] if fair else []))
-    late = {one.label: round(float(value), 2) for one, value in zip(shown, late_percents(shown, early, fair, seed, workers), strict=True)}
+    percents = late_percents(shown, early, fair, seed, workers)
+    lateness = {one.label: round(float(value), 2) for one, value in zip(shown, percents, strict=True)}
     if fair:
         front.append(easy)
         for costs in (training, choosing):
             costs.of([easy])
 
     def point(label: str) -> Point:
-        return Point(label, training.mean(label), choosing.mean(label), late.get(label, -1.0))
+        return Point(label, training.mean(label), choosing.mean(label), lateness.get(label, -1.0))
 
     return OrderFile(
         scheduler=chosen.scheduler.label,
