@@ -43,8 +43,14 @@ def write_log(path: str | os.PathLike[str], log: JobLog) -> None:
 def write_workload(path: str | os.PathLike[str], workload: Workload, *, extra_header: Sequence[str] = ()) -> None:
     """Write a workload as a log, as the file's extension says, see `write_log`; `extra_header` lines follow those of its header."""
     log = swf_of(workload, extra_header=extra_header)
-    names = {} if _is_swf(path) else {name: texts for name, texts in workload.origin.names.items() if name in log.columns}
+    known = {name: texts for name, texts in workload.origin.names.items() if name in log.columns}
+    names = {name: known[name] for name in log.further if _are_words(known.get(name))} if _is_swf(path) else known
     write_log(path, replace(log, names=names))
+
+
+def _are_words(texts: Sequence[str] | None) -> bool:
+    """Whether texts can be fields of a line: there are some, none has a blank, and not all are numbers, which would be read as such."""
+    return texts is not None and all(len(text.split()) == 1 for text in texts) and not all(text.isdecimal() for text in texts)
 
 
 def _is_swf(path: str | os.PathLike[str]) -> bool:

@@ -17,6 +17,7 @@ from walltime.logs.input import LogFile
 from walltime.logs.joblog import JobLog, LogFormat, ReadOptions, is_further_name
 from walltime.logs.rules import Rule
 from walltime.logs.swf_text import (
+    BY_VALUES,
     DERIVED,
     DESCRIPTOR_DIFFERS,
     FIELDS,
@@ -318,6 +319,9 @@ def swf_of(
     comments = tuple(Comment(0, line if line.lstrip(_BLANKS).startswith(";") else f"; {line}") for line in header)
     order = np.lexsort((columns["job_id"], columns["submit"]))
     further = _further_fields_of(workload, [comment.text for comment in comments])
+    told = [name for name in BY_VALUES if name in workload.columns and name not in further]  # from now on they are named in the header
+    named = [Comment(0, f"; Field {number}: {name}") for number, name in enumerate(told, FIELDS + 1 + len(further))]
+    comments, further = (*comments, *named), (*further, *told)
     swf_columns = {name: np.asarray(values)[order] for name, values in columns.items() if name in SWF_BY_NAME or name in further}
     return SwfLog(len(workload), swf_columns, comments, further)
 

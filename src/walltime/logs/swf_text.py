@@ -24,6 +24,7 @@ else:
     pl = LaterModule("polars")
 
 __all__ = [
+    "BY_VALUES",
     "DERIVED",
     "DESCRIPTOR_DIFFERS",
     "EXCLUSIVE",
@@ -284,6 +285,8 @@ NODE_LIST_DIFFERS = Rule(
 )
 DERIVED = ("nodes", "procs_per_node", "exclusive")
 """Columns that descriptors are read into."""
+BY_VALUES = ("node_list", "queue_name", "descriptor", "used_gpus", "soft_walltime")
+"""Further fields that are known by their values, where the header does not name them."""
 EXCLUSIVE = {"excl": 1, "exclusive": 1, "shared": 0, "share": 0}
 _META = re.compile(r"(?P<nodes>\d{1,9}):ppn=(?P<procs>\d{1,9})(?::.*)?")
 _FRONTIER = re.compile(r"(?P<machine>[\w.-]+):(?P<mode>excl|exclusive|share|shared):(?P<nodes>\d{1,9})x(?P<procs>\d{1,9})")

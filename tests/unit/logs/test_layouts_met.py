@@ -352,3 +352,18 @@ def test_mapping__written_and_read_again_gives_the_same_log(name, tmp_path, lass
     assert columns_of(again) == columns_of(log)
     assert dict(again.names) == dict(log.names)
     assert (dict(again.dropped), dict(again.noticed)) == (dict(log.dropped), dict(log.noticed))
+
+
+@pytest.mark.parametrize("name", ["cerit.swf", "frontier.swf"])
+@pytest.mark.parametrize("ending", [".swf", ".parquet"])
+def test_clean__keeps_the_fields_that_are_known_by_their_values(name, ending, tmp_path, capsys):
+    (tmp_path / name).write_bytes(text(SIX[name][0]()))
+    out = tmp_path / f"out{ending}"
+    assert call(capsys, "clean", tmp_path / name, "--procs", "10000", "--out", out)[0] == 0
+    log, again = read_log(tmp_path / name), read_log(out)
+    for column in log.further:
+        assert again.column(column).tolist() == log.column(column).tolist(), column
+    assert dict(again.names) == dict(log.names)
+    if ending == ".swf":
+        assert again.layout == log.layout
+        assert all("named in the header" in line for line in again.fields[:-1])
