@@ -26,6 +26,7 @@ from tests.strategies import (
 )
 from tests.traces import trace_path
 from walltime.engine.kernel.number import index
+from walltime.predictors import Basis, Guess, PlainPredictor
 
 COLUMNS = ("start", "kind", "reserved_start", "end")
 RECORDS = ("predicted", "basis", "corrections")
@@ -63,6 +64,76 @@ def test_kernel__equals_reference_with_predictions(kind, coincident, data):
             history=history,
         ),
     )
+
+
+class Sees:
+    """What it predicts depends on everything that it has been shown, and on the order of the ends."""
+
+    def __init__(self):
+        self.seen = 0
+
+    def predict(self, job):
+        told = (self.seen + 7 * job.submit + job.now + job.index + job.requested) % 61
+        if told % 5 == 0:
+            return None
+        return Guess(told + 0.5, Basis.GENERAL) if told % 5 == 1 else told - 9
+
+    def started(self, job):
+        self.seen += 3 * job.start + job.submit
+
+    def observe(self, job):
+        self.seen = (31 * self.seen + 5 * job.runtime + job.end + job.submit + 2 * job.start) % 1_000_003
+
+
+@pytest.mark.parametrize("machine", ["number", "pools"])
+@pytest.mark.parametrize("coincident", COINCIDENT)
+@examples(40)
+@given(data=st.data())
+def test_predictor_in_plain_python__called_by_the_kernel_equals_reference(coincident, machine, data):
+    workload = data.draw(with_users(crowded()), label="workload")
+    if machine == "number" and data.draw(st.booleans(), label="feedback"):
+        place = [data.draw(st.integers(-1, i - 1)) for i in range(len(workload))]
+        follows = {"preceding_job": [-1 if one < 0 else int(workload.job_id[one]) for one in place], "think_time": [9] * len(place)}
+        workload = replace(workload, columns={**workload.columns, **{k: np.array(v, np.int64) for k, v in follows.items()}}, feedback=True)
+    made = wt.Prediction(
+        PlainPredictor(Sees),
+        believe=data.draw(st.sampled_from(BITS), label="believe"),
+        correction=data.draw(st.sampled_from([c for c in CORRECTIONS if c != "soft"]), label="correction"),
+    )
+    policy = data.draw(policies("easy" if machine == "pools" else data.draw(st.sampled_from(POLICY_KINDS))), label="policy")
+    options = {"coincident": coincident, "prediction": made}
+    if machine == "pools":
+        half = max(workload.machine_procs // 2, 1)
+        pools = (wt.machine.Pool("a", half, 1), wt.machine.Pool("b", half, 1))
+        parts = (wt.machine.Partition("a", ("a",)), wt.machine.Partition("b", ("b", "a")))
+        options["machine"] = wt.machine.Machine(pools, parts)
+    try:
+        called, reference = (wt.simulate(workload, policy, engine=engine, **options) for engine in ("auto", "reference"))
+    except wt.PolicyError:
+        return  # what does not run there, with any predictor
+    for name in (*COLUMNS, *RECORDS):
+        fast, slow = (getattr(s if name in COLUMNS else s.predictions, name) for s in (called, reference))
+        assert np.array_equal(fast, slow), f"{name}: kernel {fast.tolist()}, reference {slow.tolist()}"
+
+
+def test_predictor_in_plain_python__is_called_by_the_kernel_and_new_in_each_run():
+    jobs = wt.workloads.Lublin99().generate(300, 32, 0.9, seed=1)
+    predictor = PlainPredictor(Sees)
+    first, again = (wt.simulate(jobs, "easy", prediction=predictor) for _ in range(2))
+    assert (first.engine, again.engine) == ("kernel", "kernel")
+    assert np.array_equal(first.start, again.start)
+    cases = [wt.simulation.Case(wt.Easy(), prediction=wt.Prediction(predictor))] * 4
+    assert {one.mean_wait for one in wt.simulation.simulate_many(jobs, cases, workers=2).summaries} == {first.summary().mean_wait}
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_predictor_in_plain_python__that_raises_stops_the_kernel(error):
+    class Raises(Sees):
+        def observe(self, job):
+            raise error("no more")
+
+    with pytest.raises(KeyboardInterrupt if error is KeyboardInterrupt else wt.PolicyError, match="no more"):
+        wt.simulate(wt.workloads.Lublin99().generate(300, 32, 0.9, seed=1), "easy", prediction=PlainPredictor(Raises))
 
 
 @pytest.mark.parametrize("believe", BITS)

@@ -48,7 +48,8 @@ class AdjustmentClass(IntEnum):
 def adjustment_classes(runtime: Array, requested: Array, predicted: Array, basis: Array) -> Array:
     """The class of each job's adjustment, uint8, an `AdjustmentClass`, shape (jobs,).
 
-    `runtime`, `requested`, `predicted`: int64 s; `basis`: uint8, 0 if nothing was known; shape (jobs,). The runtime of a job
+    `runtime`, `requested`, `predicted`: int64 s; `basis`: uint8, 0 if nothing was known, 3 if what was said is no
+    runtime; shape (jobs,). The runtime of a job
     that ran longer than requested is taken to be its request.
     Source: tang13, section 4.2.2; an underestimate of exactly 30 min
     counts as bad, an interpretation.
@@ -60,7 +61,7 @@ def adjustment_classes(runtime: Array, requested: Array, predicted: Array, basis
     ran = np.minimum(runtime, requested)
     gap = ran - np.asarray(predicted)
     kind = np.where(gap <= 0, AdjustmentClass.OE, np.where(gap < BAD, AdjustmentClass.UE, AdjustmentClass.BE))
-    return np.where(np.asarray(basis) == 0, AdjustmentClass.NA, kind).astype(np.uint8)
+    return np.where(np.isin(basis, (0, 3)), AdjustmentClass.NA, kind).astype(np.uint8)
 
 
 def use_of_request(runtime: Array, requested: Array) -> Array:

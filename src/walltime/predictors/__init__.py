@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from walltime.predictors.base import StartedJob as StartedJob
     from walltime.predictors.base import SubmittedJob as SubmittedJob
     from walltime.predictors.base import alike as alike
+    from walltime.predictors.base import below_remark as below_remark
     from walltime.predictors.base import check_columns as check_columns
     from walltime.predictors.base import predictor as predictor
     from walltime.predictors.external import LogColumn as LogColumn
@@ -60,6 +61,7 @@ __getattr__, __dir__, __all__ = lazy(
             "StartedJob",
             "SubmittedJob",
             "alike",
+            "below_remark",
             "check_columns",
             "predictor",
         ),

@@ -47,6 +47,8 @@ class Basis(IntEnum):
     """jobs of its kind"""
     GENERAL = 2
     """all jobs, because too little was known of its kind"""
+    BELOW = 3
+    """it was below 0 s, which no runtime is: the prediction is the user's request"""
 
 
 class Guess(NamedTuple):
@@ -114,7 +116,7 @@ class Learner(Protocol):
     """
 
     def predict(self, job: SubmittedJob) -> float | Guess | None:
-        """The runtime of this job, s; None if nothing is known, so that the user's request is used."""
+        """The runtime of this job, s; None if nothing is known, so that the user's request is used, as it is for what is below 0."""
 
     def observe(self, job: FinishedJob) -> None:
         """Learn from a job that has ended."""
@@ -148,14 +150,15 @@ class Predictor(Specification):
     def made_in_advance(self, workload: Workload, requested: Array, runtime: Array, limit: Array) -> tuple[Array, Array] | None:
         """As `given`, but at least 1 s and, unless they are `uncapped`, at most the limit (int64 s, one per job); and their basis, uint8.
 
-        Where `given` is below 0 nothing is known, and the limit is taken.
+        Where `given` is -1 nothing is known, and the limit is taken, as it is for what is below that.
         """
         given = self.given_for(workload, requested, runtime)
         if given is None:
             return None
         known = given >= 0
         seconds = np.maximum(given if self.uncapped else np.minimum(given, limit), 1)
-        return np.where(known, seconds, limit), np.where(known, Basis.OWN, Basis.NOTHING).astype(np.uint8)
+        basis = np.where(known, Basis.OWN, np.where(given < -1, Basis.BELOW, Basis.NOTHING))
+        return np.where(known, seconds, limit), basis.astype(np.uint8)
 
     def remarks(self, workload: Workload, requested: Array, runtime: Array) -> list[str]:
         """Caveats of its predictions for these jobs, as sentences: of those that were made elsewhere."""
@@ -259,6 +262,14 @@ def predictor(make: Callable[[], Any]) -> PlainPredictor:
     'TenMinutes'
     """
     return PlainPredictor(make)
+
+
+def below_remark(label: str, basis: Array) -> list[str]:
+    """How many predictions were below 0 s, as a sentence, if any were; `basis`: of each job, a `Basis`."""
+    below = int(np.count_nonzero(np.asarray(basis) == Basis.BELOW))
+    if not below:
+        return []
+    return [f"{below:,} of {len(basis):,} predictions of {label} are below 0 s and not used; the user's request is taken for them."]
 
 
 def check_columns(predictor: Predictor, workload: Workload) -> None:

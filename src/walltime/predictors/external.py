@@ -12,7 +12,7 @@ import numpy as np
 
 from walltime.errors import PolicyError
 from walltime.lazy import LaterModule
-from walltime.predictors.base import Array, Predictor
+from walltime.predictors.base import Array, Basis, Predictor, below_remark
 from walltime.wording import printable
 from walltime.workload import Workload
 
@@ -32,7 +32,7 @@ UNIX = 10**8
 
 
 class External(Predictor):
-    """Predictions that need no learning here: -1 where there is none, so that the user's request is used."""
+    """Predictions that need no learning here: -1 where there is none, and what is below that is none; then the user's request is used."""
 
     @property
     def is_compiled(self) -> bool:
@@ -45,19 +45,20 @@ class External(Predictor):
         return ()
 
     def remarks(self, workload: Workload, requested: Array, runtime: Array) -> list[str]:
-        """How many jobs have no prediction, and what the test on twins says."""
+        """How many jobs have no prediction, or one below 0, and what the test on twins says."""
         predicted = self.given_for(workload, requested, runtime)
         assert predicted is not None
-        none = int((predicted < 0).sum())
+        none = int((predicted == -1).sum())
         remarks = [f"{none:,} of {len(workload):,} jobs have no prediction in {self.label}; the user's request is used for them."] * bool(
             none
         )
+        remarks += below_remark(self.label, np.where(predicted < -1, Basis.BELOW, Basis.OWN))
         return remarks + twins_remark(self.label, twins(workload, requested, runtime, predicted))
 
 
 @dataclass(frozen=True)
 class LogColumn(External):
-    """A column of the log, s, such as `soft_walltime`; where it is below 0, there is no prediction."""
+    """A column of the log, s, such as `soft_walltime`; where it is -1, there is no prediction."""
 
     positional: ClassVar[tuple[str, ...]] = ("column",)
     column: str
@@ -184,9 +185,11 @@ def _numbers(series: pl.Series, where: str) -> Array:
 
 
 def _whole(seconds: Array) -> Array:
-    """In whole seconds, halves up, int64; -1 for what is negative, no number, or beyond all times."""
+    """In whole seconds, halves up, int64; -1 for -1 and for what is no number, -2 for what is below 0 otherwise."""
     known = np.isfinite(seconds) & (seconds >= 0)
-    return np.where(known, np.floor(np.where(known, np.minimum(seconds, 2.0**53), 0) + 0.5), -1).astype(np.int64)
+    whole = np.floor(np.where(known, np.minimum(seconds, 2.0**53), 0) + 0.5)
+    below = np.isfinite(seconds) & (seconds < 0) & (seconds != -1)
+    return np.where(known, whole, np.where(below, -2, -1)).astype(np.int64)
 
 
 class Twins(NamedTuple):

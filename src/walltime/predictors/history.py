@@ -32,6 +32,7 @@ class History:
         self._given = None if given is None else [Guess(*one) for one in zip(given[0].tolist(), map(Basis, given[1]), strict=True)]
         self._learner: Any = None if given is not None else predictor.begin()
         self._learner_started: Any = getattr(self._learner, "started", None)
+        self.wants_starts = self._learner_started is not None
         self._named = {method: f"{method} of {predictor.label}" for method in ("predict", "started", "observe")}
         self._limit = [int(value) for value in limit]
         unknown = np.full(len(workload), -1)
@@ -52,6 +53,8 @@ class History:
         try:
             if math.isnan(seconds):
                 raise ValueError
+            if seconds < 0:
+                return Guess(limit, Basis.BELOW)
             whole = limit if seconds >= limit else max(math.floor(seconds + 0.5), 1)
         except (TypeError, ValueError):
             place = place_of(self._learner.predict)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from walltime.engine.interface.oar import OarEngine
     from walltime.engine.interface.plain import ReferenceEngine
     from walltime.engine.interface.pools import PoolsEngine
+    from walltime.predictors.called import Calls
 
     Engine = NumberEngine | PoolsEngine | NodesEngine | OarEngine | ReferenceEngine
 
@@ -105,11 +106,25 @@ def simulate(
     scheduler = Scheduler.of(policy, prediction)
     run = run_of(workload, scheduler, dialect=Dialect.of(dialect, coincident), overrun=overrun, machine=machine, dynamics=dynamics)
     begin = time.perf_counter()
-    simulation = run.engine(engine)
+    simulation = run.engine(engine, straight=True)
     simulation.compile()
     loaded = time.perf_counter()
-    simulation.run(progress)
+    simulation.run(_raising(simulation, progress))
+    _raising(simulation, None)(0)
     return run.schedule(simulation.outcome(), compile=loaded - begin if simulation.name == "kernel" else 0.0)
+
+
+def _raising(simulation: Engine, progress: Callable[[int], None] | None) -> Callable[[int], None]:
+    """Progress that also raises what a predictor in plain Python has raised, where the compiled loop called it."""
+    prediction = simulation.problem.prediction
+
+    def report(done: int) -> None:
+        if isinstance(prediction, CalledPredictions):
+            prediction.check()
+        if progress is not None:
+            progress(done)
+
+    return report
 
 
 Times = tuple[Array, Array, Array]
@@ -130,9 +145,15 @@ class Run:
     placement: Placement | None
     problem: Problem
 
-    def engine(self, wanted: str = "auto") -> Engine:
-        """The engine that `choose` chooses, before the first event."""
-        return new_engine(self.problem, wanted)
+    def engine(self, wanted: str = "auto", straight: bool = False) -> Engine:
+        """The engine that `choose` chooses, before the first event.
+
+        `straight`: it runs to the end, and is neither copied nor goes back; then the compiled loop may call a predictor in plain Python.
+        """
+        problem, prediction = self.problem, self.problem.prediction
+        if straight and wanted == "auto" and isinstance(prediction, JobPredictions) and prediction.can_be_called:
+            problem = replace(problem, prediction=prediction.called())
+        return new_engine(problem, wanted)
 
     def schedule(self, outcome: Outcome, **seconds: float) -> Schedule:
         """The schedule that an engine has made; `seconds`: the time that parts took of which the engine does not know."""
@@ -339,6 +360,15 @@ class JobPredictions:
         return "" if self.prediction.runs_compiled else f"the predictor {self.prediction.predictor.label} is plain Python and runs"
 
     @property
+    def can_be_called(self) -> bool:
+        """Whether the compiled loop can call it, although it is plain Python: it predicts once, and learns from the simulation."""
+        return bool(self.needs_reference) and not self.prediction.predictor.again
+
+    def called(self) -> CalledPredictions:
+        """For a compiled loop that calls it."""
+        return CalledPredictions(self.prediction, self.workload, self.requested, self.runtime, self.believed)
+
+    @property
     def may_be_overdue(self) -> bool:
         """Whether running jobs may outlive what is expected of them, even those that end within what is believed."""
         return self.prediction.believe.running and self.prediction.correction.kind == "none"
@@ -363,7 +393,7 @@ class JobPredictions:
 
     @cached_property
     def _compiled(self) -> prediction_memory.PredictionRules:
-        predictor, workload, belief = self.prediction.predictor, self.workload, self.prediction.believe
+        predictor, workload = self.prediction.predictor, self.workload
         given = predictor.made_in_advance(workload, self.requested, self.runtime, self._limit)
         lowered = prediction_memory.nothing_predicted()
         if given is not None:
@@ -375,17 +405,44 @@ class JobPredictions:
             lowered = lowered._replace(predicted=predicted, basis=basis)
         else:
             lowered = lowered._replace(compiled=compiled(predictor, Jobs(workload, self.requested, self._limit, self.runtime)))
-        correction = self.prediction.correction
+        return self._used(lowered)
+
+    def _used(self, lowered: prediction_memory.PredictionRules) -> prediction_memory.PredictionRules:
+        """With how it is used."""
+        belief, correction = self.prediction.believe, self.prediction.correction
         return lowered._replace(
             believe=(belief.order, belief.own, belief.running),
             correction=_correction(correction),
             increments=correction.increments,
-            again=predictor.again,
+            again=self.prediction.predictor.again,
         )
 
     @property
     def _limit(self) -> Array:
         return np.minimum(self.requested, self.believed)
+
+
+@dataclass(frozen=True, eq=False)
+class CalledPredictions(JobPredictions):
+    """The same of a predictor in plain Python, which the compiled loop calls. Each engine has a new one, which has seen no job."""
+
+    needs_reference = ""
+    reads = None
+    _calls: list[Calls] = field(default_factory=list)
+
+    def compiled(self) -> prediction_memory.PredictionRules:
+        """For the compiled engine, with nothing learned yet."""
+        from walltime.predictors.called import Calls, called
+
+        jobs = Jobs(self.workload, self.requested, self._limit, self.runtime)
+        history = History(self.prediction.predictor, self.workload, self.requested, self._limit, self.runtime)
+        self._calls.append(Calls(history))
+        return self._used(prediction_memory.nothing_predicted()._replace(compiled=called(self._calls[-1], jobs)))
+
+    def check(self) -> None:
+        """Raise what the predictor has raised."""
+        for calls in self._calls:
+            calls.check()
 
 
 def _correction(correction: Correction) -> int:

@@ -10,7 +10,7 @@ import walltime as wt
 from tests.cli import call
 from tests.traces import trace_path
 from walltime.errors import PolicyError
-from walltime.predictors import parse_predictor, twins
+from walltime.predictors import below_remark, parse_predictor, twins
 
 OWN = """
 class Last:
@@ -204,3 +204,28 @@ def test_caveat__of_a_file_that_has_seen_the_future(tmp_path, capsys):
     assert any("it puts 100 % in the order of their runtimes" in one for one in caveats)
     honest = json.loads(call(capsys, "simulate", log, "--predictor", "tsafrir07", "--json")[1])["caveats"]
     assert not any("alike in all columns" in one for one in honest)
+
+
+def test_predictions_below_zero__are_counted_and_the_request_is_used(tmp_path):
+    file, own = tmp_path / "made.csv", tmp_path / "own.py"
+    below = JOBS.job_id % 7 == 0
+    pl.DataFrame({"job_id": JOBS.job_id, "predicted": np.where(below, -5.5, JOBS.runtime)}).write_csv(file)
+    own.write_text(
+        "class Below:\n    def predict(self, job):\n        return -5 if job.job_id % 7 == 0 else 60\n"
+        "    def observe(self, job):\n        pass\n"
+    )
+    for name in (f"file:{file}", f"{own}:Below"):
+        predictor = parse_predictor(name)
+        assert isinstance(predictor, wt.predictors.Predictor)
+        done = wt.simulate(JOBS, "easy", prediction=predictor)
+        [replay] = wt.predict(JOBS, [predictor])
+        for made in (done.predictions, replay):
+            assert (made.predicted[below] == JOBS.requested[below]).all()
+            assert (made.basis == np.where(below, wt.predictors.Basis.BELOW, wt.predictors.Basis.OWN)).all()
+        said = f"{below.sum()} of 300 predictions of {name} are below 0 s and not used; the user's request is taken for them."
+        assert below_remark(name, replay.basis) == [said]
+        if name.startswith("file"):
+            assert said in predictor.remarks(JOBS, JOBS.requested, JOBS.runtime)
+        assert done.prediction_summary().na_percent == pytest.approx(100 * below.mean())
+    none = parse_predictor("column:soft_walltime").made_in_advance(JOBS, JOBS.requested, JOBS.runtime, JOBS.requested)
+    assert set(none[1].tolist()) == {wt.predictors.Basis.NOTHING, wt.predictors.Basis.OWN}, "-1 says that there is none"
