@@ -12,16 +12,16 @@ FILE = Path(__file__).with_name("predictions.json")
 
 
 def judged(what: str, file: Path = FILE) -> str:
-    """`log NAME` or `tells`: the table as Markdown, or a note that it was not measured."""
+    """`log NAME`, `tells` or `tells slurm`: the table as Markdown, or a note that it was not measured."""
     stored: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
     if not stored:
         return "*Not measured.*"
-    return tells(stored) if what == "tells" else of_log(stored, what.removeprefix("log "))
+    return tells(stored, what.removeprefix("tells").strip()) if what.startswith("tells") else of_log(stored, what.removeprefix("log "))
 
 
 def of_log(stored: dict[str, Any], log: str) -> str:
     """One row for each predictor and buffer, but for the largest."""
-    head = ("predictor", "buffer", "accuracy", "under", "killed", "work lost", "EASY", "EASY-SJBF", "conservative")
+    head = ("predictor", "buffer", "accuracy", "under", "killed", "work lost", "EASY", "EASY-SJBF", "conservative", "Slurm")
     rows = [
         (
             f"`{row['predictor']}`",
@@ -35,7 +35,7 @@ def of_log(stored: dict[str, Any], log: str) -> str:
         for row in stored["rows"]
         if row["log"].startswith(log) and row["buffer"] < 2
     ]
-    return table(head, rows)
+    return table(head[: len(rows[0])] if rows else head, rows)
 
 
 def change(gain: dict[str, Any]) -> str:
@@ -48,16 +48,19 @@ def change(gain: dict[str, Any]) -> str:
     )
 
 
-def tells(stored: dict[str, Any]) -> str:
-    """The rank correlation of accuracy and gain by measure, a column for each log: the mean over schedulers, without a buffer."""
-    least = min(one["buffer"] for one in stored["tells"])
-    logs = list(dict.fromkeys(one["log"] for one in stored["tells"]))
-    measures = list(dict.fromkeys(one["measure"] for one in stored["tells"]))
+def tells(stored: dict[str, Any], of: str = "") -> str:
+    """The rank correlation of accuracy and gain by measure, a column for each log, without a buffer.
+
+    `of`: only of this policy; else the mean over all but Slurm, which has not been measured on every log.
+    """
+    chosen = [one for one in stored["tells"] if one["scheduler"].startswith("slurm") == (of == "slurm")]
+    least = min(one["buffer"] for one in chosen)
+    logs = list(dict.fromkeys(one["log"] for one in chosen))
+    measures = list(dict.fromkeys(one["measure"] for one in chosen))
     rows = []
     for measure in measures:
         values = [
-            [one["correlation"] for one in stored["tells"] if (one["measure"], one["log"], one["buffer"]) == (measure, log, least)]
-            for log in logs
+            [one["correlation"] for one in chosen if (one["measure"], one["log"], one["buffer"]) == (measure, log, least)] for log in logs
         ]
         means = [sum(some) / len(some) for some in values]
         rows.append((measure.replace("_", " "), *(f"{value:+.2f}" for value in means), f"{sum(means) / len(means):+.2f}"))

@@ -16,9 +16,10 @@ import numpy as np
 
 from walltime import metrics
 from walltime.errors import PolicyError, WorkloadError
+from walltime.machine import Machine, Partition, Pool
 from walltime.metrics.jobs import accuracy, bounded_slowdown
 from walltime.metrics.recorded import rank_correlation
-from walltime.predictors import parse_predictor
+from walltime.predictors import PlainPredictor, below_remark, parse_predictor
 from walltime.schedule import Schedule
 from walltime.simulation.replay import held_out, predict
 from walltime.simulation.run import simulate
@@ -33,6 +34,7 @@ __all__ = [
     "MEASURES",
     "PREDICTORS",
     "SCHEDULERS",
+    "SLURM",
     "VERSION",
     "Gain",
     "Judgement",
@@ -42,7 +44,8 @@ __all__ = [
 ]
 
 Array = np.ndarray
-VERSION = 1
+VERSION = 2
+"""1 was without Slurm."""
 PREDICTORS = (
     "exact",
     "tsafrir07",
@@ -57,8 +60,11 @@ PREDICTORS = (
 """What is judged: the bound, and predictors that need no more than users, requests and sizes."""
 BUFFERS = (1.0, 1.5, 3.0)
 """Factors on predictions; the result is at most the request."""
-SCHEDULERS = ("easy", "easy:backfill-order=sjf", "conservative")
-"""Without and with predictions; where one is too short, it is corrected as tsafrir07 does."""
+SLURM = "slurm:bf_window=10080,time_min_as_soft_limit=yes"
+"""Slurm makes no predictions; with `time_min_as_soft_limit` it plans by a job's `time_min`, which is what is predicted here. Other settings
+are Slurm's defaults, but for the window: its manual advises one as long as the longest limit."""
+SCHEDULERS = ("easy", "easy:backfill-order=sjf", "conservative", SLURM)
+"""Without and with predictions. Where one is too short, it is corrected as tsafrir07 does; under Slurm as its soft limits are."""
 COPIES, SECONDS = 4, 30
 """Shaken copies of the log, and by how many seconds submissions are moved in them at most."""
 MEASURES = {
@@ -187,12 +193,7 @@ def judge_predictions(
         for k, scheduler in enumerate(SCHEDULERS)
     }
     checksums = {name: workload.origin.sha256 or "" for name, workload in logs.items()}
-    caveats = [
-        f"{name}: {line}"
-        for name, w in logs.items()
-        for text in predictors
-        for line in parse_predictor(text).remarks(w, w.requested, w.runtime)
-    ]
+    caveats = [f"{name}: {line}" for name, base in bases.items() for text in predictors for line in base.remarks(text)]
     return Judgement(tuple(rows), tuple(one for one in done if isinstance(one, str)), checksums, waits, tuple(caveats))
 
 
@@ -205,10 +206,11 @@ class _Base:
         since = int(workload.submit[judged][0])
         self.measured = [np.flatnonzero(log.submit >= since) if test_share < 1 else np.arange(len(log)) for log in self._logs]
         self.requests: list[list[Schedule]] = []
+        self._below: dict[str, list[str]] = {}
 
     def prepare(self) -> None:
         """Simulate with the requests."""
-        self.requests = [[simulate(log, scheduler) for scheduler in SCHEDULERS] for log in self._logs]
+        self.requests = [[_simulated(log, scheduler) for scheduler in SCHEDULERS] for log in self._logs]
 
     def judge(self, name: str, text: str, buffers: Sequence[float], check: Callable[[int], None]) -> list[PredictorScore]:
         """The rows of one predictor."""
@@ -216,8 +218,16 @@ class _Base:
         predicted = []
         for log, schedules in zip(self._logs, self.requests, strict=True):
             check(0)
-            predicted.append(predict(log, [predictor], schedules[0], workers=1)[0].predicted)
+            made = predict(log, [predictor], schedules[0], workers=1)[0]
+            predicted.append(made.predicted)
+            if isinstance(predictor, PlainPredictor):  # of the log itself, which is the first
+                self._below.setdefault(text, below_remark(predictor.label, made.basis))
         return [self._judged(name, text, buffer, predicted, check) for buffer in buffers]
+
+    def remarks(self, text: str) -> list[str]:
+        """What is to be said of a predictor that has been judged."""
+        w = self._logs[0]
+        return self._below.get(text, []) + parse_predictor(text).remarks(w, w.requested, w.runtime)
 
     def _judged(self, name: str, text: str, buffer: float, predicted: Sequence[Array], check: Callable[[int], None]) -> PredictorScore:
         w = self._logs[0]
@@ -251,8 +261,7 @@ class _Base:
         changes, slowdowns = [], []
         low = high = math.nan
         for k, (log, old, values) in enumerate(zip(self._logs, before, given, strict=True)):
-            own = replace(log, columns={**log.columns, COLUMN: values})
-            new = simulate(own, scheduler, prediction=f"column:{COLUMN}")
+            new = _simulated(log, scheduler, values)
             chosen = self.measured[k]
             mean = float(old.wait[chosen].mean())
             percent = 100 / mean if mean else math.nan
@@ -270,6 +279,24 @@ class _Base:
 
 COLUMN = "judged_prediction"
 """The column that the predictions are put into."""
+
+
+def _simulated(log: Workload, scheduler: str, predicted: Array | None = None) -> Schedule:
+    """The schedule with predictions (int64 s, one per job), or with the users' requests.
+
+    Slurm's nodes have as many processors as the machine and all jobs are multiples of, mostly 1; what is predicted is the `time_min` of a
+    job, in whole minutes, where it is below the request.
+    """
+    columns = {name: values for name, values in log.columns.items() if name != "time_min"}
+    if scheduler != SLURM:
+        added, use = ({}, None) if predicted is None else ({COLUMN: predicted}, f"column:{COLUMN}")
+        return simulate(replace(log, columns=columns | added), scheduler, prediction=use)
+    each = int(np.gcd.reduce(np.append(log.procs, log.machine_procs)))
+    machine = Machine((Pool("all", log.machine_procs // each, each),), (Partition("all", ("all",)),))
+    if predicted is not None:
+        minutes = -(-predicted // 60) * 60
+        columns["time_min"] = np.where(minutes < log.requested, minutes, -1)
+    return simulate(replace(log, columns=columns), scheduler, machine=machine)
 
 
 def _accuracy(ran: Array, given: Array, procs: Array) -> dict[str, float]:

@@ -27,6 +27,7 @@ PathsArgument = Annotated[list[Path], typer.Argument(metavar="PATH...", help="Re
 def show(*, output: Output) -> None:
     """List the suites: their jobs, metrics and baselines."""
     from walltime.benchmark import SUITES, read_suite
+    from walltime.benchmark.predictions import VERSION
 
     suites = [read_suite(name) for name in SUITES]
     listed = [
@@ -35,7 +36,9 @@ def show(*, output: Output) -> None:
         for one in suites
     ]
     rows = [[f"{s.name} {s.version}", s.title, str(sum(len(one.checksums) for one in s.subjects)), s.metrics[0]] for s in suites]
-    output.show({"suites": listed}, [Table(["suite", "what", "windows", "decides"], rows, "suites", texts=-1)])
+    table = Table(["suite", "what", "windows", "decides"], rows, "suites", texts=-1)
+    predictors = f"predictions {VERSION} judges predictors by schedules, on logs of yours: walltime benchmark predictions LOG..."
+    output.show({"suites": listed, "predictions": VERSION}, [table, predictors])
 
 
 @app.command()

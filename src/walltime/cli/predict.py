@@ -54,7 +54,7 @@ def predict(
 ) -> None:
     """Replay a log with predictors: accuracy, and how many jobs are over- and underestimated; nothing is scheduled."""
     from walltime.errors import PolicyError
-    from walltime.predictors import parse_predictor
+    from walltime.predictors import PlainPredictor, below_remark, parse_predictor
     from walltime.simulation.adjusted import tang13_schemes
     from walltime.simulation.replay import held_out
     from walltime.simulation.replay import predict as replay
@@ -87,7 +87,10 @@ def predict(
     }
     if replays[0].unknown_ends:
         note(f"{replays[0].unknown_ends:,} jobs have no wait times, so nothing is learned from them")
-    remarks = [line for one in given for line in one.remarks(workload, workload.requested, workload.runtime)]
+    remarks = [
+        line for one in replays if isinstance(one.predictor, PlainPredictor) for line in below_remark(one.predictor.label, one.basis)
+    ]
+    remarks += [line for one in given for line in one.remarks(workload, workload.requested, workload.runtime)]
     record["caveats"] = remarks
     blocks = [*_blocks(workload, rows, bool(given), _source(replays[0].ends, replaying.ends, rules.label)), *caveats(remarks)]
     if output.report is not None:

@@ -11,6 +11,7 @@ from walltime import metrics
 from walltime.estimates import EstimateModel, FModel, UserEstimates, parse_estimates
 from walltime.metrics import Summary
 from walltime.metrics.intervals import SHOWN_LEVEL
+from walltime.predictors import PlainPredictor, below_remark
 from walltime.report.answers import CLOSE, distinct
 from walltime.schedule.schedule import Schedule, labels
 from walltime.simulation.spread import Spread
@@ -172,11 +173,13 @@ def _estimates(schedules: Sequence[Schedule], estimates: object) -> list[str]:
 
 
 def _predictions(schedules: Sequence[Schedule]) -> list[str]:
-    """What is to be said of predictions that were made elsewhere, each once."""
+    """What is to be said of predictions that were made elsewhere, or by code of one's own, each once."""
     made = {s.predictions.prediction.predictor.label: s for s in schedules if s.predictions is not None}
     told = []
-    for s in made.values():
+    for label, s in made.items():
         assert s.predictions is not None
+        if isinstance(s.predictions.prediction.predictor, PlainPredictor):
+            told += below_remark(label, s.predictions.basis)
         told += s.predictions.prediction.predictor.remarks(s.workload, s.workload.requested, s.workload.runtime)
     return told
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from walltime.benchmark.predictions import MEASURES, SCHEDULERS, Gain, Judgement, PredictorScore, Tells, tells
+from walltime.benchmark.predictions import MEASURES, SCHEDULERS, SLURM, Gain, Judgement, PredictorScore, Tells, tells
 from walltime.provenance import provenance
 from walltime.report.figures import look, panel
 from walltime.report.page import Drawing, Items, Page, Section, note
@@ -19,7 +19,7 @@ from walltime.workload import Workload
 
 __all__ = ["answers", "predictions_page", "predictions_tables", "tells_table"]
 
-SHORT = {"easy": "EASY", "easy:backfill-order=sjf": "EASY-SJBF", "conservative": "conservative"}
+SHORT = {"easy": "EASY", "easy:backfill-order=sjf": "EASY-SJBF", "conservative": "conservative", SLURM: "Slurm"}
 HEAD = ("predictor", "buffer", "accuracy", "under", "killed", "work lost", *SHORT.values())
 TELLS = 0.3
 """A rank correlation below which a measure tells nothing."""

@@ -2,13 +2,14 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import walltime as wt
 from tests.cli import call, one_line
-from walltime.benchmark.predictions import MEASURES, SCHEDULERS, judge_predictions, tells
+from walltime.benchmark.predictions import MEASURES, SCHEDULERS, SLURM, judge_predictions, tells
 
 
 def made(seed=1, jobs=300):
@@ -41,13 +42,37 @@ def test_judgement__gains_are_those_of_simulations():
     jobs = made()
     found = judge_predictions({"log": jobs}, copies=0, buffers=[1.0], only=True, predictors=["exact", "column:soft"])
     for row, text in zip(found.rows, ("exact", "column:soft"), strict=True):
-        for gain, scheduler in zip(row.gains, SCHEDULERS, strict=True):
+        assert [gain.scheduler for gain in row.gains] == [*SCHEDULERS]
+        for gain, scheduler in zip(row.gains[:-1], SCHEDULERS[:-1], strict=True):
             before, after = (wt.simulate(jobs, scheduler, prediction=one).wait.mean() for one in (None, text))
             assert gain.mean_wait == pytest.approx(100 * (after - before) / before)
             assert found.waits["log", scheduler] == pytest.approx(before)
     assert found.rows[0].accuracy["order"] == pytest.approx(1)
     assert (found.rows[0].killed, found.rows[0].gains[0].scheduler) == (0, "easy")
     assert tells(found.rows) == [], "of one predictor besides the exact one there is no correlation"
+
+
+def test_judgement__of_slurm_is_by_soft_limits_on_nodes():
+    jobs = made(4)
+    minutes = -(-jobs.columns["soft"] // 60) * 60
+    soft = replace(jobs, columns={**jobs.columns, "time_min": np.where(minutes < jobs.requested, minutes, -1)})
+    machine = wt.machine.Machine.one_pool(32)
+    before, after = (wt.simulate(one, SLURM, machine=machine).wait.mean() for one in (jobs, soft))
+    found = judge_predictions({"log": soft}, ["column:soft"], copies=0, buffers=[1.0], only=True)
+    assert found.rows[0].gains[-1].mean_wait == pytest.approx(100 * (after - before) / before)
+    assert found.waits["log", SLURM] == pytest.approx(before), "without the log's own time_min"
+    assert before != after
+
+
+def test_judgement__of_slurm_takes_nodes_of_the_processors_that_all_jobs_are_multiples_of():
+    jobs = made(5)
+    wide = wt.Workload.from_arrays(
+        submit=jobs.submit, runtime=jobs.runtime, requested=jobs.requested, procs=8 * jobs.procs, machine_procs=256,
+        columns={**jobs.columns, "partition": np.arange(300) % 2},
+    )  # fmt: skip
+    one, other = (judge_predictions({"log": w}, ["column:soft"], copies=0, buffers=[1.0], only=True) for w in (jobs, wide))
+    assert one.waits == other.waits
+    assert [gain.mean_wait for gain in one.rows[0].gains] == [gain.mean_wait for gain in other.rows[0].gains]
 
 
 def test_judgement__with_copies_has_a_range_and_skips_what_a_log_does_not_allow():
@@ -87,7 +112,7 @@ def test_command__prints_writes_and_takes_files(tmp_path, capsys):
     status, out, _ = call(capsys, *words, "--json", "--report", tmp_path / "page.html")
     record = json.loads(out)
     assert status == 0
-    assert (record["suite"], record["version"]) == ("predictions", 1)
+    assert (record["suite"], record["version"]) == ("predictions", 2)
     by_name = {row["predictor"]: row for row in record["rows"]}
     assert by_name[f"file:{tmp_path}/preds.csv"]["gains"] == by_name["exact"]["gains"]
     assert "Which accuracy tells the gain" in (tmp_path / "page.html").read_text()

@@ -9,8 +9,10 @@ import pytest
 import walltime as wt
 from tests.cli import call
 from tests.traces import trace_path
+from walltime.benchmark.predictions import judge_predictions
 from walltime.errors import PolicyError
 from walltime.predictors import below_remark, parse_predictor, twins
+from walltime.report.caveats import caveats_of
 
 OWN = """
 class Last:
@@ -226,6 +228,9 @@ def test_predictions_below_zero__are_counted_and_the_request_is_used(tmp_path):
         assert below_remark(name, replay.basis) == [said]
         if name.startswith("file"):
             assert said in predictor.remarks(JOBS, JOBS.requested, JOBS.runtime)
+        assert [line for line in caveats_of([done], "none") if "below 0" in line] == [said]
+        judged = judge_predictions({"log": JOBS}, [name], only=True, copies=0, buffers=[1.0])
+        assert [line for line in judged.caveats if "below 0" in line] == [f"log: {said}"]
         assert done.prediction_summary().na_percent == pytest.approx(100 * below.mean())
     none = parse_predictor("column:soft_walltime").made_in_advance(JOBS, JOBS.requested, JOBS.runtime, JOBS.requested)
     assert set(none[1].tolist()) == {wt.predictors.Basis.NOTHING, wt.predictors.Basis.OWN}, "-1 says that there is none"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from walltime.errors import PolicyError
-from walltime.predictors import Basis, Predictor, parse_predictor
+from walltime.predictors import Basis, Predictor, below_remark, parse_predictor
 from walltime.predictors.external import LogColumn, twins, twins_remark
 from walltime.predictors.unlearned import ExactRuntime
 from walltime.simulation.replay import predict
@@ -54,10 +54,10 @@ def predicted_of_log(predictor: str | Predictor, log: Workload) -> PredictedRunt
     """
     given = parse_predictor(predictor) if isinstance(predictor, str) else predictor
     made = predict(log, [given], "log")[0]
-    known = made.basis != Basis.NOTHING
+    known = (made.basis == Basis.OWN) | (made.basis == Basis.GENERAL)
     order = np.argsort(log.job_id[known], kind="stable")
     told = np.where(known, made.predicted, -1)
-    remarks = twins_remark(given.label, twins(log, log.requested, log.runtime, told))
+    remarks = below_remark(given.label, made.basis) + twins_remark(given.label, twins(log, log.requested, log.runtime, told))
     return PredictedRuntimes(given.label, log.job_id[known][order], made.predicted[known][order], tuple(remarks))
 
 
