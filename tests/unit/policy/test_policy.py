@@ -233,6 +233,24 @@ def test_user_order__that_cannot_be_compiled_is_named_in_one_line():
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("code", "line", "said"),
+    [
+        ("return {}[wait]", 2, "it raises KeyError: 1"),
+        ("return 'long'", 1, "it returns 'long', which is no number"),
+        ("raise ValueError('no')", 2, "it raises ValueError: no"),
+        ("return unknown * wait", 2, "it raises NameError: name 'unknown' is not defined"),
+        ("wait += 1; return len({wait: set()})", 2, "it may use numbers, other such functions and the module math, and no more"),
+    ],
+)
+def test_user_order__that_cannot_be_compiled_says_what_it_does(tmp_path, code, line, said):
+    file = tmp_path / "own.py"
+    file.write_text(f"def mine(wait):\n    {code}\n")
+    with pytest.raises(wt.PolicyError) as caught:
+        wt.simulate(JOBS, f"easy:order={file}:mine")
+    assert str(caught.value) == f"{file}:{line}: the order 'mine' cannot be compiled: {said}"
+
+
 @pytest.mark.parametrize(("role", "start"), [("order", [0, 13, 10, 4, 2]), ("backfill_order", [0, 10, 15, 4, 2])])
 def test_user_order__works_in_both_roles(role, start):
     # 3 processors; 1 has two of them until 10; 2 and 3 need all three for 5 and 3; 4 (4 long) and 5 (2 long) need one.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import re
 import time
 from collections.abc import Callable
 from datetime import tzinfo
@@ -24,7 +23,7 @@ from walltime.engine.kernel.words import address_of
 from walltime.engine.problem import Outcome, Problem, State
 from walltime.errors import EngineError, PolicyError
 from walltime.policy import FCFS, Order, ScoredOrder, Wfp
-from walltime.policy.files import place_of
+from walltime.policy.files import own_code, place_of
 from walltime.policy.log_view import Calendar, LogView
 from walltime.policy.orders import ShortestFirst
 
@@ -133,7 +132,7 @@ def lower_order(order: Order, known: LogView, submit: Array, longest: int) -> Lo
     try:
         compiled = compile_score(asked, order.columns, scoring, len(numbers), order.history_of)
     except Exception as error:  # Numba has no class of its own for all that it cannot compile
-        raise PolicyError(f"{place_of(order.scoring)}the order {order.name!r} cannot be compiled: {_numba_reason(error)}") from error
+        raise _not_compiled(order, error) from error
     table = np.full((len(submit), len(order.columns)), -1, np.int64)
     for place, name in enumerate(order.columns):
         table[:, place] = known.columns.get(name, -1)
@@ -217,11 +216,21 @@ def _utc_offsets(zone: tzinfo, first: int, last: int) -> list[tuple[int, int]]:
     return offsets
 
 
-def _numba_reason(error: Exception) -> str:
-    """The line of Numba's message with the reason."""
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
-    lines = [line.strip() for line in plain.splitlines() if line.strip() and not line.startswith("Failed in nopython")]
-    return next((line for line in lines if not line.startswith(("During:", "File ", "<"))), type(error).__name__)
+def _not_compiled(order: ScoredOrder, error: Exception) -> PolicyError:
+    """Why an order cannot be compiled, in one line: what it does if it is called once, or the line that the compiler stops at."""
+    what, place = f"the order {order.name!r} cannot be compiled", place_of(order.scoring)
+    try:
+        with own_code(f"{what}: it", order.scoring):
+            told = order.scoring(*[1] * len(order.asks()), *order.parameters)
+    except PolicyError as raised:
+        return raised
+    if not isinstance(told, int | float | np.number):
+        return PolicyError(f"{place}{what}: it returns {told!r}, which is no number")
+    line = getattr(getattr(error, "loc", None), "line", None)
+    file = place.split(":")[0] if place else ""
+    return PolicyError(
+        f"{f'{file}:{line}: ' if file and line else place}{what}: it may use numbers, other such functions and the module math, and no more"
+    )
 
 
 PIECE = 10_000_000
