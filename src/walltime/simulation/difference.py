@@ -18,7 +18,7 @@ from walltime.errors import PolicyError, WorkloadError
 from walltime.estimates import effective_times
 from walltime.policy import DIALECTS, PAPERS, READINGS, Dialect
 from walltime.simulation.dialects import matters, readings_alone
-from walltime.simulation.run import simulate
+from walltime.simulation.run import run_of, simulate
 from walltime.simulation.specification import Scheduler
 from walltime.tables import Facts
 from walltime.workload import Workload, check_workload
@@ -55,6 +55,8 @@ MOST_WHOLE = 16
 """Of those that explain a file so far, so many are simulated on the whole log."""
 BY_REFERENCE = 50_000
 """Jobs up to which that is done under one that only the reference engine can run, if no other explains it."""
+WITH_MEMORY = ("selective",)
+"""Policies that go by more than who waits and who runs."""
 LISTED = 12
 """Jobs of the queue that are named."""
 
@@ -326,6 +328,7 @@ class _Trials:
         self._w, self._time, self._overrun, self._progress = matched.workload, time, overrun, progress
         self._chosen = matched.workload.submit <= time
         self._head = matched.workload.take(self._chosen, f"the jobs that arrive until {time} s")
+        self._recent, self._late = _since_nobody_waited(self._head, matched.start[0][self._chosen], matched.end[0][self._chosen], time)
         self._starts = matched.start
         self._done = 0
         self._named = False
@@ -366,8 +369,23 @@ class _Trials:
         return list(dict.fromkeys(chosen))
 
     def _try(self, scheduler: Scheduler, dialect: Dialect, text: str) -> None:
-        """One scheduler on the jobs that arrived until the first difference."""
+        """One scheduler on the jobs that arrived until the first difference.
+
+        Where only the slow engine runs it, first on those since nobody waited: what parts from a file there does not follow it, and what
+        follows only a file that another one explains is not looked at further.
+        """
         try:
+            if self._is_slow(scheduler, dialect):
+                recent = simulate(self._recent, scheduler, dialect=dialect, overrun=self._overrun, progress=self._check).start
+                files = [start[self._chosen][self._late] for start in self._starts]
+                until = self._time + 1
+                same = [np.minimum(recent, until) == np.minimum(file, until) for file in files]
+                since = (bool(same[0].all()), bool(same[1].all()))
+                if not any(goes and not self._explained(side) for side, goes in enumerate(since)):
+                    jobs = [int((equal & (file < until)).sum()) for equal, file in zip(same, files, strict=True)]
+                    self.trials[text, dialect.label] = Trial(text, dialect.label, since, (jobs[0], jobs[1]))
+                    self._slow.add((text, dialect.label))
+                    return
             schedule = simulate(self._head, scheduler, dialect=dialect, overrun=self._overrun, progress=self._check)
         except (PolicyError, WorkloadError):  # it needs what the log lacks, such as users
             if self._named:
@@ -386,11 +404,21 @@ class _Trials:
             self._slow.add((text, dialect.label))
         self.trials[text, dialect.label] = Trial(text, dialect.label, (follows[0], follows[1]), (jobs[0], jobs[1]))
 
+    def _is_slow(self, scheduler: Scheduler, dialect: Dialect) -> bool:
+        """Whether only the reference engine runs it, on far more jobs than since nobody waited, and it knows nothing of the time before."""
+        if 2 * len(self._recent) > len(self._head) or scheduler.prediction is not None or scheduler.policy.name in WITH_MEMORY:
+            return False
+        return run_of(self._recent, scheduler, dialect=dialect, overrun=self._overrun).engine().name == "reference"
+
+    def _explained(self, side: int) -> bool:
+        """Whether a scheduler gives all of a file."""
+        return any(trial.whole and trial.jobs[side] == len(self._w) for trial in self.trials.values())
+
     def _go_on(self, side: int, schedulers: Mapping[str, Scheduler]) -> None:
         """Simulate the whole log under those that explain a file so far, the simplest first, until one gives all of it."""
         texts = list(schedulers)
         mine = [(key, trial) for key, trial in self.trials.items() if trial.follows[side]]
-        if any(trial.whole and trial.jobs[side] == len(self._w) for _, trial in mine):
+        if self._explained(side):
             return
         mine = [one for one in mine if not one[1].whole]
         mine.sort(key=lambda one: (one[0][1] not in DIALECTS, _readings(one[1]), texts.index(one[1].scheduler)))
@@ -406,6 +434,26 @@ class _Trials:
     def _check(self, _: int) -> None:
         if self._progress is not None:
             self._progress(self._done)
+
+
+def _since_nobody_waited(head: Workload, start: Array, end: Array, time: int) -> tuple[Workload, Array]:
+    """The jobs since the last moment before `time` at which nobody waited, with those that ran then, and their places in `head`.
+
+    `start, end` (int64 s): when they start and end. Those that ran are submitted when they started. So a scheduler that knows only who
+    waits and who runs is at that moment where it would be after all of the jobs.
+    """
+    last = np.maximum.accumulate(np.r_[np.int64(-1), start])[:-1]  # the latest start of the jobs that arrived before
+    clear = np.flatnonzero((head.submit > last) & (head.submit < time))
+    begin = int(head.submit[clear[-1]]) if len(clear) else 0
+    chosen = (head.submit >= begin) | (end > begin)
+    recent = head.take(chosen, f"the jobs since nobody waited, at {begin} s")
+    submit = np.where(head.submit >= begin, head.submit, start)[chosen]
+    order = np.argsort(submit, kind="stable")
+    place = np.flatnonzero(chosen)[order]
+    own = {name: getattr(recent, name)[order] for name in ("runtime", "requested", "procs", "job_id", "believed")}
+    columns = {name: values[order] for name, values in recent.columns.items()}
+    made = Workload.from_arrays(submit=submit[order], machine_procs=head.machine_procs, columns=columns, origin=recent.origin, **own)
+    return made, place
 
 
 def _rule(trials: Sequence[Trial], names: tuple[str, str], jobs: int) -> str:

@@ -2,11 +2,13 @@
 
 import json
 
+import numpy as np
 import pytest
 
 import walltime as wt
 from tests.cli import call, one_line
 from tests.traces import published_path, trace_path
+from walltime.simulation import difference
 
 JOBS = wt.Workload.from_arrays(submit=[0, 1, 2, 3], runtime=[10, 10, 5, 8], procs=[3, 4, 1, 1], machine_procs=4)
 
@@ -114,3 +116,22 @@ def test_diff__explains_published_schedules(name, told):
     found = wt.diff(ours.columns(), other, jobs, policies=["easy", "easy++"], dialects=["papers", "pyss", "predictsim"])
     assert f"A is what easy gives, B is {told}" in found.rule
     assert "with all 28,481 jobs of both at the same times" in found.rule
+
+
+@pytest.mark.parametrize("dialect", ["papers:shadow=kept", "mualem01-measured", "late"])
+def test_diff__tries_slow_readings_from_the_last_moment_at_which_nobody_waited(dialect, monkeypatch):
+    jobs = wt.workloads.Lublin99().generate(1500, 32, 0.6, seed=4)
+    other = columns("easy", jobs, dialect="papers" if dialect == "late" else dialect)
+    if dialect == "late":  # from a job in the middle on, everybody starts a second later
+        late = np.arange(1500) >= 761
+        other = {name: values + late if name in ("start", "end") else values for name, values in other.items()}
+    sizes = []
+    real = difference.simulate
+    monkeypatch.setattr(difference, "simulate", lambda w, *a, **k: (sizes.append((len(w), str(k["dialect"]))), real(w, *a, **k))[1])
+    soon = wt.diff(columns("easy", jobs), other, jobs, policies=["easy", "fcfs"])
+    slow = [size for size, label in sizes if "ends=before" in label]
+    assert slow
+    assert max(slow) < (jobs.submit <= soon.first.time).sum() / 2, "only the last jobs before the first difference"
+    monkeypatch.setattr(difference._Trials, "_is_slow", lambda *_: False)
+    whole = wt.diff(columns("easy", jobs), other, jobs, policies=["easy", "fcfs"])
+    assert (soon.rule, soon.first) == (whole.rule, whole.first)
