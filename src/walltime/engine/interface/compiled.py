@@ -221,7 +221,7 @@ def _not_compiled(order: ScoredOrder, error: Exception) -> PolicyError:
     what, place = f"the order {order.name!r} cannot be compiled", place_of(order.scoring)
     try:
         with own_code(f"{what}: it", order.scoring):
-            told = order.scoring(*[1] * len(order.asks()), *order.parameters)
+            told: Any = order.scoring(*[1] * len(order.asks()), *order.parameters)
     except PolicyError as raised:
         return raised
     if not isinstance(told, int | float | np.number):
