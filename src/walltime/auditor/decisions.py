@@ -15,7 +15,7 @@ from walltime.auditor.lowering import orders_of
 from walltime.auditor.passes import state as s
 from walltime.auditor.passes.events import RUNS
 from walltime.auditor.report import Violation
-from walltime.auditor.scores import LongestWait, Scores
+from walltime.auditor.scores import LongestWait, Scores, Standing
 from walltime.engine.compiler.cache import is_kept
 from walltime.engine.compiler.compilation import Compilation, tell
 from walltime.engine.compiler.folder import cache_folder
@@ -68,7 +68,9 @@ class Decisions:
         self._fill(rules)
         self._orders = orders_of(policy)
         self._history = self._predictor()
-        self._scores = Scores(workload, self._orders, LongestWait(self.memory.jobs.submit, self.memory.jobs.start))
+        jobs = self.memory.jobs
+        standing = Standing(jobs.submit, jobs.start, jobs.end, jobs.procs, jobs.estimate, workload.machine_procs)
+        self._scores = Scores(workload, self._orders, LongestWait(jobs.submit, jobs.start), standing)
         self._of = {name: self.memory.jobs[name] for name in s.JOB.names or ()}  # plain arrays: fields of records are slow to reach
         if not rules.asks:
             self._score(range(len(order)), None)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from walltime.auditor.pool_passes import NEVER, POOL_JOB, POOL_STATE, Lines, Plan, Site, decide_afresh, decide_kept
-from walltime.auditor.scores import LongestWait, Scores
+from walltime.auditor.scores import LongestWait, Scores, Standing
 from walltime.auditor.walk import Difference, MachineSchedule, Walk
 from walltime.estimates import effective_times
 from walltime.machine.placing import NEVER as NO_TIME
@@ -71,7 +71,10 @@ class _PoolsWalk(Walk):
         own = getattr(policy, "backfill_order", None)
         self.kept = keeps_reservations(policy)
         self.other_order = None if own is None or own == policy.order else own
-        self.scores = Scores(self.w, (self.order, self.other_order or self.order), LongestWait(np.array(self.submit), np.array(self.start)))
+        submit, start = np.array(self.submit), np.array(self.start)
+        procs = self.placement.machine.procs
+        standing = Standing(submit, start, start + np.array(self.runtime), self.w.procs, np.array(self.estimate), procs)
+        self.scores = Scores(self.w, (self.order, self.other_order or self.order), LongestWait(submit, start), standing)
 
     def _memory(self, pools: int) -> None:
         w, placement, machine = self.w, self.placement, self.placement.machine

@@ -10,7 +10,7 @@ from walltime.policy import LogView, Order
 from walltime.policy.orders import ScoredOrder
 from walltime.workload import Workload
 
-__all__ = ["LongestWait", "Scores"]
+__all__ = ["LongestWait", "Scores", "Standing"]
 
 Array = np.ndarray
 
@@ -28,11 +28,42 @@ class LongestWait:
         return int(self._longest[count - 1]) if count else 0
 
 
-class Scores:
-    """Scores of the jobs of a workload under some orders; `waits`: of its schedule."""
+class Standing:
+    """How queue and machine stand at a time, of jobs with these times (s), processors and estimates (s), on a machine; int64.
 
-    def __init__(self, workload: Workload, orders: Sequence[Order], waits: LongestWait):
-        self._waits = waits
+    What has ended or arrived by then counts, what starts then does not yet.
+    """
+
+    def __init__(self, submit: Array, start: Array, end: Array, procs: Array, estimate: Array, machine: int):
+        self._machine = machine
+        held = np.where(end > start, procs, 0)  # who ends as they start never holds processors at another time
+        self._arrivals, self._starts = (_Sums(times, np.ones_like(procs), procs * estimate) for times in (np.minimum(submit, start), start))
+        self._taken, self._given = _Sums(start, held), _Sums(end, held)
+
+    def at(self, now: int) -> dict[str, int]:
+        """The values by the names that orders have for them."""
+        waiting, queued = (a - s for a, s in zip(self._arrivals.before(now + 1), self._starts.before(now), strict=True))
+        free = self._machine - self._taken.before(now)[0] + self._given.before(now + 1)[0]
+        return {"waiting": waiting, "queued": queued, "free": free, "machine": self._machine}
+
+
+class _Sums:
+    """Sums of amounts over all that has a time before another one."""
+
+    def __init__(self, times: Array, *amounts: Array):
+        order = np.argsort(times, kind="stable")
+        self._times, self._sums = times[order], [np.append(0, np.cumsum(one[order])) for one in amounts]
+
+    def before(self, time: int) -> list[int]:
+        place = int(np.searchsorted(self._times, time))
+        return [int(one[place]) for one in self._sums]
+
+
+class Scores:
+    """Scores of the jobs of a workload under some orders; `waits` and `standing`: of its schedule."""
+
+    def __init__(self, workload: Workload, orders: Sequence[Order], waits: LongestWait, standing: Standing):
+        self._waits, self._standing = waits, standing
         self._procs = workload.procs.tolist()
         self._first = int(workload.submit[0]) if len(workload) else 0
         view = LogView.of({name for order in orders for name in order.reads}, workload, workload.requested)
@@ -53,6 +84,8 @@ class Scores:
                 raise order.without_calendar()
             local = self._calendar.local(now)
             others |= {"hour": local.hour, "weekday": local.weekday()}
+        if order.reads_standing:
+            others |= self._standing.at(now)
         wait, longest = now - submit, self._waits.before(now) if order.reads_longest else 0
         value = order.standing(order.score(wait, length, self._procs[job], submit, longest=longest, **others), wait, longest)
         if stays:

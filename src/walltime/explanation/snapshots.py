@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from walltime.auditor.scores import LongestWait
+from walltime.auditor.scores import LongestWait, Standing
 from walltime.engine.interface.choice import choose
 from walltime.engine.problem import Problem
 from walltime.engine.reference.number import Reference
 from walltime.errors import EngineError
+from walltime.estimates import effective_times
 from walltime.explanation.past import Past
 from walltime.policy import FCFS
 from walltime.policy.log_view import LogView
@@ -119,8 +120,10 @@ class _Rank:
         self._order, self._length = scheduler.policy.order, length
         self._submit, self._procs = schedule.submit, schedule.workload.procs
         self._first = int(schedule.workload.submit[0]) if len(schedule.workload) else 0
-        self._known = LogView.of(scheduler.policy.reads, schedule.workload, schedule.workload.requested)
         self._waits = LongestWait(schedule.submit, schedule.start)
+        jobs, estimate = schedule.workload, effective_times(schedule.workload, schedule.overrun)[1]
+        self._standing = Standing(schedule.submit, schedule.start, schedule.end, jobs.procs, estimate, jobs.machine_procs)
+        self._known = LogView.of(scheduler.policy.reads, schedule.workload, schedule.workload.requested)
         self._past = Past(self._order, schedule, {name: np.asarray(values) for name, values in self._known.columns.items()})
 
     @property
@@ -135,6 +138,7 @@ class _Rank:
             others |= {"hour": local.hour, "weekday": local.weekday()}
         others["elapsed"] = int(self._submit[job]) - self._first
         others |= self._past.of(job, now)
+        others |= self._standing.at(now) if self._order.reads_standing else {}
         wait, longest = now - int(self._submit[job]), self._waits.before(now) if self._order.reads_longest else 0
         length, procs = int(self._length[job]), int(self._procs[job])
         value = self._order.score(wait, length, procs, int(self._submit[job]), longest=longest, **others)

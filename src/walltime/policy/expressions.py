@@ -12,12 +12,12 @@ from typing import Annotated, Any, NamedTuple
 from walltime.declared import Key, nearest
 from walltime.errors import PolicyError
 from walltime.policy.growth import never_falls
-from walltime.policy.orders import ARGUMENTS, HISTORY, Limit, Name, ScoredOrder, Starvation
+from walltime.policy.orders import ARGUMENTS, HISTORY, STANDING, Limit, Name, ScoredOrder, Starvation
 from walltime.wording import shown
 
 __all__ = ["FUNCTIONS", "MEASURED", "Expression", "Form", "form_of"]
 
-MEASURED = ("wait", "believed", "requested", "procs", "elapsed", "longest", "hour", "weekday")
+MEASURED = ("wait", "believed", "requested", "procs", "elapsed", "longest", "hour", "weekday", *STANDING)
 """The arguments of orders that an expression may name; codes such as a user's number say nothing there."""
 TINY, LARGE = 1e-9, 700.0
 """Below the one, logarithms are those of it; above the other, so are powers of e."""
@@ -27,6 +27,7 @@ FUNCTIONS: dict[str, tuple[str, int, str]] = {
     "log": ("math.log({0} if {0} > TINY else TINY)", 1, "the natural logarithm; of less than 1e-9 that of 1e-9"),
     "sqrt": ("math.sqrt({0} if {0} > 0.0 else 0.0)", 1, "the square root; of less than 0 that of 0"),
     "exp": ("math.exp({0} if {0} < LARGE else LARGE)", 1, "the power of e; of more than 700 that of 700"),
+    "tanh": ("math.tanh({0})", 1, "the hyperbolic tangent, from -1 to 1"),
     "min": ("({1} if {1} < {0} else {0})", 2, "the smaller of two, as in min(wait,3600)"),
     "max": ("({1} if {1} > {0} else {0})", 2, "the larger of two"),
 }
@@ -154,8 +155,9 @@ class Expression(ScoredOrder):
     """An order by an expression of what a scheduler knows, such as `log(wait+60)-2*log(area)`; the highest value comes first.
 
     It may name `wait, believed, requested, elapsed, longest` (s; `longest` is the longest wait so far), `procs`, `area` (believed x procs,
-    processor seconds), `hour, weekday`, and what the job's user, group, queue or partition has had, as in `user_used`. Its numbers are
-    parameters of the compiled function, so other numbers compile nothing.
+    processor seconds), `hour, weekday`, `waiting` jobs, the work `queued` (processor seconds), `free` processors, those of the
+    `machine`, and what the job's user, group, queue or partition has had, as in `user_used`. Its numbers are parameters of the compiled
+    function, so other numbers compile nothing.
 
     >>> Expression(formula="log(wait + 60.0) - log(believed)").label
     'expr:log(wait+60)-log(believed)'

@@ -27,6 +27,7 @@ _KNOWN = {
     "wait": Course(1, 0.0, math.inf),
     "believed": Course(0, 1.0, math.inf),
     "procs": Course(0, 1.0, 1e8),
+    "machine": Course(0, 1.0, 1e8),
     "area": Course(0, 1.0, math.inf),
     "elapsed": Course(0, 0.0, math.inf),
     "requested": Course(0, -1.0, math.inf),
@@ -52,7 +53,7 @@ def _course(node: ast.expr, numbers: tuple[float, ...]) -> Course | None:
             if name in _KNOWN:
                 return _KNOWN[name]
             if not (name[0] == "k" and name[1:].isdigit()):
-                return None  # the hour, the longest wait, and what users have had: not known before it comes
+                return None  # the hour, the longest wait, the queue, and what users have had: not known before it comes
             value = numbers[int(name[1:])]
             return Course(0, value, value)
         case ast.UnaryOp(operand=inner):
@@ -122,6 +123,8 @@ def _called(name: str, given: list[Course | None]) -> Course | None:
     if name == "sqrt":
         low, high = (math.sqrt(max(value, 0.0)) for value in (first.low, first.high))
         return None if first.has_log else Course(first.sign, low, high)
+    if name == "tanh":
+        return Course(first.sign, math.tanh(first.low), math.tanh(first.high), True)
     signs = _agreed(*courses)
     if name in ("min", "max") and signs is not None:
         choose = min if name == "min" else max

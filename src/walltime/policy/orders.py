@@ -20,10 +20,13 @@ from walltime.specification import Specification, spell
 
 CALENDAR = ("hour", "weekday")
 """The local time at the site when the queue is ordered: 0 to 23, and 0 (Monday) to 6."""
-ARGUMENTS = ("wait", "believed", "procs", "submit", "elapsed", *COLUMNS, *CALENDAR, "longest")
+STANDING = ("waiting", "queued", "free", "machine")
+"""How queue and machine stand at an instant: waiting jobs, their work by their estimates (processor seconds), free processors, and all
+processors. What has ended or arrived by then counts, what starts at it does not yet."""
+ARGUMENTS = ("wait", "believed", "procs", "submit", "elapsed", *COLUMNS, *CALENDAR, "longest", *STANDING)
 """Possible parameters of an order's function: seconds waited so far, the runtime that the scheduler plans with (s), processors,
-submit time (s), the same since the first job of the workload was submitted (s), columns of the log, the calendar, and the longest wait
-of the jobs that have started before the queue is ordered (s)."""
+submit time (s), the same since the first job of the workload was submitted (s), columns of the log, the calendar, the longest wait
+of the jobs that have started before the queue is ordered (s), and `STANDING`."""
 HISTORY = {f"{key}_{measure}": key for key in ("user", "group", "queue", "partition") for measure in ("waited", "used", "started")}
 """Further parameters: what the job's user, group, queue or partition has had, over the last so many seconds or with the half-life of the
 order, each with the column that it is of. `waited`: waits of jobs that started, s; `used`: processor seconds of jobs that ended; `started`:
@@ -59,6 +62,11 @@ class Order(Specification):
     def reads_longest(self) -> bool:
         """Whether it depends on the longest wait so far."""
         return self.bounds[1] is not None or "longest" in self.asks()
+
+    @property
+    def reads_standing(self) -> bool:
+        """Whether it depends on how queue and machine stand."""
+        return any(name in STANDING for name in self.asks())
 
     @property
     def unlisted(self) -> str:
@@ -164,7 +172,7 @@ class ScoredOrder(Order):
     @property
     def changes(self) -> bool:
         """Whether scores change while jobs wait, other than by starving."""
-        return any(name in ("wait", "longest") for name in self.asks()) or self.reads_calendar or bool(self.history_of)
+        return any(name in ("wait", "longest", *STANDING) for name in self.asks()) or self.reads_calendar or bool(self.history_of)
 
     @property
     def reads_time(self) -> bool:
@@ -179,7 +187,7 @@ class ScoredOrder(Order):
         """
         values: dict[str, Any] = dict.fromkeys(COLUMNS, -1)
         values |= {"wait": wait, "believed": believed, "requested": believed, "procs": procs, "submit": submit}
-        values |= {"elapsed": submit, "longest": 0} | dict.fromkeys(HISTORY, 0.0) | others
+        values |= {"elapsed": submit, "longest": 0} | dict.fromkeys(STANDING, 0) | {"machine": procs} | dict.fromkeys(HISTORY, 0.0) | others
         names = self.asks()
         if any(name not in values for name in names):
             raise self.without_calendar()
@@ -374,9 +382,9 @@ WFP = Wfp()
 
 
 def has_history(policy: Any) -> bool:
-    """Whether an order of this policy asks for what users, groups or queues have had, or depends on the longest wait so far."""
+    """Whether an order of this policy asks for what users, groups or queues have had, the longest wait so far, or `STANDING`."""
     orders = (policy.order, getattr(policy, "backfill_order", None))
-    return any(order is not None and (order.history_of or order.reads_longest) for order in orders)
+    return any(order is not None and (order.history_of or order.reads_longest or order.reads_standing) for order in orders)
 
 
 def order(function: Callable[..., float] | None = None, *, last: int | None = None, half_life: int | None = None) -> Any:
@@ -385,7 +393,8 @@ def order(function: Callable[..., float] | None = None, *, last: int | None = No
     The function's parameters may be `wait` and `believed` (the runtime that the scheduler plans with), both s, `procs`, `submit` (s) and
     `elapsed` (s from the first submission of the workload to the job's); the columns `requested` (the
     user's request, s), `user, group, executable, queue, partition` and `job_id`, -1 if unknown; and `hour` (0 to 23) and
-    `weekday` (0 is Monday), the local time at the site when the queue is ordered. All are whole numbers.
+    `weekday` (0 is Monday), the local time at the site when the queue is ordered; `longest`, the longest wait so far, s; and how queue and
+    machine stand: `waiting` jobs, the work `queued` (processor seconds), `free` processors, and those of the `machine`; whole numbers.
     The function is compiled, so it may use only numbers and the `math` module. Parameters with a default are options: numbers, spelled
     `FILE.py:NAME,hours=12`, that compile nothing when they change.
 

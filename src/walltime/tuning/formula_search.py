@@ -40,6 +40,11 @@ TERMS = (
     "log(procs)*log(wait+60)",
     "log(procs)*log(believed+60)",
     "log(wait+60)*log(believed+60)",
+    "procs/machine",
+    "(procs>free)",
+    "log(procs)*log(waiting+1)",
+    "log(believed+60)*tanh(queued/machine/(longest+3600))",
+    "log(procs)*tanh(queued/machine/(longest+3600))",
 )
 """What a formula is a weighted sum of. Numbers in them are s, processor seconds and processors; they keep logarithms finite."""
 BACKFILL = ("", "saf", "sjf", "lxf")

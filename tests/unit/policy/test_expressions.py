@@ -21,6 +21,9 @@ ORDERS = (
     "power:wait=1,believed=-1,limit=0.7",
     "wfp:threshold=0.5,limit=0.5",
     "linear:wait=1,log-wait=1,believed=-1",
+    "expr:log(wait+60)-log(waiting+1)*log(believed+60)*(queued>9*machine)",
+    "expr:(procs>free)*procs-believed*tanh(queued/machine/90),limit=0.8",
+    "expr:log(longest+1)*wait-procs*(machine-free)",
 )
 
 
@@ -37,6 +40,7 @@ ORDERS = (
         ("sqrt(-procs)", 0.0),
         ("wait-(procs-1)", 97.0),
         ("wait/(procs-4)", math.inf),
+        ("tanh(wait/believed)-tanh(-procs)", math.tanh(2) + math.tanh(4)),
     ],
 )
 def test_expression__by_hand(text, score):
@@ -91,7 +95,7 @@ def test_limit__follows_the_longest_wait(engine):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("text", [*ORDERS[:3], *(pytest.param(text, marks=pytest.mark.nightly) for text in ORDERS[3:])])
+@pytest.mark.parametrize("text", [*ORDERS[:3], *ORDERS[-3:], *(pytest.param(text, marks=pytest.mark.nightly) for text in ORDERS[3:-3])])
 def test_orders__kernel_equals_reference_and_the_auditor_agrees(text):
     order, moved = parse_order(text), 0
     for seed in seeds(3):

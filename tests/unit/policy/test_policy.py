@@ -204,7 +204,7 @@ def test_user_order__refuses_an_unknown_argument():
         wt.order(lambda wait, user, memory, runtime: wait)
     expected = (
         "the order '<lambda>' asks for memory, runtime; an order's function may ask for wait, believed, procs, submit, elapsed, "
-        "requested, user, group, executable, queue, partition, job_id, hour, weekday, longest, "
+        "requested, user, group, executable, queue, partition, job_id, hour, weekday, longest, waiting, queued, free, machine, "
         "and user_waited, user_used, user_started, likewise of group, queue and partition"
     )
     assert str(caught.value).endswith(f": {expected}")

@@ -19,13 +19,14 @@ from walltime.engine.kernel.history import MEASURES, OWN, new_history
 from walltime.engine.kernel.longest import longest_at, new_longest
 from walltime.engine.kernel.memory import BY_ARRIVAL, BY_LENGTH, BY_USER, BY_WFP, DONE, NEVER, REACHED, STUCK
 from walltime.engine.kernel.prediction_memory import NEVER_CORRECTED, PredictionRules, PredictionState
+from walltime.engine.kernel.standing import new_standing, standing_at
 from walltime.engine.kernel.words import address_of
 from walltime.engine.problem import Outcome, Problem, State
 from walltime.errors import EngineError, PolicyError
 from walltime.policy import FCFS, Order, ScoredOrder, Wfp
 from walltime.policy.files import own_code, place_of
 from walltime.policy.log_view import Calendar, LogView
-from walltime.policy.orders import ShortestFirst
+from walltime.policy.orders import STANDING, ShortestFirst
 
 __all__ = [
     "PIECE",
@@ -66,6 +67,8 @@ class LoweredOrder(NamedTuple):
     """whether scores of waiting jobs change with this record only"""
     longest: Any = None
     """the record of the longest wait so far, if the order has a limit or names it"""
+    standing: Any = None
+    """the record of how queue and machine stand, if the order names it"""
     limited: bool = False
     """whether it has a limit"""
 
@@ -83,9 +86,9 @@ class LoweredOrder(NamedTuple):
 
     def copied(self) -> LoweredOrder:
         """The same order for a copy of the simulation, with records of its own, which are to be bound to the copy."""
-        if self.history is None and self.longest is None:
+        if self.history is None and self.longest is None and self.standing is None:
             return self
-        longest = None if self.longest is None else self.longest.copy()
+        longest, standing = (None if one is None else one.copy() for one in (self.longest, self.standing))
         if not self.kept:
             return self._replace(longest=longest)
         compiled, table, numbers, facts, arrays = self.kept
@@ -96,11 +99,14 @@ class LoweredOrder(NamedTuple):
             for field, array in zip(OWN, own, strict=True):
                 history[field] = array.ctypes.data
             facts[HISTORY], arrays = address_of(history), (slots, *own)
-        if longest is not None and len(numbers) and numbers[-1] == address_of(self.longest):
+        moved = [(address_of(old), address_of(own)) for old, own in ((self.longest, longest), (self.standing, standing)) if old is not None]
+        if any(old in numbers[-2:] for old, _ in moved):  # an order that names them: they follow its own numbers
             numbers = numbers.copy()
-            numbers[-1], facts[NUMBERS] = address_of(longest), numbers.ctypes.data
+            facts[NUMBERS] = numbers.ctypes.data
+            for old, new in moved:
+                numbers[-2:][numbers[-2:] == old] = new
         kept = (compiled, table, numbers, facts, arrays)
-        return self._replace(parameter=facts.ctypes.data, kept=kept, history=history, longest=longest)
+        return self._replace(parameter=facts.ctypes.data, kept=kept, history=history, longest=longest, standing=standing)
 
 
 def lower_order(order: Order, known: LogView, submit: Array, longest: int) -> LoweredOrder:
@@ -125,10 +131,10 @@ def lower_order(order: Order, known: LogView, submit: Array, longest: int) -> Lo
         raise order.without_calendar()
     numbers = np.asarray(order.parameters, np.float64)  # those of `Switch` themselves, which change during the simulation
     scoring, asked = order.scoring, order.asks()
-    if "longest" in asked:
-        assert longest_wait is not None
-        scoring, asked = _with_longest(scoring, asked, len(numbers))
-        numbers = np.append(numbers, address_of(longest_wait))
+    standing = new_standing() if order.reads_standing else None
+    if "longest" in asked or standing is not None:
+        scoring, asked, own = _with_state(scoring, asked, len(numbers))
+        numbers = np.append(numbers, [address_of(longest_wait if name == "longest" else standing) for name in own])
     try:
         compiled = compile_score(asked, order.columns, scoring, len(numbers), order.history_of)
     except Exception as error:  # Numba has no class of its own for all that it cannot compile
@@ -145,23 +151,34 @@ def lower_order(order: Order, known: LogView, submit: Array, longest: int) -> Lo
     facts = np.array([compiled.address, table.ctypes.data, len(clock) // 2, first, numbers.ctypes.data, at, *clock], np.int64)
     assert len(facts) - len(clock) == FIRST_OFFSET, "as the compiled function reads it"
     kept = (compiled, table, numbers, facts, arrays)
-    changing = order.reads_calendar or order.reads_longest or "wait" in order.asks() or starvation != NEVER
+    changing = order.reads_calendar or order.reads_longest or order.reads_standing or "wait" in order.asks() or starvation != NEVER
     lasting = bool(getattr(order, "last", None)) and not changing
-    return LoweredOrder(BY_USER, facts.ctypes.data, order.changes, order.growing, kept=kept, history=history, lasting=lasting, **bounds)
+    bounds |= {"history": history, "standing": standing, "lasting": lasting}
+    return LoweredOrder(BY_USER, facts.ctypes.data, order.changes, order.growing, kept=kept, **bounds)
 
 
 @functools.lru_cache(maxsize=256)
-def _with_longest(scoring: Callable[..., float], asked: tuple[str, ...], numbers: int) -> tuple[Callable[..., float], tuple[str, ...]]:
-    """A function of an order that names the longest wait, for `compile_score`, and what it asks for.
+def _with_state(
+    scoring: Callable[..., float], asked: tuple[str, ...], numbers: int
+) -> tuple[Callable[..., float], tuple[str, ...], tuple[str, ...]]:
+    """A function of an order that names the longest wait or `STANDING`, for `compile_score`; what it asks for; and what it takes last.
 
-    It takes the order's numbers, then the address of the record of the longest wait, as a number, which is exact below 2**53.
+    It takes the order's numbers, then the addresses of the records, `longest` and `standing`, as numbers, which are exact below 2**53.
     """
-    names = ("wait", "submit", *(name for name in asked if name not in ("wait", "submit", "longest")))
+    state = ("longest", *STANDING)
+    names = ("wait", "submit", *(name for name in asked if name not in ("wait", "submit", *state)))
     own = [f"k{place}" for place in range(numbers)]
-    known: dict[str, Any] = {"scoring": numba.njit(nogil=True, error_model="numpy")(scoring), "longest_at": longest_at, "int64": np.int64}
-    lines = [f"def score({', '.join([*names, *own, 'address'])}):", "    longest = longest_at(int64(address), wait + submit)"]
+    records = tuple(name for name, given in (("longest", "longest" in asked), ("standing", any(one in STANDING for one in asked))) if given)
+    known: dict[str, Any] = {"scoring": numba.njit(nogil=True, error_model="numpy")(scoring), "int64": np.int64}
+    known |= {"longest_at": longest_at, "standing_at": standing_at}
+    lines = [f"def score({', '.join([*names, *own, *(f'{name}_address' for name in records)])}):"]
+    if "longest" in asked:
+        lines.append("    longest = longest_at(int64(longest_address), wait + submit)")
+    for place, name in enumerate(STANDING):
+        if name in asked:
+            lines.append(f"    {name} = standing_at(int64(standing_address), {place}, wait + submit)")
     exec("\n".join([*lines, f"    return 1.0 * scoring({', '.join([*asked, *own])})"]), known)
-    return known["score"], names
+    return known["score"], names, records
 
 
 def _history(order: ScoredOrder, known: LogView, jobs: int) -> tuple[Any, tuple[Array, ...]]:

@@ -29,6 +29,7 @@ from walltime.engine.kernel.memory import (
     restored,
 )
 from walltime.engine.kernel.number import index
+from walltime.engine.kernel.standing import bind_standing
 from walltime.engine.problem import Outcome, Problem, State
 from walltime.errors import PolicyError, WorkloadError
 from walltime.policy import Wfp
@@ -97,14 +98,16 @@ class NumberEngine(CompiledEngine):
 
     @property
     def _histories(self) -> list[Any]:
-        """The records of orders that ask what users, groups and queues have had, or for the longest wait so far."""
-        return [own for order in self._kept for own in (order.history, order.longest) if own is not None]
+        """The records of orders that ask what users, groups and queues have had, the longest wait, or how queue and machine stand."""
+        return [own for order in self._kept for own in (order.history, order.longest, order.standing) if own is not None]
 
     def _bind(self) -> None:
         for order in self._kept:
             for own, bind in ((order.history, bind_history), (order.longest, bind_longest)):
                 if own is not None:
                     bind(own, self._memory.jobs, self._memory.machine.notes, self._memory.state)
+            if order.standing is not None:
+                bind_standing(order.standing, self._memory)
 
     def copy(self) -> NumberEngine:
         """Another simulation that goes on from here."""

@@ -49,6 +49,10 @@ class History:
         """A job has ended."""
         self._ends.append((now, job, runtime * procs))
 
+    def started_at(self, now: int) -> list[int]:
+        """The jobs that have started at this instant."""
+        return [job for _, job, _ in self._starts[bisect.bisect_left(self._starts, (now,)) :]]
+
     def longest(self, now: int) -> int:
         """The longest wait of the jobs that started before now, s; 0 if there are none."""
         before = bisect.bisect_left(self._starts, (now,))
@@ -81,7 +85,10 @@ class History:
 class Engine:
     """A simulation at some time. To a predictor nothing happens before the beginning of the log: times below 0 are 0."""
 
+    jobs: list[Any]
+    waiting: list[Any]
     running: list[Any]
+    machine_procs: int
 
     def __init__(self, problem: Problem) -> None:
         self.now, self.first_submit = 0, int(problem.submit[0]) if len(problem) else 0
@@ -120,12 +127,21 @@ class Engine:
             local = self.known.calendar.local(self.now)
             others |= {"hour": local.hour, "weekday": local.weekday()}
         others |= self.history.of(order, job.index, self.now)
+        if order.reads_standing:
+            others |= self._standing()
         wait, longest = self.now - job.submit, self.history.longest(self.now) if order.reads_longest else 0
         score = order.score(wait, job.order_length, job.procs, job.submit, **others, longest=longest)
         value = order.standing(score, wait, longest)
         if isinstance(order, UserOrder) and not order.reads_time and order.bounds == (None, None):
             self._scores[key] = value
         return value
+
+    def _standing(self) -> dict[str, int]:
+        """How queue and machine stand: as they did before anybody started at this instant."""
+        waiting = [*self.waiting, *(self.jobs[index] for index in self.history.started_at(self.now))]
+        procs = self.machine_procs
+        free = procs - sum(job.procs for job in self.running if job.start < self.now)
+        return {"waiting": len(waiting), "queued": sum(job.procs * job.estimate for job in waiting), "free": free, "machine": procs}
 
     def _predict(self, job: Job) -> None:
         """Predict how long a job will run, and believe it where that is wanted; a waiting job may then need another reservation."""

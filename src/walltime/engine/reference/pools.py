@@ -71,6 +71,7 @@ class ClusterReference(Engine):
             )
             self.jobs.append(job)
         self.capacity = [(procs, second) for procs, second in machine.capacity.tolist()]
+        self.machine_procs = sum(procs for procs, _ in self.capacity)
         self.shortages, self.limits = [Shortage(*outage) for outage in machine.outages], machine.limits
         self.windows = [(list(zip(begins.tolist(), ends.tolist(), strict=True)), crossing) for begins, ends, crossing in machine.windows]
         self.windows_of = demands.windows
@@ -84,7 +85,7 @@ class ClusterReference(Engine):
         self.depth: float = math.inf if passes.depth is None else passes.depth
         self.backfills = passes.backfills
         self._earliest: dict[int, int] = {}  # relaxed: the earliest reservation of each job that has had one in every pass since
-        self._own = None if passes.kind != "own" else PlainRun(policy, self.known, sum(procs for procs, _ in self.capacity))
+        self._own = None if passes.kind != "own" else PlainRun(policy, self.known, self.machine_procs)
         self._wake_ups: set[int] = set()  # times at which a policy in plain Python wants to be asked
         self._woken = 0  # times in a row that nothing but a wake-up happened, and nothing else was ahead
 
