@@ -16,6 +16,8 @@ from walltime.auditor.pool_passes import NEVER, POOL_JOB, POOL_STATE, Lines, Pla
 from walltime.auditor.scores import LongestWait, Scores, Standing
 from walltime.auditor.walk import Difference, MachineSchedule, Walk
 from walltime.estimates import effective_times
+from walltime.machine import Overhead
+from walltime.machine.overheads import freed
 from walltime.machine.placing import NEVER as NO_TIME
 from walltime.policy import FCFS, Order, Policy
 from walltime.predictors import Prediction
@@ -204,7 +206,7 @@ class _PoolsWalk(Walk):
         if self.history is None or self.prediction is None:
             return
         belief, estimate = self.prediction.believe, self.estimate[job]
-        predicted = self.history.predict(job, self.submit[job], max(self.now, 0))[0]
+        predicted = self._until_tick(job, self.history.predict(job, self.submit[job], max(self.now, 0))[0])
         self.predicted[job] = predicted
         self.order_length[job] = predicted if belief.order else estimate
         self.own[job] = predicted if belief.own else estimate
@@ -224,7 +226,7 @@ class _PoolsWalk(Walk):
         for job in expired:
             self._drop_running(job)
             while self._can_be_corrected(job) and self.start[job] + self.run_length[job] <= self.now:
-                self.run_length[job] = self._corrected(job)
+                self.run_length[job] = self._until_tick(job, self._corrected(job))
                 self.corrections[job] += 1
             self._note_running(job)
             self.state.void = 1
@@ -243,6 +245,11 @@ class _PoolsWalk(Walk):
             base = self.predicted[job] if correction.relative == "prediction" else elapsed
             length = base + correction.increments[self.corrections[job]]
         return min(length, estimate) if correction.capped else length
+
+    def _until_tick(self, job: int, length: int) -> int:
+        """How long a job is expected to run by a scheduler that sees its end at a tick; jobs that wait start on one, as they arrive."""
+        begin = self.submit[job] if self.placement.since[job] == NO_TIME and job not in self.is_running else self.start[job]
+        return freed(Overhead(tick=self.placement.machine.overhead.tick), begin + length) - begin
 
     # ------------------------------------------------------------------ decisions
 

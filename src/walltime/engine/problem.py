@@ -210,6 +210,7 @@ class Problem:
 
     On nodes, `settings` are Slurm's or OAR's, and `shares` are those of Slurm, and `kill`: whether a job is killed at a limit that Slurm's
     backfill has shortened.
+    `tick`: the scheduler looks every so many seconds, so jobs arrive and end then, and are expected to.
     `logged`: whether starts are recorded, to tell the effects of backfilling. `starts_only`: whether first reservations may be left out,
     where that is faster.
     """
@@ -230,6 +231,7 @@ class Problem:
     settings: Any = None
     shares: Shares | None = None
     kill: bool = True
+    tick: int = 1
     logged: bool = False
     starts_only: bool = False
 

@@ -254,7 +254,7 @@ def run_of(
             workload, placement = place(workload, machine)
             seen, own = as_seen(workload, placement)
             demands = Demands(own.second, own.partition, own.since, own.after, own.limits_of, own.windows_of)
-            more = {"machine": pools_of(own), "demands": demands}
+            more = {"machine": pools_of(own), "demands": demands, "tick": machine.overhead.tick}
     jobs = workload if seen is None else seen
     times = (jobs.requested, *effective_times(jobs, overrun))
     problem = replace(number_problem(jobs, scheduler, dialect, times), logged=dynamics, kill=overrun == "kill", **more)

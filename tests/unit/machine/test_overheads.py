@@ -158,6 +158,66 @@ def test_predictions__are_of_runtimes_and_not_of_overheads():
     assert not schedule.audit().violations
 
 
+def test_predictions__are_outlived_at_a_tick():
+    # The user's first two jobs occupy 60 and 120 s, so the third, which starts at 180, is predicted to run for 90: until 300 to a scheduler
+    # that looks at 240 and 300. So the one of 60 s that comes at 240 is gone when the machine is expected to be free for the head.
+    workload = jobs([0, 1, 170, 181, 240], [60, 120, 240, 60, 60], [4, 4, 3, 4, 1], [60, 120, 600, 60, 60], user=[1, 1, 1, 2, 3])
+    own = machine(tick=60)
+    schedule = wt.simulate(workload, "easy:predictor=tsafrir07", machine=own)
+    assert schedule.start.tolist() == [0, 60, 180, 420, 240]
+    assert schedule.predictions.predicted.tolist() == [60, 120, 120, 60, 60]
+    assert schedule.predictions.corrections.tolist() == [0, 0, 2, 0, 0]
+    assert not schedule.audit().violations
+
+
+CORRECTIONS = ["tsafrir07", "estimate", "double", "half", "soft", "none", "double:uncapped", "tsafrir07:elapsed"]
+
+
+@given(st.integers(0, 10**6))
+@examples(100)
+def test_predictions__engines_and_auditor_agree_and_nothing_starts_between_ticks(seed):
+    draw = np.random.default_rng(seed)
+    count = int(draw.integers(2, 30))
+    runtime, submit = draw.integers(1, 5_000, count), np.sort(draw.integers(0, 20_000, count))
+    since = np.full(count, -1)
+    if seed % 3 == 0:
+        submit[0], since[0] = 0, -int(draw.integers(2, 500))
+    if seed % 6 == 0:
+        submit[1] = since[1] = int(draw.integers(0, submit[2])) if count > 2 else submit[1]
+    workload = jobs(
+        submit,
+        runtime,
+        np.append([2, 2], draw.integers(1, 5, count))[:count],
+        requested=runtime + draw.integers(0, 4_000, count) * draw.integers(0, 2, count),
+        user=draw.integers(1, 3, count),
+        running_since=since,
+    )
+    windows = (Window("02:00", days=("mon",)),) if seed % 2 else ()
+    own = machine(int(draw.integers(0, 200)), int(draw.integers(0, 200)), int(draw.choice([7, 60, 400])), windows=windows)
+    prediction = wt.Prediction(("tsafrir07", "tsafrir07:k=1")[draw.integers(2)], correction=CORRECTIONS[draw.integers(len(CORRECTIONS))])
+    policy = POLICIES[seed % len(POLICIES)]
+    compiled = wt.simulate(workload, policy, machine=own, prediction=prediction)
+    plain = wt.simulate(workload, policy, machine=own, prediction=prediction, engine="reference")
+    assert compiled.start.tolist() == plain.start.tolist()
+    assert compiled.predictions.predicted.tolist() == plain.predictions.predicted.tolist()
+    assert compiled.predictions.corrections.tolist() == plain.predictions.corrections.tolist()
+    assert not compiled.audit().violations
+    assert ((compiled.start - own.overhead.start)[since == -1] % own.overhead.tick == 0).all()
+
+
+def test_plain_policy__is_woken_at_a_tick():
+    class Later(wt.PlainPolicy):
+        """Starts a job a while after it has come."""
+
+        def choose(self, now, waiting, running, free):
+            ready = [job for job in waiting if now >= job.submit + 10]
+            return wt.policy.Choice(ready, wake_at=None if ready or not waiting else now + 10)
+
+    for own in (machine(tick=60), machine(tick=60, limits=(Limit(("user",), jobs=2),))):
+        schedule = wt.simulate(jobs([5], [100], [1], user=[1]), Later(), machine=own)
+        assert schedule.start.tolist() == [120]
+
+
 def test_file__overheads_are_read_and_written():
     own = machine(30, 60, 10)
     text = write_machine(own)

@@ -478,8 +478,9 @@ def point_to_orders(rules: Any, orders: tuple[LoweredOrder, LoweredOrder]) -> No
         rules["order_history"] = address_of(orders[0].history) if orders[0].history is not None and orders[0].lasting else 0
 
 
-def lower_prediction(rules: Any, prediction: PredictionRules | None) -> None:
+def lower_prediction(rules: Any, prediction: PredictionRules | None, tick: int) -> None:
     """How a prediction is used, as numbers in a record of the rules, with the addresses of the compiled predictor."""
+    rules.tick = tick
     if prediction is None:
         return
     for name, address in load_predictor(prediction.compiled).items():

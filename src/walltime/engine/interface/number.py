@@ -221,7 +221,7 @@ class NumberEngine(CompiledEngine):
         )
         self._kept = lower_orders(problem)
         point_to_orders(rules, self._kept)
-        lower_prediction(rules, self._prediction)
+        lower_prediction(rules, self._prediction, problem.tick)
         return rules
 
 

@@ -55,7 +55,7 @@ class PoolsEngine(CompiledEngine):
             backfill=int(passes.backfills),
         )
         point_to_orders(rules, self._kept)
-        lower_prediction(rules, self._prediction)
+        lower_prediction(rules, self._prediction, problem.tick)
         jobs = records(CLUSTER_JOB, len(problem))
         jobs.submit, jobs.runtime, jobs.procs = submit, runtime, problem.procs
         jobs.believed = jobs.order_length = jobs.own_length = jobs.run_length = believed

@@ -86,7 +86,7 @@ reservation; -1 for none."""
 RULES = _dtype(
     "mode procs depth backfill window sequential order order_parameter order_reads_time order_grows order_starvation order_limit "
     "order_history backfill_order backfill_parameter backfill_starvation backfill_limit "
-    "long_queue short_queue predict started observe predict_again correction believe_order believe_own believe_running "
+    "long_queue short_queue predict started observe predict_again correction believe_order believe_own believe_running tick "
     "quiet_expiry quiet_arrivals order_threshold omega ahead objective selects factor adapts heads_run",
     {"order_threshold": np.float64, "omega": np.float64, "factor": np.float64},
 )
@@ -99,8 +99,9 @@ callbacks.py; `order_reads_time`: whether the scores of waiting jobs change, `or
 the record of the longest wait (longest.py), 0 for none. `order_history`: the address of the history (history.py) if scores change
 only with it, else 0. `long_queue`, `short_queue`: lengths from which the queue is indexed,
 and below which no longer. `predict`, `started`, `observe`: addresses of the compiled predictor, 0 for none; the rest is how predictions
-are used and corrected. `quiet_expiry`: whether no pass follows where nothing but predictions expires. `quiet_arrivals`: whether none
-follows where, with predictions, nothing happens but the arrival of jobs that do not fit.
+are used and corrected; `tick`: expected ends are at its multiples, s. `quiet_expiry`: whether no pass follows where nothing but
+predictions expires. `quiet_arrivals`: whether none follows where, with predictions, nothing happens but the arrival of jobs that do not
+fit.
 
 Later policies: `omega` of relaxed backfilling, 0 for none; `ahead`, `objective`: how many jobs are considered together, 0 for one after the
 other, and one of OBJECTIVES; `selects`: whether the jobs that have reservations are those of an expansion factor over `factor`, which

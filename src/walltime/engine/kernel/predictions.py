@@ -82,6 +82,8 @@ def predict_waiting(rules, jobs, predicting, job, now):
     """Predict a waiting job, unless that was done in advance, and believe it where that is wanted."""
     if rules.predict:
         predict(rules.predict, predicting, job, now)
+    if rules.tick > 1:
+        predicting.predicted[job] = _until_tick(rules, jobs[job], predicting.predicted[job])
     predicted = predicting.predicted[job]
     if rules.believe_order:
         jobs[job].order_length = predicted
@@ -89,6 +91,13 @@ def predict_waiting(rules, jobs, predicting, job, now):
         jobs[job].own_length = predicted
     if rules.believe_running:
         jobs[job].run_length = predicted
+
+
+@kernel
+def _until_tick(rules, job, length):
+    """How long a job is expected to run where an end is seen at a tick; jobs that wait arrive on one, and start on one."""
+    begin = job.start if job.start != -1 else job.submit
+    return -(-(begin + length) // rules.tick) * rules.tick - begin
 
 
 @kernel
@@ -152,7 +161,8 @@ def correct_expired(state, rules, jobs, running, predicting):
 def correct_running(state, rules, jobs, running, predicting):
     """Correct the predictions of the running jobs that have reached them and not ended; returns whether there were any.
 
-    A job that has reached the user estimate is overdue, as without predictions. The corrected end is later than now.
+    A job that has reached the user estimate is overdue, as without predictions. The corrected end is later than now; where ends are seen
+    at a tick, that may take several corrections.
 
     Source: tsafrir07, section 3.
     """
@@ -166,8 +176,9 @@ def correct_running(state, rules, jobs, running, predicting):
             i += 1
             continue
         procs = running[i].procs
-        predicting.corrections[job] += 1
-        jobs[job].run_length = _corrected(rules, jobs[job], predicting, job)
+        while jobs[job].run_length < jobs[job].believed and jobs[job].start + jobs[job].run_length <= state.now:
+            predicting.corrections[job] += 1
+            jobs[job].run_length = _until_tick(rules, jobs[job], _corrected(rules, jobs[job], predicting, job))
         end = jobs[job].start + jobs[job].run_length
         k = i
         while k + 1 < state.running and running[k + 1].expected <= end:

@@ -92,6 +92,7 @@ class Engine:
 
     def __init__(self, problem: Problem) -> None:
         self.now, self.first_submit = 0, int(problem.submit[0]) if len(problem) else 0
+        self.tick = problem.tick
         self.known = problem.known_as_lists()
         self.predictions: Predictions | None = None if problem.prediction is None else problem.prediction.plain()
         self.ended_early = False
@@ -149,11 +150,21 @@ class Engine:
             return
         belief, planned = self.predictions.belief, job.believed
         job.predicted, job.basis = self.predictions.history.predict(job.index, job.submit, max(self.now, 0))
+        job.predicted = self._until_tick(job, job.predicted)
         job.order_length = job.predicted if belief.order else job.estimate
         job.believed = job.predicted if belief.own else job.estimate
         job.run_length = job.predicted if belief.running else job.estimate
         if job.reservation >= 0 and job.believed != planned:
             self.reservations_void = True
+
+    def _next_tick(self, time: int) -> int:
+        """When something that happens then is seen."""
+        return -(-time // self.tick) * self.tick
+
+    def _until_tick(self, job: Job, length: int) -> int:
+        """How long a job is expected to run where its end is seen at a tick; jobs that wait arrive on one, and start on one."""
+        begin = job.submit if job.start == -1 else job.start
+        return self._next_tick(begin + length) - begin
 
     def _note_start(self, job: Job) -> None:
         """Tell the predictor that a job has started, and note it."""
@@ -185,7 +196,7 @@ class Engine:
         expired = [job for job in self.running if self._can_be_corrected(job) and job.expected_end <= self.now]
         for job in expired:
             while self._can_be_corrected(job) and job.expected_end <= self.now:
-                job.run_length = self._corrected_length(job)
+                job.run_length = self._until_tick(job, self._corrected_length(job))
                 job.corrections += 1
         self.reservations_void = self.reservations_void or bool(expired)
         return bool(expired)

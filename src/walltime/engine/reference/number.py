@@ -409,4 +409,4 @@ class Reference(Engine):
                 raise PolicyError(f"{policy.name} chose job number {job.index + 1}, which needs {job.procs} processors of {self.free} free")
             self._start(job, self._kind_behind(job, self._ahead(job)))
         if wake_at is not None:
-            self._wake_ups.add(wake_at)
+            self._wake_ups.add(self._next_tick(wake_at))

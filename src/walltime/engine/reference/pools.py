@@ -289,7 +289,7 @@ class ClusterReference(Engine):
             self._start(job, given, any(set(other.pools) & set(job.pools) for other in ahead))
             own.started(job, self.now)
         if wake_at is not None:
-            self._wake_ups.add(wake_at)
+            self._wake_ups.add(self._next_tick(wake_at))
 
     def _pass(self, selected: set[int] | None) -> bool:
         """Consider the waiting jobs in order; see the rules in kernel/pools/loop.py. Returns whether it must be made again."""
