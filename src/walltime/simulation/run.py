@@ -151,7 +151,7 @@ class Run:
         `straight`: it runs to the end, and is neither copied nor goes back; then the compiled loop may call a predictor in plain Python.
         """
         problem, prediction = self.problem, self.problem.prediction
-        if straight and wanted == "auto" and isinstance(prediction, JobPredictions) and prediction.can_be_called:
+        if straight and wanted != "reference" and isinstance(prediction, JobPredictions) and prediction.can_be_called:
             problem = replace(problem, prediction=prediction.called())
         return new_engine(problem, wanted)
 

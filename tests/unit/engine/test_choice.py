@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import walltime as wt
-from walltime.engine.interface.choice import FEATURES, MACHINES, support
+from walltime.engine.interface.choice import FEATURES, LIMITED, MACHINES, support
 from walltime.machine import Limit, Machine, Outage, Overhead, Partition, Pool, Window
 from walltime.policy.plain import PlainPolicy
 from walltime.simulation.specification import Scheduler
@@ -119,15 +119,27 @@ def test_table__each_cell_is_as_it_says(machine, feature):
             while simulation.step():
                 pass
             assert simulation.finish().start.tolist() == wt.simulate(workload, own, **options).start.tolist()
-        schedule = wt.simulate(workload, own, **options)
+        simulate = _step_by_step if (machine, feature) in LIMITED and feature == "plain" else wt.simulate
+        schedule = simulate(workload, own, **options)
         assert (schedule.engine, schedule.simulated_on) == (found.engine, machine), own.label
         if found.engine == "reference":
             with pytest.raises(wt.PolicyError) as refused:
-                wt.simulate(workload, own, engine="kernel", **options)
+                simulate(workload, own, engine="kernel", **options)
             assert str(refused.value).startswith(f"{own.label} runs on the reference engine only {found.why};")
         reference = wt.simulate(workload, own, engine="reference", **options)
         for name in ("start", "end", "kind", "reserved_start"):
             assert getattr(schedule, name).tolist() == getattr(reference, name).tolist(), (own.label, name)
+
+
+def _step_by_step(workload, policy, **options):
+    return wt.Simulation(workload, policy, **options).finish()
+
+
+def test_a_predictor_in_plain_python__is_called_by_the_compiled_loop_in_one_go():
+    workload, policy, options = called(wt.policy.Easy(), "number", "plain")
+    compiled = wt.simulate(workload, policy, engine="kernel", **options)
+    assert compiled.engine == wt.simulate(workload, policy, **options).engine == "kernel"
+    assert compiled.start.tolist() == _step_by_step(workload, policy, **options).start.tolist()
 
 
 def _called_or_none(policy, machine, feature):

@@ -27,7 +27,7 @@ MACHINES = {"number": "a machine that is a number of processors", "pools": "a ma
 """The kinds of machines."""
 FEATURES = {
     "predictor": "predicted runtimes",
-    "plain": "a predictor in plain Python",
+    "plain": "a predictor in plain Python, step by step",
     "history": "orders by what users, groups and queues have had",
     "threshold": "a threshold of scores",
     "feedback": "jobs that are submitted after the ends of others",
@@ -45,9 +45,9 @@ FEATURES = {
 """What a simulation may be made with."""
 OF_NUMBERS = Support("", "that is for a machine that is a number of processors")
 LIMITED: Mapping[tuple[str, str], Support] = {
-    ("number", "plain"): Support("reference", "it is asked at every event"),
+    ("number", "plain"): Support("reference", "the compiled loop calls it only in one go"),
     ("number", "events"): Support("reference", "that is not compiled"),
-    ("pools", "plain"): Support("reference", "it is asked at every event"),
+    ("pools", "plain"): Support("reference", "the compiled loop calls it only in one go"),
     ("pools", "history"): Support("reference", "that is not compiled for several pools"),
     ("pools", "threshold"): Support("", "which job is the head differs from pool to pool"),
     ("pools", "events"): OF_NUMBERS,
