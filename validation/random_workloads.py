@@ -16,7 +16,7 @@ import random
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,7 +46,7 @@ def on_nodes(kind: str, seed: int) -> str:
     machine, workload = site_of(draw, kind)
     policy = policy_of(draw, kind)
     overrun = draw.choice(("kill", "extend", "overrun"))
-    return compared(*(ran(workload, policy, machine, overrun=overrun, engine=engine) for engine in ("kernel", "reference")))
+    return compared(columns_of, *(ran(workload, policy, machine, overrun=overrun, engine=engine) for engine in ("kernel", "reference")))
 
 
 def on_pools(policy: str, seed: int) -> str:
@@ -55,10 +55,12 @@ def on_pools(policy: str, seed: int) -> str:
     machine = pools.machine_of(draw)
     workload = pools.workload_of(draw, machine)
     overrun = draw.choice(("kill", "extend", "overrun"))
-    return compared(*(pools.ran(workload, policy, machine, overrun=overrun, engine=engine) for engine in ("kernel", "reference")))
+    return compared(
+        pools.columns_of, *(pools.ran(workload, policy, machine, overrun=overrun, engine=engine) for engine in ("kernel", "reference"))
+    )
 
 
-def compared(kernel: Any, reference: Any) -> str:
+def compared(columns_of: Callable[[Any], dict[str, Any]], kernel: Any, reference: Any) -> str:
     """What is wrong with the schedules of both engines on a machine, or with their errors."""
     if isinstance(kernel, type) or isinstance(reference, type):
         return "" if kernel is reference else f"{kernel} in the kernel, {reference} in the reference"
