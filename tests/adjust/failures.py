@@ -296,6 +296,26 @@ def check_calm(cluster: FakeSlurm, sidecar: Sidecar, switch: Switch, story: Stor
     switch.on, switch.full = before
 
 
+def day(folder, jobs, nodes, kind=Sidecar, share=0.5, soft=False):
+    """Run the jobs to their end with a side-car that predicts this share of the runtimes; returns the cluster."""
+    cluster = FakeSlurm(nodes, jobs, soft=soft)
+    runtimes = {job.key: job.runtime for job in jobs}
+    ledger = Ledger(folder)
+    ledger._base.execute("PRAGMA synchronous=OFF")
+    one = kind(
+        Client(cluster),
+        lambda job, now: runtimes[job.key] * share if job.key in runtimes else None,
+        Settings(share=1.0),
+        Host(cluster.clock, "sidecar", lambda text: None),
+        ledger,
+    )
+    while cluster.coming or any(job.user != "sidecar" for job in (*cluster.waiting(), *cluster.running())):
+        one.round()
+        cluster.advance(30)
+    ledger.close()
+    return cluster
+
+
 def busy(count: int = 200, nodes: int = 32, seed: int = 1) -> list[Job]:
     """Made-up jobs of a busy cluster: many long limits, short runtimes."""
     rng = random.Random(seed)

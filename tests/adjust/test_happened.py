@@ -5,18 +5,14 @@ import shutil
 
 import pytest
 
-from tests.adjust.failures import KeepingSidecar, busy
+from tests.adjust.failures import KeepingSidecar, busy, day
 from tests.adjust.fake import BEGIN, STEP, FakeSlurm, Job, sacct
 from tests.cli import call
 from walltime.logs import read_log
 from walltime.machine import Machine, Partition, Pool
 from walltime.report.adjust import sentences
-from walltime.slurm.client import Client
-from walltime.slurm.sidecar.host import Host
 from walltime.slurm.sidecar.ledger import Event, Ledger, LedgerError, read_events
 from walltime.slurm.sidecar.review import what_happened, with_delays
-from walltime.slurm.sidecar.round import Sidecar
-from walltime.slurm.sidecar.settings import Settings
 
 MACHINE = """policy = "easy"
 [[pool]]
@@ -27,26 +23,6 @@ procs = 1
 name = "main"
 pools = ["all"]
 """
-
-
-def day(folder, jobs, nodes, kind=Sidecar, share=0.5, soft=False):
-    """Run the jobs to their end with a side-car that predicts this share of the runtimes; returns the cluster."""
-    cluster = FakeSlurm(nodes, jobs, soft=soft)
-    runtimes = {job.key: job.runtime for job in jobs}
-    ledger = Ledger(folder)
-    ledger._base.execute("PRAGMA synchronous=OFF")
-    one = kind(
-        Client(cluster),
-        lambda job, now: runtimes[job.key] * share if job.key in runtimes else None,
-        Settings(share=1.0),
-        Host(cluster.clock, "sidecar", lambda text: None),
-        ledger,
-    )
-    while cluster.coming or any(job.user != "sidecar" for job in (*cluster.waiting(), *cluster.running())):
-        one.round()
-        cluster.advance(30)
-    ledger.close()
-    return cluster
 
 
 def read(path):

@@ -1,11 +1,13 @@
-"""The pages of all commands but `compare` in a real browser: campaigns, replications, walltimes, calibrations, what-ifs, tuning."""
+"""The pages of all commands but `compare` in a real browser."""
 
 import subprocess
 import sys
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
+from tests.adjust.failures import busy, day
+from tests.adjust.fake import sacct
+from tests.browser.everybody import SIZES, assert_for_everybody
 from tests.sites import MACHINE, jobs_of, recorded_as
 from walltime import read, report, simulate
 from walltime.benchmark import read_result, run_suite
@@ -143,14 +145,47 @@ def pages_of_a_log(tmp_path_factory):
     return folder
 
 
+OAR = """[[pool]]
+name = "nodes"
+nodes = 16
+procs = 4
+[[partition]]
+name = "all"
+pools = ["nodes"]
+"""
+
+
+@pytest.fixture(scope="module")
+def other_pages(tmp_path_factory):
+    """The pages of a search for orders, of OAR's scheduling, and of the side-car: what it would gain, and what happened."""
+    folder = tmp_path_factory.mktemp("other")
+    log, machine, day_log = folder / "made.swf", folder / "machine.toml", folder / "log.txt"
+    walltime("generate", "lublin99", "--jobs", 800, "--procs", 64, "--users", 12, "--estimates", "tsafrir05", "--out", log)
+    walltime("search", log, "--budget", 8, "--optimiser", "random", "--report", folder / "searched.html")
+    machine.write_text(OAR)
+    walltime("simulate", log, "--policy", "oar", "--machine", machine, "--report", folder / "oar.html")
+    walltime("slurm", "adjust", "--history", log, "--report", folder / "gain.html")
+    day_log.write_text(sacct(day(folder, busy(80), 32)))
+    walltime("slurm", "what-happened", "--ledger", folder, day_log, "--report", folder / "happened.html")
+    return folder
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("which", ["searched", "oar", "gain", "happened"])
+@pytest.mark.parametrize(("width", "scheme"), SIZES)
+def test_other_page__is_for_everybody(tabs, other_pages, keep, which, scheme, width):
+    tab = tabs(width=width, scheme=scheme).open(other_pages / f"{which}.html", ready=False)
+    assert_for_everybody(tab, width)
+    assert tab.locator(".first div").count() == 3
+    keep(tab, f"{which}_page-{scheme}-{width}")
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("which", ["starts", "rules", "difference", "week", "predictions"])
-@pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (400, "dark")])
+@pytest.mark.parametrize(("width", "scheme"), SIZES)
 def test_page_of_a_log__is_for_everybody(tabs, pages_of_a_log, keep, which, scheme, width):
     tab = tabs(width=width, scheme=scheme).open(pages_of_a_log / f"{which}.html", ready=False)
-    found = [v for v in Axe().run(tab).response["violations"] if v["impact"] in ("serious", "critical")]
-    assert not found, [(v["id"], [node["html"][:200] for node in v["nodes"]]) for v in found]
-    assert tab.evaluate("document.documentElement.scrollWidth") <= width
+    assert_for_everybody(tab, width)
     keep(tab, f"{which}_page-{scheme}-{width}")
 
 
@@ -158,9 +193,7 @@ def test_page_of_a_log__is_for_everybody(tabs, pages_of_a_log, keep, which, sche
 @pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), pytest.param(400, "dark", marks=pytest.mark.nightly)])
 def test_printed_page__answers_first_and_is_for_everybody(tabs, printed_pages, keep, which, scheme, width):
     tab = tabs(width=width, scheme=scheme).open(printed_pages / f"{which}.html", ready=False)
-    found = [v for v in Axe().run(tab).response["violations"] if v["impact"] in ("serious", "critical")]
-    assert not found, [(v["id"], [node["html"][:200] for node in v["nodes"]]) for v in found]
-    assert tab.evaluate("document.documentElement.scrollWidth") <= width
+    assert_for_everybody(tab, width)
     assert tab.locator(".first div").count() == 3
     assert tab.locator("figure").first.bounding_box()["y"] < 900
     keep(tab, f"{which}_page-{scheme}-{width}")
@@ -186,7 +219,5 @@ LONG = [pytest.param(which, marks=pytest.mark.nightly) for which in ("replicated
 def test_page__quiet_sortable_and_for_everybody(tabs, request, keep, which, scheme, width):
     tab = tabs(width=width, scheme=scheme).open(request.getfixturevalue(f"{which}_page"), ready=False)
     assert tab.locator("button.sort").count() > 4
-    found = [v for v in Axe().run(tab).response["violations"] if v["impact"] in ("serious", "critical")]
-    assert not found, [(v["id"], [node["html"][:200] for node in v["nodes"]]) for v in found]
-    assert tab.evaluate("document.documentElement.scrollWidth") <= width
+    assert_for_everybody(tab, width)
     keep(tab, f"{which}_page-{scheme}-{width}")

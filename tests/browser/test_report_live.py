@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import walltime as wt
+from tests.browser.everybody import assert_for_everybody
 from tests.traces import trace_path
 from walltime import metrics, read, simulate
 from walltime.policy import Conservative, Easy, Kind, NoBackfilling
@@ -354,14 +355,10 @@ def test_charts__dragging_zooms_the_gantt_charts_too(tabs, page):
 
 @pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), pytest.param(400, "dark", marks=pytest.mark.nightly)])
 def test_report__everybody_can_use_it(tabs, page, keep, scheme, width):
-    from axe_playwright_python.sync_playwright import Axe
-
     tab = tabs(width=width, scheme=scheme).open(page, address="#job=1501")
     for details in tab.locator("details").all():
         details.evaluate("(element) => { element.open = true }")
-    found = [v for v in Axe().run(tab).response["violations"] if v["impact"] in ("serious", "critical")]
-    assert not found, [(v["id"], [node["html"][:200] for node in v["nodes"]]) for v in found]
-    assert tab.evaluate("document.documentElement.scrollWidth") <= width
+    assert_for_everybody(tab, width)
     keep(tab, f"report-{scheme}-{width}")
 
 

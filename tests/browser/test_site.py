@@ -1,0 +1,77 @@
+"""The built documentation in a real browser, opened from disk: for everybody, and its search answers what people ask, as they type it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.browser.everybody import SIZES, assert_for_everybody
+
+ROOT = Path(__file__).parents[2]
+FIRST = 3
+"""Results among which the page must be: what is seen without scrolling."""
+QUESTIONS = {
+    "compare easy conservative": "reference/cli/compare guides/recipes tutorial/first-run guides/questions notebooks/comparison",
+    "latex table": "guides/papers",
+    "confidence interval": "guides/trust background/coverage",
+    "numbers differ pyss": "guides/audit reference/cli/dialects",
+    "own policy": "guides/own-policy",
+    "resume campaign": "guides/campaigns reference/cli/campaign",
+    "pandas dataframe": "guides/recipes notebooks/comparison",
+    "reinforcement learning": "guides/learning notebooks/learning",
+    "reproduce paper": "guides/papers reference/cli/paper background/reproduction",
+    "download logs": "guides/logs reference/cli/fetch reference/catalogue",
+    "more nodes": "guides/what-if tutorial/what-if",
+    "start time prediction": "guides/start-times",
+    "slurm.conf partitions": "guides/machines reference/cli/slurm",
+    "privacy": "guides/logs",
+    "cron": "guides/weekly",
+    "users ask too much time": "guides/estimates",
+    "install rhel": "guides/install",
+    "fairshare weights": "guides/machines guides/what-if reference/specifications",
+    "trust": "guides/what-if guides/trust reference/cli/calibrate",
+    "maintenance": "guides/machines guides/what-if",
+}
+"""What ten researchers and ten operators would type, and the pages that answer; written down before anybody looked at the results."""
+
+pytestmark = pytest.mark.nightly
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site")
+    subprocess.run([sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", folder], cwd=ROOT, check=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def search(browser, site):
+    """Types into the search of the landing page; gives the pages of its results, in order."""
+    tab = browser.new_page(viewport={"width": 1200, "height": 900})
+    tab.goto((site / "index.html").as_uri())
+
+    def typed(words):
+        tab.locator(".md-search__input").fill("")
+        tab.wait_for_function("document.querySelectorAll('.md-search-result__item').length === 0")
+        tab.locator(".md-search__input").fill(words)
+        tab.wait_for_selector(".md-search-result__item", timeout=30_000)
+        links = tab.locator(".md-search-result__item > .md-search-result__link").evaluate_all("(found) => found.map((one) => one.href)")
+        return [link.partition("?")[0].partition("#")[0].removeprefix(f"{site.as_uri()}/").removesuffix(".html") for link in links]
+
+    yield typed
+    tab.close()
+
+
+@pytest.mark.parametrize("page", ["index", "guides/pages", "guides/questions", "reference/cli/what-if"])
+@pytest.mark.parametrize(("width", "scheme"), SIZES)
+def test_page__is_for_everybody(browser, site, page, scheme, width):
+    tab = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    tab.goto((site / f"{page}.html").as_uri())
+    assert_for_everybody(tab, width)
+    tab.close()
+
+
+@pytest.mark.parametrize("words", QUESTIONS)
+def test_search__page_that_answers_is_among_the_first_results(search, words):
+    assert set(search(words)[:FIRST]) & set(QUESTIONS[words].split())
