@@ -33,7 +33,7 @@ MOMENTS = 400
 
 
 def period_answer(numbers: Period) -> str:
-    """What users waited and how busy the machine was, against the period before and what is usual, and what it cost."""
+    """What users waited, how busy the machine was, what that cost, what changed since the period before, and what was unusual."""
     n = numbers.numbers
     if not n.started:
         first = f"No job started on {numbers.workload.origin.name} from {span_of(numbers)}"
@@ -52,7 +52,16 @@ def period_answer(numbers: Period) -> str:
         return f"{sentence}."
     told = "as long as" if abs(change) < 1 else f"{human_time(abs(change))} {'more' if change > 0 else 'less'} than"
     usual = {True: f"; {_length(n)}s seldom differ so much", False: f"; {_length(n)}s often differ so much", None: ""}[large]
-    return f"{sentence}. Jobs waited {told} in the {_length(n)} before{usual}."
+    return f"{sentence}. Jobs waited {told} in the {_length(n)} before{usual}.{_oddities(numbers)}"
+
+
+def _oddities(numbers: Period) -> str:
+    """What else was unusual, and may be why waits changed: the first of `ODDITIES`; empty if nothing was."""
+    for name, words, show in ODDITIES:
+        now, before = getattr(numbers.numbers, name), [getattr(one, name) for one in numbers.before]
+        if unusual(now, before)[1]:
+            return f" Unusual: {show(now)} {words} ({show(before[-1])} in the {_length(numbers.numbers)} before)."
+    return ""
 
 
 def period_page(
@@ -146,6 +155,14 @@ MEASURES = (
     ("limit_hours", "used by jobs that ended at their limit", hours, 1.0),
 )
 """Fields of `PeriodNumbers`, what they are called, how they are shown, and the least change worth a sign."""
+
+ODDITIES = (
+    ("submitted", "jobs were submitted", _number),
+    ("waiting_at_end", "jobs still waited at the end", _number),
+    ("unused_hours", "processor-hours were asked for and not used", hours),
+    ("failed_hours", "processor-hours were used by failed jobs", hours),
+)
+"""What the answer says if it is unusual, of the first that is."""
 
 
 def changes_table(numbers: Period) -> Table:
@@ -293,7 +310,7 @@ def _picture(numbers: Period) -> Drawing:
         "trend",
         f"Bars of the mean wait and a line of the share of the machine used, {len(periods)} {unit}s; the last: "
         f"{human_time(numbers.numbers.mean_wait)}, {human_percent(100 * numbers.numbers.utilization)}.",
-        f"Mean wait of each {unit}, the last one dark; below it the share of the machine that was used.",
+        f"Mean wait of each {unit}, this one last; below it the share of the machine that was used.",
         wide=False,
     )
 

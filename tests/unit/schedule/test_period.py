@@ -71,12 +71,12 @@ def test_last_week__monday_to_sunday_at_the_site():
     assert last_week(recorded([0, 10 * 86_400], [0, 1], [1, 1], [1, 1])) == (10 * 86_400 + 1 - WEEK, 10 * 86_400 + 1)
 
 
-def weekly(weeks=14):
-    """A job of each hour, the waits of the last week ten times as long."""
-    count = weeks * 168
-    submit = np.arange(count) * HOUR
+def weekly(weeks=14, more=0):
+    """A job of each hour, the waits of the last week ten times as long; and so many jobs more in its last hour."""
+    count = weeks * 168 + more
+    submit = np.minimum(np.arange(count), weeks * 168 - 1) * HOUR
     wait = 60 * (1 + np.arange(count) // 168 % 2)
-    wait[-168:] = 1200
+    wait[-168 - more :] = 1200
     return recorded(submit, wait, np.full(count, 600), np.ones(count, int), unix=int(datetime(2026, 3, 2, tzinfo=UTC).timestamp()))
 
 
@@ -91,6 +91,11 @@ def test_answer__says_what_changed():
     page = period_page(found)
     assert page.picture is not None
     assert [value for _, value in page.numbers] == ["20 min 00 s", "4.2 %", "28"]  # 168 jobs of 10 min
+
+
+def test_answer__names_what_else_was_unusual():
+    found = period(weekly(more=50), 13 * WEEK, 14 * WEEK)
+    assert period_answer(found).endswith("Unusual: 218 jobs were submitted (168 in the week before).")
 
 
 def test_store__trends_go_further_back_than_the_log(tmp_path):
