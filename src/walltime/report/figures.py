@@ -369,8 +369,16 @@ def means_figure(names: Sequence[str], waits: Sequence[float], halves: Sequence[
 
 
 def shortened(name: str, letters: int = LETTERS) -> str:
-    """A name that fits beside an axis."""
-    return name if len(name) <= letters else f"{name[: letters - 1]}…"
+    """A name that fits beside an axis; of several values the last one stays whole, if it is short.
+
+    >>> shortened("easy:backfill-order=sjf", 16), shortened("easy:backfill-order=sjf, exact", 16)
+    ('easy:backfill-o…', 'easy:bac…, exact')
+    """
+    if len(name) <= letters:
+        return name
+    first, sign, last = name.rpartition(", ")
+    end = f"{sign}{last}" if sign and len(last) <= letters // 2 else ""
+    return f"{(first if end else name)[: letters - 1 - len(end)]}…{end}"
 
 
 def look(k: int) -> dict[str, Any]:

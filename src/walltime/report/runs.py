@@ -276,20 +276,22 @@ def answer(lines: Sequence[Line], baseline: Baseline, subject: str) -> str:
         d, sign = mine[0].difference, "lower" if mine[0].difference.mean < 0 else "higher"
         size = shown.with_half(d.mean, d.half_width)[1:]
         return f"On {subject}, the {shown.label} is {size} {sign} under {name} than under {_named(baseline)}."
-    verdicts = [f"{name} {_verdict(mine, shown)}" for name, mine in list(compared.items())[:MOST_COLUMNS]]
-    more = len(compared) - len(verdicts)
-    rest = f"; {more} more {'is' if more == 1 else 'are'} in the tables" if more else ""
-    return f"On {subject}, compared with {_named(baseline)}, the {shown.label} with {'; with '.join(verdicts)}{rest}."
+    verdicts = [f"with {one} it {_verdict(lines, shown)}" for one, lines in others[: MOST_COLUMNS - 1]]
+    more = len(others) - len(verdicts)
+    rest = [f"{more} more {'is' if more == 1 else 'are'} in the tables"] if more else []
+    told = f"On {subject}, compared with {_named(baseline)}, the {shown.label} with {name} {_verdict(mine, shown)}"
+    return f"{'; '.join([told, *verdicts, *rest])}."
 
 
 def _verdict(lines: Sequence[Line], shown: Measure) -> str:
     """How these combinations compare with the baseline."""
     if len(lines) == 1 and lines[0].difference is not None:
         d = lines[0].difference
+        side = "lower" if d.mean < 0 else "higher"
         if lines[0].clear is None:
-            return f"changes by {shown.signed(d.mean)} (single runs)"
+            return f"is {shown.signed(d.mean)[1:]} {side} (single runs)" if d.mean else "is the same (single runs)"
         change = shown.with_half(d.mean, d.half_width)
-        return f"changes by {change}" if lines[0].clear else f"shows {NO_CLEAR} ({change})"
+        return f"is {change[1:]} {side}" if lines[0].clear else f"shows {NO_CLEAR} ({change})"
     kinds: dict[str, list[Line]] = {}
     for line in lines:
         mean = 0.0 if line.difference is None else line.difference.mean

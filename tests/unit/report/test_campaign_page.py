@@ -74,6 +74,10 @@ def test_lines__worked_by_hand():
         answer([easy, conservative], {"policy": "easy"}, "log")
         == "On log, the mean wait is 2 s ± 1.7 s higher under conservative than under easy."
     )
+    further = replace(conservative, combination={"policy": "fcfs"})
+    assert answer([easy, conservative, further], {"policy": "easy"}, "log") == (
+        "On log, compared with easy, the mean wait with conservative is 2 s ± 1.7 s higher; with fcfs it is 2 s ± 1.7 s higher."
+    )
     loads = [replace(conservative, combination={"load": load, "policy": "conservative"}) for load in (0.6, 0.8, 0.9)]
     loads[2] = replace(loads[2], difference=replace(conservative.difference, low=-1.0))
     told = answer(loads, {"policy": "easy"}, "log")
