@@ -9,6 +9,7 @@ from typing import Any
 from performance_tables import table
 from tuning_tables import change
 
+from walltime.learn.evaluation import AgainstScheduler, verdict_of
 from walltime.metrics import Interval
 from walltime.report.figure_files import figure_bytes
 from walltime.report.windows import changes_figure
@@ -74,7 +75,16 @@ def _intervals(rows: list[dict[str, Any]], name: str, what: str, names: list[str
 
 def verdict(stored: dict[str, Any]) -> str:
     """The sentences of `walltime learn evaluate`."""
-    return "\n".join(f"* {log}: {sentence}" for log, found in stored.items() for sentence in found["verdict"])
+    return "\n".join(f"* {log}: {sentence}" for log, found in stored.items() for sentence in _sentences(found))
+
+
+def _sentences(found: dict[str, Any]) -> tuple[str, ...]:
+    """In the words of today, whenever it was measured."""
+    compared = [
+        AgainstScheduler(one["scheduler"], one["mean"], one["longest_wait"], Interval(**one["change"]), Interval(**one["over_seeds"]))
+        for one in found["compared"]
+    ]
+    return verdict_of(found["metric"], compared, found["windows"])
 
 
 def features(stored: dict[str, Any]) -> str:

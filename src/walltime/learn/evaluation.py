@@ -22,7 +22,7 @@ from walltime.workload import Workload
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["SCHEDULERS", "AgainstScheduler", "Evaluation", "Halves", "Importance", "evaluate", "work"]
+__all__ = ["SCHEDULERS", "AgainstScheduler", "Evaluation", "Halves", "Importance", "evaluate", "verdict_of", "work"]
 
 Array = np.ndarray
 _ORDERS = {"sjf": "sjf", "saf": "saf", "wfp": "wfp3", "unicef": "unicep", "f1": "f1", "f2": "f2", "f3": "f3", "f4": "f4"}
@@ -91,6 +91,30 @@ class Halves:
     differ: bool
 
 
+def verdict_of(metric: str, compared: Sequence[AgainstScheduler], windows: int) -> tuple[str, ...]:
+    """What came out on so many windows, in sentences: against the best of all schedulers on them, EASY, and EASY in the order F4."""
+    by_name = {one.scheduler: one for one in compared}
+    hardest = max(compared, key=lambda one: one.change.mean)
+    others = f"{len(compared)} other schedulers"
+    if not hardest.is_clear:
+        said = f"Between the agent and the best of {others} on these windows, {hardest.scheduler}, there is no clear difference."
+    elif hardest.change.mean > 0:
+        said = f"On these windows the best of {others}, {hardest.scheduler}, is better than the agent."
+    else:
+        said = f"On these windows the agent is better than each of {others}; {hardest.scheduler} comes nearest."
+    said += " Which of them is best was seen only afterwards, and the interval against it does not account for that."
+    chosen = dict.fromkeys((hardest.scheduler, "easy", "easy:order=f4"))
+    return (said, *(_sentence(metric, by_name[name], windows) for name in chosen))
+
+
+def _sentence(metric: str, one: AgainstScheduler, windows: int) -> str:
+    name = metric.replace("_", " ")
+    span = one.change.as_change("such windows", f"{windows} held out")
+    if not one.is_clear:
+        return f"Its {name} does not clearly differ from that of {one.scheduler}: {span}."
+    return f"Its {name} is {'lower' if one.change.mean < 0 else 'higher'} than that of {one.scheduler}: {span}."
+
+
 @dataclass(frozen=True)
 class Evaluation:
     """The result of `walltime.learn.evaluate`. `costs`: of each scheduler and agent, one per window; all else says itself.
@@ -119,18 +143,8 @@ class Evaluation:
 
     @property
     def verdict(self) -> tuple[str, ...]:
-        """What came out, in sentences: against the best of all schedulers on these windows, EASY, and EASY in the order F4."""
-        by_name = {one.scheduler: one for one in self.compared}
-        hardest = max(self.compared, key=lambda one: one.change.mean)
-        if not hardest.is_clear:
-            said = f"The agent is not clearly better than the best of {len(self.compared)} other schedulers on these windows"
-        elif hardest.change.mean > 0:
-            said = f"The agent is worse than the best of {len(self.compared)} other schedulers on these windows"
-        else:
-            said = f"The agent is better than each of {len(self.compared)} other schedulers on these windows; the nearest one is"
-        said += f"{'' if said.endswith(' is') else ','} {hardest.scheduler}, as is known only afterwards: no interval includes that choice."
-        chosen = dict.fromkeys((hardest.scheduler, "easy", "easy:order=f4"))
-        return (said, *(self._sentence(by_name[name]) for name in chosen))
+        """What came out, in sentences."""
+        return verdict_of(self.metric, self.compared, self.windows)
 
     @property
     def caveats(self) -> tuple[str, ...]:
@@ -144,13 +158,6 @@ class Evaluation:
             "often than one time in ten.",
             *CAVEATS,
         )
-
-    def _sentence(self, one: AgainstScheduler) -> str:
-        name = self.metric.replace("_", " ")
-        span = one.change.as_change("such windows", f"{self.windows} held out")
-        if not one.is_clear:
-            return f"Its {name} against {one.scheduler} does not clearly differ: {span}."
-        return f"Its {name} is {'lower' if one.change.mean < 0 else 'higher'} than that of {one.scheduler}: {span}."
 
     def as_dict(self) -> dict[str, Any]:
         """All of it as plain values."""
