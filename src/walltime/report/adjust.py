@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from walltime.provenance import provenance
-from walltime.report.page import Heading, Page, Paragraph, Section
+from walltime.report.page import Drawing, Heading, Page, Paragraph, Section
 from walltime.report.start_times import clock
-from walltime.report.what_if import all_caveats, effect_sections, three_numbers
+from walltime.report.what_if import all_caveats, drawings, effect_sections, three_numbers
 from walltime.slurm.sidecar.review import Review, Run
 from walltime.tables import Table
 from walltime.whatif import WhatIf
 from walltime.whatif.effects import signed
 from walltime.wording import harmless, human_time
 from walltime.workload import Workload
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = [
     "MOST_ROWS",
@@ -198,7 +201,8 @@ def recorded(world: WhatIf) -> str:
 def adjust_page(review: Review | None, world: WhatIf | None, jobs: Workload, settings: Mapping[str, Any] | None = None) -> Page:
     """The page of what happened, by the ledger, and what was gained, by simulation; either may be None."""
     name = harmless(jobs.origin.name)
-    answers = [alarm(review)] if review is not None and review.killed else []
+    answers = [] if review is None else [review_answer(review)]
+    picture = None if review is None else runs_drawing(review)
     sections, caveats = [], []
     if review is not None:
         told = sentences(review)
@@ -206,16 +210,16 @@ def adjust_page(review: Review | None, world: WhatIf | None, jobs: Workload, set
         if review.runs:
             every = Table(RUN_COLUMNS, [run_row(run) for run in review.runs[-MOST_ROWS:]], "all adjusted jobs that started", texts=2)
             tables += [Heading(_capital(every.title)), every]
-        sections.append(Section("What happened", [*(Paragraph(one) for one in told if world is not None), *tables]))
+        sections.append(Section("What happened", [*map(Paragraph, told), *tables]))
         caveats += list(review.notes)
         if review.delays is not None:
             caveats.append(
                 "Delays of other jobs are simulated: the log with the TimeMin of the ledger, once as it ran and once with every broken "
                 "promise kept. Which job would really have started when, nobody knows."
             )
-        answers += [" ".join(told[len(answers) :])] if world is None else []
     if world is not None:
         answers.append(answer(world))
+        picture = drawings(world)[0]
         effects, *others, calibration = effect_sections(world)
         gain = [*effects.blocks[:1], Paragraph(recorded(world)), *effects.blocks[1:]]
         sections += [Section("What it gains", gain), *others, _promises(world), calibration]
@@ -225,7 +229,47 @@ def adjust_page(review: Review | None, world: WhatIf | None, jobs: Workload, set
     if world is not None:
         numbers = [*numbers[:1], *three_numbers(world)[:: 2 if review is not None else 1]]
     record = provenance(jobs, **(settings or {}))
-    return Page("adjusted walltimes", title, answers, sections, caveats=caveats, numbers=numbers, record=record)
+    return Page("adjusted walltimes", title, answers, sections, caveats=caveats, numbers=numbers, picture=picture, record=record)
+
+
+def review_answer(review: Review) -> str:
+    """What happened in plain words: whether a job was ended early, what was started sooner, and which promises did not hold."""
+    span = f"from {clock(int(review.since))} to {clock(int(review.until))} UTC"
+    holes, broken = review.in_holes, review.broken
+    first = alarm(review) or f"{span[0].upper()}{span[1:]} no job was ended before its user's limit."
+    ahead = sum(run.ahead_of > 0 for run in holes)
+    started = f"{len(review.runs):,} started, {len(holes):,} by backfill, {ahead:,} ahead of jobs that had waited longer"
+    said = f"The side-car had {_jobs(review.adjusted, 'planned', 'planned')} by shorter walltimes, of which {started}"
+    longer = f"; {len(broken):,} of these ran longer than planned, so others may have started later" if broken else ""
+    return f"{first} {said}{longer}."
+
+
+def runs_drawing(review: Review) -> Drawing | None:
+    """How long the adjusted jobs ran against what they were planned for; None if none of them has ended."""
+    ended = [run for run in review.runs if run.runtime is not None]
+    if not ended:
+        return None
+    longer = sum(run.outlived for run in ended)
+    words = f"{longer:,} of {len(ended):,} adjusted jobs ran longer than planned: those above the line."
+    return Drawing(runs_figure(ended), "runs", words, words, wide=False, pixels=620)
+
+
+def runs_figure(runs: Sequence[Run]) -> Figure:
+    """A mark for each run that has ended, hours; those that were ended before their users' limits stand out."""
+    from walltime.report.figures import BLUE, panel
+
+    with panel() as (figure, axes):
+        for early, colour, marker, label in ((False, BLUE, "o", ""), (True, "#D55E00", "X", "ended before the user's limit")):
+            chosen = [run for run in runs if run.killed_early == early]
+            x, y = ([getattr(run, name) / 3600 for run in chosen] for name in ("time_min", "runtime"))
+            axes.plot(x, y, linestyle="", marker=marker, color=colour, markersize=9 if early else 5, alpha=1 if early else 0.6, label=label)
+        largest = max(max(run.time_min, run.runtime or 0) for run in runs) / 3600
+        axes.plot([0, largest], [0, largest], color="#808080", linestyle="--", linewidth=1.2)
+        axes.set_xlabel("planned by (TimeMin), h")
+        axes.set_ylabel("ran, h")
+        if any(run.killed_early for run in runs):
+            axes.legend()
+    return figure
 
 
 def review_numbers(review: Review) -> list[tuple[str, str]]:

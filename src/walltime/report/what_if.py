@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "all_caveats",
+    "drawings",
     "effect_sections",
     "effects_table",
     "remarks",
@@ -56,6 +57,8 @@ SURE = (
 )
 UNTRUSTED = "†"
 """Marks a difference below what the calibration trusts."""
+MARGIN = 0.04
+"""Of the width of the first picture, beside its outermost marks."""
 MOST_CURVES = 6
 FIRST = 6.2
 """Inches of the first picture, whose letters can be read on a telephone."""
@@ -76,7 +79,7 @@ def what_if_page(answer: WhatIf, settings: Mapping[str, Any] | None = None) -> P
     names = [effect.name for effect in answer.effects[: len(answer.changes)]]
     several = listed(names) if len(names) <= MOST_NAMED else f"{len(names)} changes"
     effects, *others = effect_sections(answer)
-    picture, curves = _drawings(answer)
+    picture, curves = drawings(answer)
     log = Table(("what", "value"), workload_facts(jobs, record["log"]), "The log", texts=-1)
     return Page(
         "what a change would do",
@@ -376,7 +379,8 @@ def _signed(measure: str, value: float) -> str:
 # ---------------------------------------------------------------------- figures
 
 
-def _drawings(answer: WhatIf) -> list[Drawing]:
+def drawings(answer: WhatIf) -> list[Drawing]:
+    """The differences in mean wait with their intervals, which is the first picture, and the waits under each change."""
     labels = [effect.name for effect in answer.effects]
     values = "; ".join(f"{effect.name}: {signed(effect.differences['mean_wait'].difference)}" for effect in answer.effects)
     caption = f"Difference in mean wait from today. Thick: of such weeks; thin: of this log, shaken; both {SHOWN_LEVEL}."
@@ -408,12 +412,13 @@ def differences_figure(answer: WhatIf) -> Figure:
             if math.isfinite(one.low):
                 axes.plot([one.low / divisor, one.high / divisor], [k, k], color=BLUE, linewidth=4, alpha=0.6, solid_capstyle="butt")
             axes.plot([one.difference / divisor], [k], marker="o", color=BLUE, markersize=6)
-        limits = axes.get_xlim()
+        low, high = axes.get_xlim()
         if answer.calibration is not None:
             reach = answer.calibration.overall.threshold / divisor
             axes.axvspan(-reach, reach, color="#808890", alpha=0.18, linewidth=0)
-            limits = (min(limits[0], -min(reach, 2 * widest / divisor)), max(limits[1], min(reach, 2 * widest / divisor)))
-        axes.set_xlim(limits)
+            low, high = min(low, -min(reach, 2 * widest / divisor)), max(high, min(reach, 2 * widest / divisor))
+        low, high = min(low, 0.0), max(high, 0.0)
+        axes.set_xlim(low - MARGIN * (high - low), high + MARGIN * (high - low))
         axes.axvline(0, color="#808890", linewidth=0.8)
     return figure
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from walltime.benchmark.standings import BEST, LOWEST
 from walltime.metrics import Interval
 from walltime.provenance import provenance
 from walltime.report.figures import COLOURS, MARKS, rows_figure
-from walltime.report.page import Block, Drawing, Page, Section, note, workload_facts
+from walltime.report.page import Block, Drawing, Page, Paragraph, Section, note, workload_facts
 from walltime.tables import Cell, Row, Table
 from walltime.tuning import Tuning, Weekly
 from walltime.tuning.fitting import Candidate
@@ -41,6 +42,8 @@ __all__ = [
 
 TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0, 1000.0, 10_000.0)
 """Ratios that have a tick where there is room."""
+INTERVAL = re.compile(r" \(90 % interval of [^()]*\)")
+"""Left out of the first sentences of a page, as its numbers have them."""
 MOST_TICKS = 9
 NEAREST = 1 / 14
 """Ticks that are nearer, as a part of the axis, would write over each other."""
@@ -75,8 +78,9 @@ def _page(
     settings: Mapping[str, Any] | None,
 ) -> Page:
     record = provenance(workload, **(settings or {}))
-    sections = [Section("", drawings), *(Section(table.title[:1].upper() + table.title[1:], [table]) for table in tables)]
-    answer, about = [" ".join(result.verdict)], workload_facts(workload, record["log"])
+    said = Section("In words", [Paragraph(sentence) for sentence in result.verdict])
+    sections = [Section("", drawings), said, *(Section(table.title[:1].upper() + table.title[1:], [table]) for table in tables)]
+    answer, about = [INTERVAL.sub("", " ".join(result.verdict))], workload_facts(workload, record["log"])
     numbers = _numbers(result)
     return Page(kind, title, answer, sections, about, result.caveats, numbers, workload=workload, record=record, data=result.as_dict())
 
@@ -92,7 +96,9 @@ def _numbers(result: Tuning | Weekly | Evaluation) -> list[tuple[str, str]]:
     elif isinstance(result, Weekly):
         changes, tested = dict(result.against), ("weeks", result.weeks)
     else:
-        changes, tested = {one.scheduler: one.change for one in result.compared}, ("windows of the test", result.windows)
+        hardest = max(result.compared, key=lambda one: one.change.mean)
+        changes = {one.scheduler: one.change for one in (hardest, *result.compared)}
+        tested = ("windows of the test", result.windows)
     shown = [(f"{name} against {against}", " (".join(_change(change)) + ")") for against, change in list(changes.items())[:2]]
     return [*shown, (tested[0], f"{tested[1]:,}")]
 
