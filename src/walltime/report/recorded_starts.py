@@ -9,7 +9,7 @@ from walltime.provenance import provenance
 from walltime.report.page import Drawing, Page, Section, note, workload_facts
 from walltime.slurm.starts.recorded import METHODS, RecordedStarts, StartScore
 from walltime.tables import Cell, Row, Table
-from walltime.wording import UNDEFINED, human_percent, human_time
+from walltime.wording import UNDEFINED, human_percent, human_time, listed
 from walltime.workload import Workload
 
 if TYPE_CHECKING:
@@ -29,7 +29,9 @@ def verdict(starts: RecordedStarts) -> list[str]:
     own = scores["prediction"]
     told = {name: one["prediction"].inside for name, (jobs, one) in starts.classes.items() if name != "all" and jobs > AT_LEAST}
     off = [f"{human_percent(100 * part)} {name}" for name, part in told.items() if not GOOD[0] <= part <= GOOD[1]]
-    holds = f"In each class of over {AT_LEAST} predictions it is 85 to 95 %." if not off else f"It is {', '.join(off)}."
+    holds = f"In each class of over {AT_LEAST} predictions it is 85 to 95 %."
+    if off:
+        holds = f"By how far ahead the start was predicted, it is {listed(off)}; 85 to 95 % would be right."
     if not told:
         holds = f"No class has over {AT_LEAST} predictions, so this says little."
     better = [NAMES[name] for name, one in scores.items() if name != "prediction" and not own.error < one.error]
