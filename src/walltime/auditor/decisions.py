@@ -19,7 +19,7 @@ from walltime.auditor.scores import LongestWait, Scores, Standing
 from walltime.engine.compiler.cache import is_kept
 from walltime.engine.compiler.compilation import Compilation, tell
 from walltime.engine.compiler.folder import cache_folder
-from walltime.policy import FCFS, Dialect, Kind, Policy, Wfp
+from walltime.policy import FCFS, Dialect, Kind, Order, Policy, Wfp
 from walltime.predictors import Prediction
 from walltime.predictors.history import history_for
 from walltime.workload import Workload
@@ -73,7 +73,7 @@ class Decisions:
         self._scores = Scores(workload, self._orders, LongestWait(jobs.submit, jobs.start), standing)
         self._of = {name: self.memory.jobs[name] for name in s.JOB.names or ()}  # plain arrays: fields of records are slow to reach
         if not rules.asks:
-            self._score(range(len(order)), None)
+            self._score_all()
 
     def _fill(self, rules: s.Records) -> None:
         """Put the jobs into memory."""
@@ -157,6 +157,19 @@ class Decisions:
         of["run"][job] = predicted if belief.running else estimate
         if of["reservation"][job] >= 0 and of["own"][job] != planned:
             self.memory.state.void = 1
+
+    def _score_all(self) -> None:
+        """Score all jobs once for all."""
+        known: dict[Order, Array | None] = {}
+        for order, name in zip(self._orders, ("score", "back_score"), strict=True):
+            if order != FCFS and not isinstance(order, Wfp):  # that one is scored along the way
+                if order not in known:
+                    known[order] = self._scores.unchanging(order, self.recorded.job, self._lengths(), self._of["submit"])
+                scores = known[order]
+                if scores is None:
+                    return self._score(range(len(self.recorded.job)), None)
+                self._of[name][:] = scores
+        return None
 
     def _score(self, chosen: Sequence[int], now: int | None) -> None:
         """Score jobs for the queue and as candidates, now, or once for all; first come, first served needs no scores."""

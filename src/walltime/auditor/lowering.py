@@ -51,10 +51,17 @@ def lowered(policy: Policy, dialect: Dialect, prediction: Prediction | None, pro
     if prediction is not None:
         common |= _correction(prediction)
         common["fitting"] = not policy.passes.every_arrival
-    common["asks"] = prediction is not None or common["dynamic"]
+    powers = [None if prediction is not None else _power(order) for order in ordered]
+    common["power"], common["back_power"] = (power or 0 for power in powers)
+    common["asks"] = prediction is not None or any(changes(order) for order, power in zip(ordered, powers, strict=True) if power is None)
     for name, value in (common | own).items():
         rules[name] = value
     return rules
+
+
+def _power(order: Order) -> int | None:
+    """The exponent of an order that compiled code scores; None for another one."""
+    return order.exponent if isinstance(order, Wfp) and order.bounds == (None, None) else None
 
 
 def _kind(passes: Passes) -> dict[str, Any] | None:

@@ -63,13 +63,24 @@ class Scores:
     """Scores of the jobs of a workload under some orders; `waits` and `standing`: of its schedule."""
 
     def __init__(self, workload: Workload, orders: Sequence[Order], waits: LongestWait, standing: Standing):
-        self._waits, self._standing = waits, standing
+        self._workload, self._waits, self._standing = workload, waits, standing
         self._procs = workload.procs.tolist()
         self._first = int(workload.submit[0]) if len(workload) else 0
         view = LogView.of({name for order in orders for name in order.reads}, workload, workload.requested)
         self._calendar = view.calendar
         self._columns: dict[str, list[int]] = {name: values.tolist() for name, values in view.columns.items()}
         self._known: dict[tuple[Order, int, int], float] = {}
+
+    def unchanging(self, order: Order, jobs: Array, lengths: Array, submit: Array) -> Array | None:
+        """The scores of many jobs, float64, under an order by which they stay as they are; None where they have to be asked one by one."""
+        if not isinstance(order, ScoredOrder) or type(order).score is not ScoredOrder.score:
+            return None
+        columns = {"believed": lengths, "procs": self._workload.procs[jobs], "submit": submit, "elapsed": submit - self._first}
+        columns |= {name: np.array(self._columns[name], np.int64)[jobs] for name in order.columns}
+        if order.bounds != (None, None) or order.reads_time or not set(order.asks()) <= set(columns):
+            return None
+        scores = order.scores(columns)
+        return np.where(np.isnan(scores), -np.inf, scores)
 
     def of(self, job: int, order: Order, now: int, length: int, submit: int) -> float:
         """A waiting job's score now, the highest first; one that stays as it is while jobs wait is computed once."""

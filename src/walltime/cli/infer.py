@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from walltime.cli import options as o
+from walltime.cli import output as terminal
 from walltime.cli.explain import paragraphs
 from walltime.cli.groups import LogOptions, Stretch, machine_in
 from walltime.cli.output import PageOutput, command_line, progress_bar
@@ -26,7 +27,10 @@ def infer(
     out: Annotated[Path | None, o.out("the machine with its rules", ".toml")] = None,
     output: PageOutput,
 ) -> None:
-    """Read a site's rules off its log: hours, outages, parts, limits; exit status 1 if the log does not fit its machine."""
+    """Read a site's rules off its log: hours, outages, parts, limits; exit status 1 if the log does not fit its machine.
+
+    Ctrl-C ends the search, and what was found until then is written.
+    """
     from walltime.report import inference as rows
     from walltime.report.page import Items
     from walltime.whatif import infer as run
@@ -35,8 +39,8 @@ def infer(
     machine = machine_in(machine_file)
     workload = stretch.alone(reading.load(trace, machine)[0])
     steps = [""]
-    with progress_bar(None, "rules", "tried") as progress:
-        inference = run(workload, machine=machine, progress=lambda tried: progress(tried, note=steps[-1]), step=steps.append)
+    with progress_bar(100, "looking for rules", "%") as progress:
+        inference = run(workload, machine=machine, progress=lambda share: progress(int(100 * share), note=steps[-1]), step=steps.append)
     if out is not None and not inference.refused:
         write_site(inference, out)
     if output.report is not None:
@@ -45,3 +49,5 @@ def infer(
     output.show(inference.as_dict(), blocks, machine=None if inference.refused else out)
     if inference.refused:
         raise typer.Exit(1)
+    if inference.stopped:
+        raise typer.Exit(128 + terminal.received)

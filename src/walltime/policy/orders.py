@@ -6,7 +6,7 @@ import functools
 import inspect
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
@@ -23,6 +23,7 @@ CALENDAR = ("hour", "weekday")
 STANDING = ("waiting", "queued", "free", "machine")
 """How queue and machine stand at an instant: waiting jobs, their work by their estimates (processor seconds), free processors, and all
 processors. What has ended or arrived by then counts, what starts at it does not yet."""
+Array = np.ndarray
 ARGUMENTS = ("wait", "believed", "procs", "submit", "elapsed", *COLUMNS, *CALENDAR, "longest", *STANDING)
 """Possible parameters of an order's function: seconds waited so far, the runtime that the scheduler plans with (s), processors,
 submit time (s), the same since the first job of the workload was submitted (s), columns of the log, the calendar, the longest wait
@@ -191,10 +192,24 @@ class ScoredOrder(Order):
         names = self.asks()
         if any(name not in values for name in names):
             raise self.without_calendar()
-        given: dict[str, Any] = {name: np.float64(values[name]) if name in HISTORY else np.int64(values[name]) for name in names}
+        given = [np.float64(values[name]) if name in HISTORY else np.int64(values[name]) for name in names]
+        with np.errstate(all="ignore"):
+            return self._called(self.scoring, *given, *self.parameters)
+
+    def scores(self, columns: Mapping[str, Array]) -> Array:
+        """The scores of many jobs, float64: as `score` gives them one after the other, in a fraction of the time.
+
+        `columns`: a value of each job (int64) for each name that the function asks for.
+        """
+        rows = zip(*(columns[name] for name in self.asks()), strict=True)
+        function, parameters = self.scoring, self.parameters
+        with np.errstate(all="ignore"):
+            return np.array([self._called(function, *row, *parameters) for row in rows], np.float64)
+
+    def _called(self, function: Callable[..., float], *given: Any) -> float:
+        """The function's result, with division by zero and overflow as in compiled code."""
         try:
-            with np.errstate(all="ignore"):
-                return float(self.scoring(*given.values(), *self.parameters))
+            return float(function(*given))
         except (ValueError, ZeroDivisionError):
             return -math.inf  # as in the kernel, where these are minus infinity or NaN, and NaN counts as the lowest
         except OverflowError:

@@ -25,6 +25,7 @@ __all__ = [
     "not_eligible_before",
     "stopped_stretches",
     "windows_near",
+    "windows_of_few",
 ]
 
 Array = np.ndarray
@@ -37,6 +38,8 @@ HELD = 0.5
 """Hours in which fewer jobs of a kind start than this part of those that are submitted then are candidates."""
 FEWEST = 20
 """Neighbours of fewer jobs say nothing."""
+FEW_STARTS = 80
+"""Of a kind with fewer jobs it is not counted by half hour how many start."""
 GROUPS: tuple[tuple[str, ...], ...] = (DAYS[:5], DAYS, DAYS[5:], *((day,) for day in DAYS))
 STEPS = (-4, -2, -1, 1, 2, 4)
 """Hours begin or end so many half hours earlier or later."""
@@ -99,6 +102,38 @@ def _windows_of(log: RecordedLog, known: Array, clock: int) -> list[Window]:
     return windows
 
 
+def windows_of_few(log: RecordedLog, clock: int, held_since: Array) -> list[Window]:
+    """Windows for kinds of jobs that are too few to be counted by half hour: hours in which they are held, and hardly any starts.
+
+    `held_since`: from when on a policy without these windows would have started each job, its start where it would not have; s.
+    """
+    w, known = log.workload, log.known
+    begin, since, submitted = (times[known] + clock for times in (log.start, held_since, w.submit))
+    request, procs = w.requested[known], w.procs[known]
+    windows: list[Window] = []
+    for kind in _kinds(request, procs):
+        chosen = (request > kind.get("longer_than", -1)) & (procs > kind.get("wider_than", -1))
+        starts, comes = (_by_slot(times[chosen]) for times in (begin, submitted))
+        there = _spread(since[chosen] // SLOT, begin[chosen] // SLOT + 1)
+        for days in GROUPS[:3]:
+            rows = [DAYS.index(day) for day in days]
+            if comes[rows].sum() < FEW_STARTS:
+                for first, last in _held_stretches(starts[rows].sum(axis=0), there[rows].sum(axis=0)):
+                    hours = Window(_time(first), _time((last + 1) % SLOTS), days=days, **kind)
+                    windows += [hours, replace(hours, drain=True)]
+    return list(dict.fromkeys(windows))
+
+
+def _held_stretches(starts: Array, there: Array) -> Iterator[tuple[int, int]]:
+    """Stretches of half hours, at least four, in which jobs are there and start far less than usual; they may pass midnight."""
+    low = starts < HELD * there * (starts.sum() / max(there.sum(), 1))
+    for first, last in _stretches(low | (there == 0)):
+        inside = np.arange(first, last + 1 + SLOTS * (last < first)) % SLOTS
+        own = np.flatnonzero(low[inside])  # a half hour in which none is there says nothing, and begins or ends no stretch
+        if len(own) and own[-1] - own[0] >= 3 and there[inside].sum() >= FEWEST:
+            yield int(inside[own[0]]), int(inside[own[-1]])
+
+
 def windows_near(window: Window) -> list[Window]:
     """Windows of other days, or whose hours begin or end up to two hours before or after those of this one."""
     moved = [replace(window, begin=_moved(window.begin, by)) for by in STEPS]
@@ -129,7 +164,11 @@ def _by_slot(time: Array) -> Array:
 
 def _crossings(begin: Array, end: Array) -> Array:
     """How many jobs are planned to run across each half hour of the week, shape (days, half hours)."""
-    first, last = begin // SLOT + 1, -(-end // SLOT)  # the half hours strictly between
+    return _spread(begin // SLOT + 1, -(-end // SLOT))  # the half hours strictly between
+
+
+def _spread(first: Array, last: Array) -> Array:
+    """In how many of these stretches each half hour of the week lies, shape (days, half hours); from `first` until before `last`."""
     counts = np.zeros(7 * SLOTS + 1, np.int64)
     length = np.minimum(last - first, 7 * SLOTS)
     place = (first + 3 * SLOTS) % (7 * SLOTS)
@@ -156,13 +195,16 @@ def _kinds(request: Array, procs: Array) -> Iterator[dict[str, Any]]:
 
 def _low_stretches(starts: Array, comes: Array) -> Iterator[tuple[int, int]]:
     """Stretches of half hours, at least four, in which far fewer jobs start than are submitted; they may pass midnight."""
-    if comes.sum() < FEWEST * 4:
+    if comes.sum() >= FEW_STARTS:
+        yield from _stretches(starts < HELD * comes)
+
+
+def _stretches(chosen: Array) -> Iterator[tuple[int, int]]:
+    """The stretches of these half hours of a day (bool), their first and last ones, at least four; they may pass midnight."""
+    if chosen.all() or not chosen.any():
         return
-    low = starts < HELD * comes
-    if low.all() or not low.any():
-        return
-    turn = int(np.flatnonzero(~low)[0])
-    turned = np.roll(low, -turn)
+    turn = int(np.flatnonzero(~chosen)[0])
+    turned = np.roll(chosen, -turn)
     edges = np.flatnonzero(np.diff(np.concatenate([[0], turned.astype(np.int8), [0]])))
     for first, after in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
         if after - first >= 4:

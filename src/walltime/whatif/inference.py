@@ -87,8 +87,8 @@ class Inference:
     and with all rules; `hindsight`: with the times besides at which jobs were free to start, which only the record knows. `free`:
     simulations that run freely: on the plain machine, with the rules, and with the rules against themselves with submissions shaken by
     30 s, which is the most that any simulation can reach. `delay`: seconds from the instant at which the policy would start a job to its
-    recorded start: 5 %, median, 95 %. `refused`: why nothing was inferred. `groups`: the agreement with the rules by class, user and month
-    of what judges.
+    recorded start: 5 %, median, 95 %. `refused`: why nothing was inferred. `stopped`: at which step the search was
+    interrupted. `groups`: the agreement with the rules by class, user and month of what judges.
 
     The machine's rules hold for whoever is told of them before; the outages are those that the log shows, so they are known by hindsight.
     """
@@ -106,6 +106,7 @@ class Inference:
     unix_start_time: int | None = None
     notes: Sequence[str] = ()
     refused: str = ""
+    stopped: str = ""
     free: tuple[FreeRun, ...] = ()
     groups: Sequence[GroupAgreement] = ()
 
@@ -113,7 +114,8 @@ class Inference:
         """Everything, ready for JSON; the machine as the text of its file."""
         scores = {name: getattr(self, name).as_dict() for name in ("before", "after", "hindsight")}
         lists = {name: [plain(asdict(one)) for one in getattr(self, name)] for name in ("rules", "months", "free")}
-        rest = {name: plain(getattr(self, name)) for name in ("log", "refused", "misfits", "clock", "unix_start_time", "delay", "notes")}
+        others = ("log", "refused", "stopped", "misfits", "clock", "unix_start_time", "delay", "notes")
+        rest = {name: plain(getattr(self, name)) for name in others}
         return rest | scores | lists | {"machine": site_text(self), "groups": [plain(one.as_dict()) for one in self.groups]}
 
 

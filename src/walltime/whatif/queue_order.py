@@ -26,6 +26,7 @@ def inferred_policy(search: RuleTrial, current: OneStep) -> OneStep:
     best, gain, policy = None, LEAST_GAIN, None
     known = search.log.known
     waiting = float((search.log.start - search.w.submit)[known].sum() / max(np.ptp(search.log.start[known]), 1))
+    named = []
     for name in POLICIES:
         own = parse_policy(name)
         if own == search.rules.policy:
@@ -35,9 +36,10 @@ def inferred_policy(search: RuleTrial, current: OneStep) -> OneStep:
                 f"{name} is not tried: {waiting:.0f} jobs wait on average, and a plan for all of them at every instant takes long."
             )
             continue
-        answer = search.ask(search.rules._replace(policy=own))
+        named.append(search.rules._replace(policy=own))
+    for rules, answer in search.ask_all(named):
         if search.gain(current, answer, search.choose) > gain:
-            best, gain, policy = answer, search.gain(current, answer, search.choose), own
+            best, gain, policy = answer, search.gain(current, answer, search.choose), rules.policy
     weights, answer = _best_weights(search, current)
     if any(weights) and search.gain(current, answer, search.choose) > gain + LEAST_GAIN / 2:
         best, policy = answer, weighted(weights)
@@ -59,11 +61,10 @@ def _best_weights(search: RuleTrial, current: OneStep) -> tuple[tuple[int, int],
         for place in (0, 1):
             now = best
             around = (now[place] // 2, now[place] * 2) if steps == (1,) else (*steps, *(-step for step in steps))
-            for value in around:
-                weights = (value, now[1]) if place == 0 else (now[0], value)
-                if weights in (now, (0, 0)):
-                    continue
-                asked = search.ask(search.rules._replace(policy=weighted(weights)))
+            pairs = [(value, now[1]) if place == 0 else (now[0], value) for value in around]
+            pairs = [weights for weights in pairs if weights not in (now, (0, 0))]
+            several = search.ask_all([search.rules._replace(policy=weighted(weights)) for weights in pairs])
+            for weights, (_, asked) in zip(pairs, several, strict=True):
                 if search.gain(answer, asked, search.choose) > 0:
                     best, answer = weights, asked
     return best, answer

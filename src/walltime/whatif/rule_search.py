@@ -5,10 +5,12 @@ How rules are judged stands in rule_trial.py; candidates are guesses from counts
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,6 +26,7 @@ from walltime.whatif.candidate_rules import (
     periods,
     stopped_stretches,
     windows_near,
+    windows_of_few,
 )
 from walltime.whatif.free_runs import free_runs
 from walltime.whatif.inference import Inference, MonthAgreement, unread_of
@@ -60,55 +63,52 @@ def infer(
     *,
     procs: int | None = None,
     machine: Machine | None = None,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[float], None] | None = None,
     step: Callable[[str], None] | None = None,
 ) -> Inference:
     """Infer a site's rules from the starts that its log records.
 
     `procs`: the machine's size, by default that of the log. `machine`: of it only the size of the nodes is taken; a note says what else it
-    has. `progress` is told how many rules have been tried, and `step`, in words, which of the seven steps is at work; how many rules a step
-    tries depends on what it finds. Raises WorkloadError for a log without recorded waits or of under two months.
+    has. `progress` is told about which share of the work is done, from 0 to 1, and `step`, in words, which of the seven steps is at work.
+    Ctrl-C ends the search: what was found until then is returned, and its `stopped` says where that was. Raises WorkloadError for a log
+    without recorded waits or of under two months.
     """
     check_workload(workload)
     nodes = {1} if machine is None else {pool.procs for pool in machine.pools}
     search = RuleTrial(workload, workload.machine_procs if procs is None else procs, min(nodes) if len(nodes) == 1 else 1, progress)
     search.notes += unread_of(machine)
-    plain = search.ask(search.rules)
+    plain = search.answer
     misfits = float(plain.short[plain.counted].mean())
     if misfits > MOST_MISFITS:
         refused = (
             f"{100 * misfits:.0f} % of the recorded starts need more processors than the record leaves of {search.size:,}: the log, or the "
             "machine's size, does not say what the scheduler saw; nothing is inferred"
         )
-        return _result(search, plain, plain, misfits, refused)
-    steps: dict[str, Callable[[RuleTrial, OneStep], OneStep]] = {
-        "hours": _windows,
-        "outages": _outages,
-        "parts of the machine": _parts,
-        "overheads": _overheads,
-        "limits": _limits,
-        "the policy": inferred_policy,
-        "what others replace": _drop_superseded,
-    }
-    current = plain
-    for number, (what, look) in enumerate(steps.items(), 1):
-        if step is not None:
-            step(f"step {number} of {len(steps)}, {what}")
-        current = look(search, current)
-    return _result(search, plain, current, misfits, "")
+        return _result(search, plain, misfits, refused=refused)
+    at = ""
+    try:
+        for number, (what, (look, share)) in enumerate(STEPS.items(), 1):
+            at = f"step {number} of {len(STEPS)}, {what}"
+            search.until = search.done + share
+            if step is not None:
+                step(at)
+            look(search, search.answer)
+            search.done = search.until
+        return _result(search, plain, misfits)
+    except KeyboardInterrupt:
+        search.notes.append(f"Stopped at {at}: what this step and those after it look for may be there all the same.")
+        return _result(search, plain, misfits, stopped=at)
 
 
 def _parts(search: RuleTrial, current: OneStep) -> OneStep:
     """Parts of the machine for small, short jobs."""
     while len(search.rules.parts) < 2:
         best, best_gain, best_part = None, LEAST_GAIN, None
-        for part in candidate_parts(search.log, search.size):
-            if search.node > 1:
-                part = replace(part, procs=-(-part.procs // search.node) * search.node)
-            answer = search.ask(search.rules._replace(parts=(*search.rules.parts, part)))
+        parts = [replace(part, procs=-(-part.procs // search.node) * search.node) for part in candidate_parts(search.log, search.size)]
+        for rules, answer in search.ask_all([search.rules._replace(parts=(*search.rules.parts, part)) for part in parts]):
             gain = search.gain(current, answer, search.choose)
             if gain > best_gain:
-                best, best_gain, best_part = answer, gain, part
+                best, best_gain, best_part = answer, gain, rules.parts[-1]
         if best is None or best_part is None:
             return current
         jobs = int((best_part.takes(search.w) & search.log.known).sum())
@@ -128,9 +128,8 @@ def _outages(search: RuleTrial, current: OneStep) -> OneStep:
     rules, answer = search.rules, current
     for least in OUTAGES:  # a machine that drains before an outage stands still for hours, too
         stretches = [own for own in stopped_stretches(search.log) if own[1] - own[0] >= least]
-        stretches = [
-            own for own in stretches if search.gain(current, search.ask(rules._replace(outages=(own,))), search.jobs_near(*own)) > 0
-        ]
+        alone = search.ask_all([rules._replace(outages=(own,)) for own in stretches])
+        stretches = [own.outages[0] for own, answer in alone if search.gain(current, answer, search.jobs_near(*own.outages[0])) > 0]
         if not stretches:
             continue
         these = search.rules._replace(outages=tuple(stretches))
@@ -154,32 +153,16 @@ def _windows(search: RuleTrial, current: OneStep) -> OneStep:
     if search.since is None:
         search.notes.append("The log does not say when it starts, so rules by the clock cannot be seen.")
         return current
-    best_clock, best_found = 0, None
+    tried: dict[int, _Tried] = {}
     for clock in _clocks(search.w):
         search.clock = clock
-        candidates = candidate_windows(search.log, search.since + clock)
-        answers = [(search.ask(search.rules._replace(windows=(one,))), one) for one in candidates]
-        gains = [search.gain_of_run(current, answer) for answer, _ in answers]
-        if gains and (best_found is None or max(gains) > best_found[0]):
-            best_clock, best_found = clock, (max(gains), candidates)
-    if best_found is None:
-        return current
-    search.clock, candidates = best_clock, list(best_found[1])
-    while candidates:
-        best, gain, window = None, LEAST_GAIN, None
-        worth = []
-        for one in candidates:
-            answer = search.ask(search.rules._replace(windows=(*search.rules.windows, one)))
-            own = search.gain_of_run(current, answer)
-            if own > 0:
-                worth.append(one)
-            if own > gain:
-                best, gain, window = answer, own, one
-        if best is None or window is None:
-            return current
-        worth.remove(window)
-        candidates = worth
-        window, best = _fitted(search, current, window, best)
+        held_since = np.where(current.made, search.log.start - current.delay, search.log.start)
+        several = candidate_windows(search.log, search.since + clock) + windows_of_few(search.log, search.since + clock, held_since)
+        tried[clock] = _tried(search, current, list(dict.fromkeys(several)))
+    search.clock = max(tried, key=lambda clock: tried[clock].gain)
+    found = tried[search.clock]
+    while found.window is not None and found.best is not None and found.gain > LEAST_GAIN:
+        window, best = _fitted(search, current, found.window, found.best)
         window, best = _period(search, current, window, best)
         rules = search.rules._replace(windows=(*search.rules.windows, window))
         text, evidence = _said(search, window)
@@ -187,7 +170,29 @@ def _windows(search: RuleTrial, current: OneStep) -> OneStep:
         times = {"since": window.since, "until": window.until}
         if search.keep(suggestion, current, best, **times):  # type: ignore[arg-type]
             current = best
+        found = _tried(search, current, found.others)
     return current
+
+
+class _Tried(NamedTuple):
+    """Of windows that were tried the one that gains most, what it gains and what is asked with it, and the others that gain anything."""
+
+    gain: float
+    window: Window | None
+    best: OneStep | None
+    others: list[Window]
+
+
+def _tried(search: RuleTrial, current: OneStep, candidates: Sequence[Window]) -> _Tried:
+    """Try each of these windows beside the rules accepted so far."""
+    found, worth = _Tried(-math.inf, None, None, []), []
+    for rules, answer in search.ask_all([search.rules._replace(windows=(*search.rules.windows, one)) for one in candidates]):
+        gain, window = search.gain_of_run(current, answer), rules.windows[-1]
+        if gain > 0:
+            worth.append(window)
+        if gain > found.gain:
+            found = _Tried(gain, window, answer, [])
+    return found._replace(others=[one for one in worth if one != found.window])
 
 
 def _fitted(search: RuleTrial, current: OneStep, window: Window, best: OneStep) -> tuple[Window, OneStep]:
@@ -197,11 +202,10 @@ def _fitted(search: RuleTrial, current: OneStep, window: Window, best: OneStep) 
     """
     while window.end is not None:
         gain, place = search.gain_of_run(current, best), window
-        for one in windows_near(window):
-            answer = search.ask(search.rules._replace(windows=(*search.rules.windows, one)))
+        for rules, answer in search.ask_all([search.rules._replace(windows=(*search.rules.windows, one)) for one in windows_near(window)]):
             own = search.gain_of_run(current, answer)
             if own > gain + LEAST_GAIN / 5:
-                best, gain, place = answer, own, one
+                best, gain, place = answer, own, rules.windows[-1]
         if place == window:
             break
         window = place
@@ -266,10 +270,9 @@ def _overheads(search: RuleTrial, current: OneStep) -> OneStep:
     """
     best, overhead = current, NO_OVERHEAD
     for stage in (_start_overheads, _end_overheads, _ticks):
-        for own in stage(search, best, overhead):
-            answer = search.ask(search.rules._replace(overhead=own))
+        for rules, answer in search.ask_all([search.rules._replace(overhead=own) for own in stage(search, best, overhead)]):
             if search.gain(best, answer, search.choose, PROMPT) > LEAST_GAIN:
-                best, overhead = answer, own
+                best, overhead = answer, rules.overhead
     if overhead == NO_OVERHEAD:
         return current
     times = [f"{overhead.start} s from the decision to the start", f"{overhead.end} s after an end", f"a look every {overhead.tick} s"]
@@ -325,20 +328,19 @@ def _limits(search: RuleTrial, current: OneStep) -> OneStep:
     """
     users, counts = np.unique(search.users[search.choose & (search.users >= 0)], return_counts=True)
     users = users[counts >= FEWEST]
-    best: dict[int, tuple[float, AtOnce]] = {}
+    kinds: list[tuple[AtOnce, ...]] = []
     for alike in (False, True) if len(users) else ():
         running = _running(search.log, search.alike if alike else search.users)
-        for jobs in AT_ONCE:
-            every = tuple(AtOnce(int(user), jobs, alike) for user in users if _respected(running[search.users == user], jobs))
-            if not every:
-                continue
-            answer = search.ask(search.rules._replace(at_once=every))
-            for one in every:
-                mine = search.choose & (search.users == one.user)
-                if search.is_sure(current, answer, mine):
-                    sure = search.gain(current, answer, mine) / max(search.error(current, answer, mine), 1e-9)
-                    if sure > best.get(one.user, (0.0,))[0]:
-                        best[one.user] = sure, one
+        most = {int(user): running[search.users == user] for user in users}
+        kinds += [tuple(AtOnce(user, jobs, alike) for user, own in most.items() if _respected(own, jobs)) for jobs in AT_ONCE]
+    best: dict[int, tuple[float, AtOnce]] = {}
+    for rules, answer in search.ask_all([search.rules._replace(at_once=every) for every in kinds if every]):
+        for one in rules.at_once:
+            mine = search.choose & (search.users == one.user)
+            if search.is_sure(current, answer, mine):
+                sure = search.gain(current, answer, mine) / max(search.error(current, answer, mine), 1e-9)
+                if sure > best.get(one.user, (0.0,))[0]:
+                    best[one.user] = sure, one
     chosen, answer = _one_after_the_other(search, current, [one for _, one in sorted(best.values(), reverse=True)])
     if not chosen:
         return current
@@ -407,14 +409,28 @@ def _drop_superseded(search: RuleTrial, current: OneStep) -> OneStep:
             k += 1
             continue
         search.notes.append(f"Left out: {search.kept[k].text}. The rules below explain as much without it.")
-        search.rules, current = rules, answer
+        search.rules, search.answer, current = rules, answer, answer
         del search.kept[k], search.without[k]
     return current
 
 
-def _result(search: RuleTrial, plain: OneStep, current: OneStep, misfits: float, refused: str) -> Inference:
-    eligible = not_eligible_before(search.log)
-    hindsight = current if refused else search.ask(search.rules, eligible)
+STEPS: dict[str, tuple[Callable[[RuleTrial, OneStep], OneStep], float]] = {
+    "hours": (_windows, 0.4),
+    "outages": (_outages, 0.05),
+    "parts of the machine": (_parts, 0.1),
+    "overheads": (_overheads, 0.05),
+    "limits": (_limits, 0.1),
+    "the policy": (inferred_policy, 0.25),
+    "what others replace": (_drop_superseded, 0.05),
+}
+"""What is looked for, in this order, and about which share of the time it takes."""
+
+
+def _result(search: RuleTrial, plain: OneStep, misfits: float, *, refused: str = "", stopped: str = "") -> Inference:
+    """What was found; of a search that was stopped without what takes long: free runs, and agreement by hindsight."""
+    current, brief = search.answer, bool(refused or stopped)
+    eligible = search.w.submit if brief else not_eligible_before(search.log)
+    hindsight = current if brief else search.ask(search.rules, eligible)
     made = current.delay[current.made & (current.delay >= 0) & (current.delay <= LONGEST_DELAY)]
     low, middle, high = np.percentile(made, [5, 50, 95]).tolist() if len(made) else (0.0, 0.0, 0.0)
     months = []
@@ -440,5 +456,6 @@ def _result(search: RuleTrial, plain: OneStep, current: OneStep, misfits: float,
         unix_start_time=search.since,
         notes=search.notes,
         refused=refused,
-        free=() if refused else tuple(free_runs(search.w, search.judge, search.machine_of(Rules()), machine)),
+        stopped=stopped,
+        free=() if brief else tuple(free_runs(search.w, search.judge, search.machine_of(Rules()), machine)),
     )

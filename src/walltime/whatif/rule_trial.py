@@ -7,7 +7,10 @@ turns: in every other one rules are chosen, the others judge.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -17,8 +20,7 @@ from walltime.auditor.one_step import OneStep, SiteRules, one_step
 from walltime.errors import WorkloadError
 from walltime.machine import NO_OVERHEAD, Limit, Machine, Outage, Overhead, Partition, Pool, Window
 from walltime.machine.machine import DAY
-from walltime.machine.placing import place
-from walltime.machine.windows import Hours
+from walltime.machine.windows import Hours, hours_of
 from walltime.policy import Easy, Policy
 from walltime.whatif.candidate_rules import Part, RecordedLog
 from walltime.whatif.inference import InferredRule
@@ -66,9 +68,9 @@ class Suggestion(NamedTuple):
 
 
 class RuleTrial:
-    """One inference: the record, the months, and the rules accepted so far."""
+    """One inference: the record, the months, and the rules accepted so far; `answer`: what the policy starts with these."""
 
-    def __init__(self, workload: Workload, machine_procs: int, procs_of_node: int, progress: Callable[[int], None] | None):
+    def __init__(self, workload: Workload, machine_procs: int, procs_of_node: int, progress: Callable[[float], None] | None):
         wait = workload.recorded_wait
         if wait is None:
             raise WorkloadError(f"{workload.origin.name} records no waits, so nothing can be inferred from it; take a log with starts")
@@ -93,7 +95,16 @@ class RuleTrial:
         self.users = workload.columns.get("user", np.full(len(workload), -1))
         rows = np.stack([self.users, workload.procs, workload.requested], axis=1)
         self.alike = np.unique(rows, axis=0, return_inverse=True)[1].ravel()
-        self.asked = 0
+        self.done, self.until = 0.0, 1.0
+        self.workers = os.cpu_count() or 1
+        self._windows: dict[tuple[Window, int], tuple[Hours, Array]] = {}
+        self.answer = self.ask(self.rules)
+
+    def _say(self, done: float) -> None:
+        """So much of all work is done, about: a share from 0 to 1. How many rules a step tries depends on what it finds."""
+        self.done = done
+        if self.progress is not None:
+            self.progress(done)
 
     def _months(self) -> Array:
         """The number of the month in which each job started, from 0 on."""
@@ -107,10 +118,31 @@ class RuleTrial:
 
     def ask(self, rules: Rules, eligible: Array | None = None) -> OneStep:
         """What the policy would have started under these rules."""
-        self.asked += 1
-        if self.progress is not None:
-            self.progress(self.asked)
-        windows, outages = self._hours(rules)
+        self._say(self.done)
+        return self._asked(rules, eligible)
+
+    def ask_all(self, several: Sequence[Rules]) -> Iterator[tuple[Rules, OneStep]]:
+        """The same under each of these rules, in this order; a few at a time, on all cores. It counts as half of what the step has left."""
+        each = (self.until - self.done) / 2 / max(len(several), 1)
+        with ThreadPoolExecutor(self.workers) as pool:
+            left, running = deque(several), deque[tuple[Rules, Future[OneStep]]]()
+            try:
+                while left or running:
+                    while left and len(running) <= self.workers:
+                        running.append((left[0], pool.submit(self._asked, left.popleft())))
+                    rules, future = running.popleft()
+                    answer = future.result()
+                    self._say(self.done + each)
+                    yield rules, answer
+            finally:
+                pool.shutdown(cancel_futures=True)
+
+    def _asked(self, rules: Rules, eligible: Array | None = None) -> OneStep:
+        windows = [self._along(window) for window in rules.windows]
+        outages = None
+        if rules.outages:
+            begin, end = (np.array(side, np.int64) for side in zip(*rules.outages, strict=True))
+            outages = Hours(begin, end, True)
         plain = SiteRules(windows, outages, eligible, overhead=rules.overhead)
         group, at_once = self._groups(rules.at_once)
         rest, size, answers = np.ones(len(self.w), bool), self.size, []
@@ -138,17 +170,14 @@ class RuleTrial:
         at_once[count + self.alike[by_kind]] = most[1][self.users[by_kind]]
         return np.where(by_kind, count + self.alike, self.users), at_once
 
-    def _hours(self, rules: Rules) -> tuple[list[tuple[Hours, Array]], Hours | None]:
-        hours: list[tuple[Hours, Array]] = []
-        if rules.windows:
-            machine = self.machine_of(rules._replace(parts=(), at_once=(), outages=()))
-            placed = place(self.w, machine)[1]
-            for k, window in enumerate(placed.windows):
-                hours.append((window, np.array([k in own for own in placed.windows_of])))
-        if rules.outages:
-            begin, end = (np.array(side, np.int64) for side in zip(*rules.outages, strict=True))
-            return hours, Hours(begin, end, True)
-        return hours, None
+    def _along(self, window: Window) -> tuple[Hours, Array]:
+        """A window's times along the log, and the jobs for which it holds, bool; found once for each clock."""
+        key = (window, self.clock)
+        if key not in self._windows:
+            machine = self.machine_of(Rules(windows=(window,)))
+            [hours], of, _ = hours_of(self.w, machine, np.zeros(len(self.w), np.int64))
+            self._windows[key] = hours, of.counts > 0
+        return self._windows[key]
 
     def machine_of(self, rules: Rules) -> Machine:
         """The rules as a machine."""
@@ -250,7 +279,7 @@ class RuleTrial:
                 f"{rule.weeks})."
             )
             return False
-        self.rules = rules
+        self.rules, self.answer = rules, new
         self.kept.append(rule)
         self.without.append(without)
         return True

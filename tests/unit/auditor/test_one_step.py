@@ -239,11 +239,28 @@ def test_infer__a_planted_window_is_found_and_explains_months_that_were_not_used
 @pytest.mark.slow
 def test_infer__nothing_is_invented_on_what_plain_easy_made():
     steps: list[str] = []
-    found = infer(planted(), step=steps.append)
+    shares: list[float] = []
+    found = infer(planted(), step=steps.append, progress=shares.append)
     assert (steps[0], steps[-1]) == ("step 1 of 7, hours", "step 7 of 7, what others replace")
+    assert shares == sorted(shares)
+    assert shares[-1] == pytest.approx(1)
     assert found.rules == []
     assert found.before.f1 >= 0.998
     assert found.free[0].rank_correlation == pytest.approx(1)
+
+
+@pytest.mark.slow
+def test_infer__stopped_leaves_what_was_found_and_says_where():
+    def stop(name: str) -> None:
+        if name.startswith("step 2"):
+            raise KeyboardInterrupt
+
+    found = infer(planted(site(Window("17:00", days=WEEKDAYS))), step=stop)
+    assert found.stopped == "step 2 of 7, outages"
+    assert [rule.kind for rule in found.rules] == ["window"]
+    assert found.after.f1 > found.before.f1
+    assert found.free == ()
+    assert "# Stopped at step 2 of 7, outages" in site_text(found)
 
 
 @pytest.mark.slow

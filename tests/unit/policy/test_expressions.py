@@ -47,6 +47,15 @@ def test_expression__by_hand(text, score):
     assert parse_order(f"expr:{text}").score(wait=100, believed=50, procs=4, submit=0) == pytest.approx(score, rel=1e-12)
 
 
+@pytest.mark.parametrize("text", ["-elapsed-3*log(procs)", "log(elapsed-50)/(believed-9)", "exp(believed*believed)-requested"])
+def test_scores__of_many_jobs_are_those_of_each(text):
+    order = parse_order(f"expr:{text}")
+    columns = {name: np.array(values) for name, values in (("elapsed", [0, 50, 99]), ("believed", [9, 10, 40]), ("procs", [1, 4, 64]))}
+    columns["requested"] = columns["believed"]
+    jobs = [{name: int(values[k]) for name, values in columns.items()} for k in range(3)]
+    assert order.scores(columns).tolist() == [order.score(wait=0, submit=0, **job) for job in jobs]
+
+
 def test_expression__is_compiled_once_for_all_numbers():
     one, other = parse_order("expr:log(wait + 60.0)-2*log(area)"), parse_order("expr:log(wait+5)-0.5*log(area)")
     assert one.scoring is other.scoring

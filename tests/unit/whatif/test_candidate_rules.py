@@ -6,7 +6,7 @@ import numpy as np
 
 import walltime as wt
 from walltime.machine import Window
-from walltime.whatif.candidate_rules import RecordedLog, candidate_windows, windows_near
+from walltime.whatif.candidate_rules import RecordedLog, candidate_windows, windows_near, windows_of_few
 
 HOUR, DAY = 3600, 86_400
 MONDAY = 4 * DAY
@@ -41,6 +41,20 @@ def test_candidate_windows__of_half_of_a_log_are_seen_there():
     kept = came < 12 * DAY  # in under a third of the log, and so in under the half of it that comes first
     log = record(np.where(crossing & kept, came // DAY * DAY + 12 * HOUR, came), np.full(len(came), 2 * HOUR), came)
     assert Window("12:00") in candidate_windows(log, MONDAY)
+
+
+def test_windows_of_few__are_the_hours_in_which_they_are_held_and_none_starts():
+    came = np.arange(30) * DAY + np.arange(30) * 7 % 24 * HOUR  # a long job a day, at any hour
+    many = np.arange(200) * 3 * HOUR
+    by_day = (came % DAY >= 8 * HOUR) & (came % DAY < 17 * HOUR)
+    submit = np.concatenate([came, many])
+    start = np.concatenate([np.where(by_day, came // DAY * DAY + 17 * HOUR, came), many])
+    requested = np.where(np.arange(230) < 30, 5 * HOUR, HOUR)
+    log, at_once = (record(times, requested, submit) for times in (start, submit))
+    hours = Window("08:00", "17:00", longer_than=HOUR)
+    assert hours not in candidate_windows(log, MONDAY)
+    assert {hours, replace(hours, drain=True)} <= set(windows_of_few(log, MONDAY, log.workload.submit))
+    assert windows_of_few(at_once, MONDAY, at_once.workload.submit) == []  # nobody is held
 
 
 def test_windows_near__move_either_end_by_up_to_two_hours_or_take_other_days():

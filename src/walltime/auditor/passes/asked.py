@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from walltime.auditor.passes.events import all_events, decide, follow, give_up_plan, next_event, next_start
-from walltime.auditor.passes.places import comes_before, put_to_work
+from walltime.auditor.passes.places import comes_before, put_to_work, score_waiting
 from walltime.auditor.passes.state import ASKS, COMING, DONE, NEVER, PASS, PAUSED, RUNNING, WAITING
 from walltime.engine.kernel.jit import called_kernel, entry, kernel
 
@@ -138,6 +138,7 @@ def ask(state, rules, jobs, lists, profile, tables, asked):
     count, running, started, free = state.waiting, state.running, state.started, state.free
     if count == 0:
         return
+    score_waiting(state, rules, jobs, lists)
     sort_all(jobs, lists.line, count, False)
     sort_all(jobs, lists.back, count, True)
     state.unsorted = 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import types
 
-from walltime.auditor.passes.places import note, put_to_work, sort_running, sort_waiting
+from walltime.auditor.passes.places import note, put_to_work, score_waiting, sort_running, sort_waiting
 from walltime.auditor.passes.profile import occupy
 from walltime.auditor.passes.singly import easy, fresh, greedy, kept, relaxed, selective, several_queues, start_heads
 from walltime.auditor.passes.state import (
@@ -265,6 +265,7 @@ def one_event(state, rules, jobs, lists, profile):
 @called_kernel
 def decide(state, rules, jobs, lists, profile, tables):
     """The policy's pass."""
+    score_waiting(state, rules, jobs, lists)
     first = 0 if rules.dynamic == 1 else state.waiting - state.unsorted
     sort_waiting(jobs, lists.line, first, state.waiting, False)
     sort_waiting(jobs, lists.back, first, state.waiting, True)

@@ -5,7 +5,18 @@ from __future__ import annotations
 from walltime.auditor.passes.state import BACKFILLED, IMMEDIATE, RESERVED, RUNNING, SLACK, STARTED, WAITING
 from walltime.engine.kernel.jit import called_kernel, kernel
 
-__all__ = ["expected_end", "kind_behind", "kind_of_head", "leave", "note", "put_to_work", "sort_running", "sort_waiting", "start"]
+__all__ = [
+    "expected_end",
+    "kind_behind",
+    "kind_of_head",
+    "leave",
+    "note",
+    "put_to_work",
+    "score_waiting",
+    "sort_running",
+    "sort_waiting",
+    "start",
+]
 
 
 @kernel
@@ -29,6 +40,28 @@ def comes_before(jobs, job, other, backfilling):
     if backfilling:
         own, its = jobs[job].back_score, jobs[other].back_score
     return own > its or (own == its and jobs[job].arrival < jobs[other].arrival)
+
+
+@called_kernel
+def score_waiting(state, rules, jobs, lists):
+    """Score the waiting jobs where scores grow with the wait (tang13, eq. 5)."""
+    if rules.power == 0 and rules.back_power == 0:
+        return
+    for k in range(state.waiting):
+        job = lists.queue[k]
+        ratio = (state.now - jobs[job].submit) / jobs[job].estimate
+        if rules.power > 0:
+            jobs[job].score = _weighted(ratio, rules.power, jobs[job].procs)
+        if rules.back_power > 0:
+            jobs[job].back_score = _weighted(ratio, rules.back_power, jobs[job].procs)
+
+
+@kernel
+def _weighted(ratio, power, procs):
+    value = 1.0
+    for _ in range(power):
+        value *= ratio
+    return value * procs
 
 
 @called_kernel
