@@ -15,7 +15,7 @@ __all__ = ["inferred_policy", "said_order", "weighted"]
 
 POLICIES = ("easy", "fcfs", "hybrid:depth=0", "conservative", "easy:order=sjf", "easy:order=saf", "easy:order=wfp")
 """Policies that are tried last."""
-DEEPEST = 30
+DEEPEST = 1000
 """With more jobs waiting on average, policies that plan for all of them are not tried."""
 HANDICAPS = (3600, 4 * 3600, 16 * 3600)
 """A doubling of a job's processors, or of its request, may count as so many s of waiting in the order of the queue."""
