@@ -1,4 +1,4 @@
-"""The time and memory to read a log: as SWF, as `sacct -P` prints it, and as PBS writes it; and ten million generated jobs."""
+"""The time and memory to read a log: as SWF, as `sacct -P` prints it, as PBS writes it, and as a table; and ten million generated jobs."""
 
 from __future__ import annotations
 
@@ -100,5 +100,17 @@ def pbs_line(job: Job) -> str:
     )
 
 
-FORMATS: dict[str, Callable[[Job], str]] = {"SWF": swf_line, "sacct -P": sacct_line, "PBS": pbs_line}
-HEADINGS = {"SWF": "; MaxProcs: 4096", "sacct -P": HEADING}
+def table_line(job: Job) -> str:
+    """A row of a table whose columns are recognised, with a comma in some of the names."""
+    number, submit, start, runtime, requested, procs = job
+    times = ",".join(str(np.datetime64(second, "s")).replace("T", " ") for second in (submit, start, start + runtime))
+    name = '"a, b"' if number % 500 == 0 else f"job{number % 5000}"
+    return f"{number},user{number % 900},account{number % 80},main,{requested},1,{procs},{times},{runtime},{name},COMPLETED"
+
+
+FORMATS: dict[str, Callable[[Job], str]] = {"SWF": swf_line, "sacct -P": sacct_line, "PBS": pbs_line, "table (CSV)": table_line}
+HEADINGS = {
+    "SWF": "; MaxProcs: 4096",
+    "sacct -P": HEADING,
+    "table (CSV)": "job_id,user,account,partition,timelimit,nodes,cores,submit_time,start_time,end_time,run_time,name,state",
+}

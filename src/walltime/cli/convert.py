@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from walltime.cli import options as o
+from walltime.cli.groups import read_shown
 from walltime.cli.output import Output
 from walltime.errors import PolicyError
 
@@ -39,7 +40,6 @@ def convert(
     output: Output,
 ) -> None:
     """Write a log of any format as SWF, Parquet or CSV: all of its records, with what reading them dropped and changed."""
-    from walltime.logs import read_log
     from walltime.logs.convert import with_procs, write_log
     from walltime.provenance import version
     from walltime.wording import printable
@@ -48,7 +48,7 @@ def convert(
         raise PolicyError("say once where the log is written: walltime convert TRACE --out FILE")
     out = out or written
     assert out is not None, "one of them is given"
-    log = read_log(trace, skip_bad_lines=how.skip_bad_lines, time_zone=how.time_zone, mapping=how.mapping, anonymise=how.anonymise)
+    log = read_shown(trace, skip_bad_lines=how.skip_bad_lines, time_zone=how.time_zone, mapping=how.mapping, anonymise=how.anonymise)
     if how.procs is not None:
         log = with_procs(log, how.procs)
     write_log(out, log)

@@ -16,9 +16,11 @@ from typer.models import OptionInfo
 from walltime.cli import options as o
 from walltime.cli.output import hidden_key, note, progress_bar
 from walltime.errors import PolicyError, WorkloadError
+from walltime.wording import printable
 
 if TYPE_CHECKING:
     from walltime.estimates import EstimateModel
+    from walltime.logs import JobLog
     from walltime.machine import Machine
     from walltime.schedule import Schedule
     from walltime.simulation.specification import Scheduler, Variation
@@ -40,6 +42,7 @@ __all__ = [
     "make_up",
     "note_feedback",
     "one_workload",
+    "read_shown",
 ]
 
 
@@ -88,11 +91,9 @@ class LogOptions:
 
         The machine's processors are those of a log that has none.
         """
-        from walltime.logs import read_log
-
         size = {"procs": machine.procs} if machine is not None and self.procs is None else {}
         begin = time.perf_counter()
-        log = read_log(trace, **self.of_file)
+        log = read_shown(trace, **self.of_file)
         for line in getattr(log, "reading", ()):
             note(f"recognised: {line}")
         workload = log.to_workload(**(self.of_jobs | size))
@@ -101,6 +102,20 @@ class LogOptions:
             rules = ", ".join(f"{count:,} {rule}" for rule, count in dropped.items())
             note(f"{sum(dropped.values()):,} of {workload.origin.records:,} records dropped: {rules}; see walltime info")
         return workload, time.perf_counter() - begin
+
+
+def read_shown(trace: Path, **how: Any) -> JobLog:
+    """Read a log as `read_log` does, with a progress bar if it takes long."""
+    from walltime.logs import read_log
+
+    with progress_bar(None, f"reading {printable(trace.name)}") as progress:
+
+        def told(done: int, total: int | None, counted: str) -> None:
+            if counted == "bytes":
+                done, total, counted = done // 10**6, None if total is None else -(-total // 10**6), "MB"
+            progress(done, total=total, unit=counted)
+
+        return read_log(trace, **how, progress=told)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from walltime.cli import options as o
-from walltime.cli.groups import LogOptions, Stretch
+from walltime.cli.groups import LogOptions, Stretch, read_shown
 from walltime.cli.output import Output, command_line
 
 if TYPE_CHECKING:
@@ -26,11 +26,10 @@ LISTED = 20
 
 def info(trace: o.TraceArgument, *, reading: LogOptions, part: Stretch, report: o.ReportOption = None, output: Output) -> None:
     """Show the content of a log: its machine, span and load, and the rules that dropped, changed or noticed jobs."""
-    from walltime.logs import read_log
     from walltime.provenance import version
 
     begin = time.perf_counter()
-    log = read_log(trace, **reading.of_file)
+    log = read_shown(trace, **reading.of_file)
     estimate = None
     if reading.procs is None and log.header.machine_procs is None:
         from walltime.logs.size import estimated_size

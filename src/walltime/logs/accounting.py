@@ -34,6 +34,7 @@ __all__ = [
     "JobRows",
     "Names",
     "Odd",
+    "lines_in",
     "make_log",
     "nothing_left",
     "only_used",
@@ -191,11 +192,16 @@ def _wait_from(submit: Array, eligible: Array | None, start: Array, counts: Coun
 def text_lines(file: LogFile, counts: Counts) -> Iterator[tuple[int, str]]:
     """The lines that are not blank, with their numbers; those that are not UTF-8 are counted."""
     for first, lines in file.line_blocks():
-        for number, line in enumerate(lines, first):
-            if line.strip():
-                text, is_utf8 = decoded(line)
-                counts.add(NOT_UTF8, int(not is_utf8))
-                yield number, text.rstrip("\r")
+        yield from lines_in(first, lines, counts)
+
+
+def lines_in(first: int, lines: Sequence[bytes], counts: Counts) -> Iterator[tuple[int, str]]:
+    """The same for some lines, the first of which has this number."""
+    for number, line in enumerate(lines, first):
+        if line.strip():
+            text, is_utf8 = decoded(line)
+            counts.add(NOT_UTF8, int(not is_utf8))
+            yield number, text.rstrip("\r")
 
 
 def quoted(text: str) -> str:

@@ -9,9 +9,10 @@ import re
 from collections.abc import Sequence
 from typing import ClassVar
 
+from walltime.logs.csv_rows import heading_of
 from walltime.logs.input import LogFile
 from walltime.logs.joblog import JobLog, LogFormat, ReadOptions
-from walltime.logs.mapped import heading_of, read_table
+from walltime.logs.mapped import read_table
 from walltime.logs.mapping import Source, Status, TableMapping
 
 __all__ = ["COBALT", "CobaltLog", "cobalt_mapping"]

@@ -13,7 +13,7 @@ from walltime.logs.catalogue import find_log, known_by_lines, known_by_titles, s
 from walltime.logs.clock import parse_zone
 from walltime.logs.cobalt import COBALT
 from walltime.logs.guess import Guess, fitted, guessed
-from walltime.logs.input import LogFile, unpacked_name
+from walltime.logs.input import LogFile, Progress, unpacked_name
 from walltime.logs.joblog import JobLog, LogFormat, Partial, ReadOptions, TooWide
 from walltime.logs.joined import log_file
 from walltime.logs.lsf import LSF
@@ -53,6 +53,7 @@ def read_log(
     time_zone: str | None = None,
     mapping: str | os.PathLike[str] | None = None,
     anonymise: str | None = None,
+    progress: Progress | None = None,
 ) -> JobLog:
     """Read a job log unchanged, in any of the known formats, plain or packed with gzip, bzip2, xz or Zstandard.
 
@@ -61,7 +62,8 @@ def read_log(
     of the site, such as Europe/Stockholm, for logs that do not say it. `mapping`: what the columns of a CSV, Parquet or
     JSON file mean: a TOML file, or the name of a mapping that is shipped, such as `f-data`; without it they are recognised, if nothing
     that is needed is doubtful. `anonymise`: a key; users, accounts, job names and reservations become numbers that depend on it, see
-    `walltime.logs.anonymous`.
+    `walltime.logs.anonymous`. `progress` is called with how much has been read, of how much (None if unknown), and what is counted:
+    bytes, columns or rows.
 
     Raises LogError, in one line, for a file that cannot be read or has a bad line, and for an unknown format.
     """
@@ -69,11 +71,11 @@ def read_log(
     zone = None if time_zone is None else parse_zone(time_zone)
     options = ReadOptions(skip_bad_lines, zone)
     if mapping is None:
-        log = _read(log_file(find_log(path)), options)
+        log = _read(log_file(find_log(path), progress=progress), options)
     else:
         named = os.fspath(mapping)
         chosen = shipped()[named] if named in shipped() else MAPPING_FILE.read(named)
-        log = _read_mapped(log_file(find_log(path), chosen), options, chosen, named)
+        log = _read_mapped(log_file(find_log(path), chosen, progress), options, chosen, named)
     return log if key is None else hidden(log, key)
 
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import bz2
 import codecs
+import contextlib
 import gzip
 import hashlib
 import io
 import lzma
 import os
+import queue
+import stat
+import threading
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,9 +22,24 @@ from typing import Any, Protocol
 from walltime.errors import LogError
 from walltime.wording import printable, shown
 
-__all__ = ["PACKED", "Digest", "LogFile", "chunks_of", "decoded", "path_of", "reading_parquet", "unpacked_name", "without_panics"]
+__all__ = [
+    "PACKED",
+    "Digest",
+    "LogFile",
+    "Progress",
+    "chunks_of",
+    "decoded",
+    "path_of",
+    "reading_parquet",
+    "unpacked_name",
+    "without_panics",
+]
 
 _CHUNK = 2**19
+_LATER_CHUNKS = 2**22
+"""Bytes of the pieces after the first, which alone is looked at to recognise the format."""
+_AHEAD = 3
+"""So many pieces are unpacked before they are asked for."""
 _LONGEST_LINE = 2**20
 _OPEN: dict[bytes, tuple[str, Callable[[Any], Any]]] = {
     b"\x1f\x8b": ("gzip", lambda raw: gzip.GzipFile(fileobj=raw)),
@@ -31,6 +50,8 @@ _OPEN: dict[bytes, tuple[str, Callable[[Any], Any]]] = {
 """By the first bytes of a file: what its compression is called, and what unpacks it."""
 PACKED = (".gz", ".bz2", ".xz", ".zst")
 """What compressed files end in."""
+Progress = Callable[[int, int | None, str], None]
+"""Is called with how much has been read, of how much, and what is counted: bytes, columns or rows."""
 PARTS = (".parquet", ".csv", ".tsv", ".jsonl", ".ndjson")
 """What the parts of a log in a folder end in, besides PACKED."""
 
@@ -40,19 +61,27 @@ class LogFile:
 
     A folder is read as the files in it, in the order of their names, if all are Parquet, all are CSV, or all are JSON lines.
 
-    `read`: gives its bytes in another way: from the path, its name in messages and the checksum.
+    `read`: gives its bytes in another way: from the path, its name in messages and the checksum. `progress`: told of the bytes that
+    have been read, as they are stored.
 
     `head`: its first bytes (up to 512 KiB, decompressed), available at once. Raises LogError if the file is missing, a
     directory, unreadable, empty or damaged, and for anything that is not a path.
     """
 
-    def __init__(self, path: str | os.PathLike[str], read: Callable[[str, str, Digest], Iterator[bytes]] | None = None) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        read: Callable[[str, str, Digest], Iterator[bytes]] | None = None,
+        progress: Progress | None = None,
+    ) -> None:
         self.path = path_of(path)
+        self.progress = progress
         self.where = printable(self.path)
         """The path as messages name it."""
-        self._digest = hashlib.sha256()
+        self._digest = _Counted()
         self._content: bytes | None = None
         is_folder = os.path.isdir(self.path)  # noqa: PTH112 (Path.is_dir raises for names that are too long)
+        self._stored = None if is_folder else _length(self.path)
         self._rest = (read or (_parts if is_folder else chunks_of))(self.path, self.where, self._digest)
         self.head = next(self._rest, b"")
         self._returns = b"\r" in self.head and not any(other in self.head for other in (b"\n", b"\0"))
@@ -69,7 +98,10 @@ class LogFile:
     def chunks(self) -> Iterator[bytes]:
         """The decompressed bytes, in pieces; with the usual line ends, if all of the first piece are carriage returns."""
         yield self.head
-        yield from (chunk.replace(b"\r", b"\n") for chunk in self._rest) if self._returns else self._rest
+        for chunk in self._rest:
+            if self.progress is not None:
+                self.progress(self._digest.length, self._stored, "bytes")
+            yield chunk.replace(b"\r", b"\n") if self._returns else chunk
 
     def content(self) -> bytes:
         """All decompressed bytes, which are kept; nothing of the file may have been asked for by another method before."""
@@ -157,6 +189,66 @@ class Digest(Protocol):
         """Add bytes."""
 
 
+class _Counted:
+    """A checksum that knows how many bytes it has been given."""
+
+    def __init__(self) -> None:
+        self.length = 0
+        self._sum = hashlib.sha256()
+
+    def update(self, data: Any, /) -> None:
+        """Add bytes."""
+        self._sum.update(data)
+        self.length += len(data)
+
+    def hexdigest(self) -> str:
+        """The checksum so far."""
+        return self._sum.hexdigest()
+
+
+def _length(path: str) -> int | None:
+    """The bytes of a file; None for a pipe, and what cannot be looked at."""
+    try:
+        return os.path.getsize(path) or None  # noqa: PTH202 (a name may have a NUL)
+    except (OSError, ValueError):
+        return None
+
+
+def _ahead(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """The same pieces; those after the first are made in a thread while others are worked on."""
+    yield from (piece for piece in [next(pieces, b"")] if piece)
+    made: queue.Queue[bytes | BaseException | None] = queue.Queue(_AHEAD)
+    unwanted = threading.Event()
+
+    def put(one: bytes | BaseException | None) -> None:
+        is_put = False
+        while not (is_put or unwanted.is_set()):
+            with contextlib.suppress(queue.Full):
+                made.put(one, timeout=0.1)
+                is_put = True
+
+    def make() -> None:
+        try:
+            for piece in pieces:
+                put(piece)
+                if unwanted.is_set():
+                    return
+            put(None)
+        except BaseException as error:  # it belongs to whoever asks for the pieces
+            put(error)
+
+    thread = threading.Thread(target=make, daemon=True)
+    thread.start()
+    try:
+        while (one := made.get()) is not None:
+            if isinstance(one, BaseException):
+                raise one
+            yield one
+    finally:
+        unwanted.set()
+        thread.join()
+
+
 class _Hashed(io.RawIOBase):
     """A file that updates a checksum as it is read."""
 
@@ -181,11 +273,12 @@ def chunks_of(path: str, where: str, digest: Digest) -> Iterator[bytes]:
             raw = io.BufferedReader(_Hashed(file, digest), _CHUNK)
             start = raw.peek(6)
             packed, unpack = next((way for first, way in _OPEN.items() if start.startswith(first)), (packed, None))
+            makes = _ahead if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else iter  # who interrupts a pipe must not wait for its end
             if unpack is None:
-                yield from _as_utf8(raw)
+                yield from makes(_as_utf8(raw))
             else:
                 with unpack(raw) as unpacked:
-                    yield from _as_utf8(unpacked)
+                    yield from makes(_as_utf8(unpacked))
                 while raw.read(_CHUNK):  # what lies behind the packed data belongs to the checksum
                     pass
     except EOFError as error:
@@ -245,7 +338,7 @@ def _as_utf8(file: Any) -> Iterator[bytes]:
     if not chunk.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         while chunk:
             yield chunk
-            chunk = file.read(_CHUNK)
+            chunk = file.read(_LATER_CHUNKS)
         return
     decoder = codecs.getincrementaldecoder("utf-16")("replace")
     while chunk:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from walltime.errors import LogError
 from walltime.lazy import LaterModule
 from walltime.logs.catalogue import shipped
-from walltime.logs.input import Digest, LogFile, chunks_of
+from walltime.logs.input import Digest, LogFile, Progress, chunks_of
 from walltime.logs.mapping import TableMapping
 from walltime.wording import printable
 
@@ -25,7 +25,7 @@ else:
 __all__ = ["log_file"]
 
 
-def log_file(path: Path, mapping: TableMapping | None = None) -> LogFile:
+def log_file(path: Path, mapping: TableMapping | None = None, progress: Progress | None = None) -> LogFile:
     """The file of a log; of a folder with the tables that this mapping, or one that is shipped, joins, the joined table, as CSV.
 
     Raises LogError, also where tables that are there cannot be joined.
@@ -33,8 +33,8 @@ def log_file(path: Path, mapping: TableMapping | None = None) -> LogFile:
     if os.path.isdir(path):  # noqa: PTH112 (Path.is_dir raises for names that are too long)
         for one in shipped().values() if mapping is None else (mapping,):
             if one.table is not None and (tables := _tables(path, one)):
-                return LogFile(path, read=partial(_joined, one, tables))
-    return LogFile(path)
+                return LogFile(path, read=partial(_joined, one, tables), progress=progress)
+    return LogFile(path, progress=progress)
 
 
 def _tables(folder: Path, mapping: TableMapping) -> dict[str, Path]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from walltime.lazy import LaterModule
 from walltime.logs.cells import NUMBER, STAMP, plain_numbers, plain_texts
 from walltime.logs.input import LogFile
-from walltime.logs.mapped import frame_of, holds_objects
+from walltime.logs.objects import frame_of, holds_objects
 from walltime.logs.table_file import PARQUET
 
 if TYPE_CHECKING:

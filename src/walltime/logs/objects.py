@@ -1,0 +1,147 @@
+"""Tables of objects, and Parquet: JSON lines, arrays, objects of objects, HTCondor's class ads; what is nested becomes columns."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from walltime.errors import LogError
+from walltime.lazy import LaterModule
+from walltime.logs.input import LogFile, reading_parquet, without_panics
+from walltime.logs.table_file import PARQUET
+
+if TYPE_CHECKING:
+    import polars as pl
+else:
+    pl = LaterModule("polars")
+
+__all__ = ["frame_of", "holds_objects"]
+
+_BESIDE = 3
+"""With so many words beside a list of objects, an object is a job and no file of jobs."""
+_DEEPEST = 6
+"""How deep objects and lists in JSON are looked into."""
+_NAMED_OBJECTS = re.compile(rb'\A\s*+\{\s*+"[^"\n]{1,100}+"\s*+:\s*+\{')
+_CLASS_ADS = re.compile(rb"\A(?:\s*+\*\*\*[^\n]*+\n)?+\s*+(?:[A-Za-z]\w*+ = [^\n]*+\r?\n){5}")
+
+
+def holds_objects(head: bytes) -> bool:
+    """Whether this is the beginning of JSON lines, of an array of objects, or of HTCondor's class ads."""
+    start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if _CLASS_ADS.match(start):
+        return True
+    return start[:1] == b"{" or (start[:1] == b"[" and start[1:].lstrip()[:1] in (b"{", b"]", b""))
+
+
+def frame_of(file: LogFile, rows: int | None = None) -> pl.DataFrame:
+    """The table in a Parquet or JSON file, or its first rows. Raises LogError."""
+    if file.head.startswith(PARQUET):
+        with reading_parquet(file.where):
+            return pl.read_parquet(io.BytesIO(file.content()), n_rows=rows)
+    content = file.content().removeprefix(b"\xef\xbb\xbf").lstrip()
+    try:
+        with without_panics():
+            table = _table_of_objects(content)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, RuntimeError, TypeError) as error:
+        reason = next((line for line in str(error).splitlines() if line), "no reason given")
+        raise LogError(f"{file.where}: cannot be read as JSON ({reason[:100]}); give another file") from error
+    return _flat(table if rows is None else table.head(rows))
+
+
+def _flat(table: pl.DataFrame) -> pl.DataFrame:
+    """The table with columns in place of objects and lists.
+
+    `a.b` is the entry b of an object, `a.first`, `a.last` and `a.count` are of a list, `a.b.count` counts lists b in a list of objects.
+    """
+    for _ in range(_DEEPEST):
+        if not any(isinstance(series.dtype, pl.Struct | pl.List) for series in table):
+            break
+        parts: list[pl.Series] = []
+        for series in table:
+            name, kind = series.name, series.dtype
+            if isinstance(kind, pl.Struct):
+                parts += [series.struct.field(field.name).alias(f"{name}.{field.name}") for field in kind.fields]
+            elif isinstance(kind, pl.List):
+                parts += [series.list.first().alias(f"{name}.first"), series.list.last().alias(f"{name}.last")]
+                parts.append(series.list.len().alias(f"{name}.count"))
+                inner = kind.inner.fields if isinstance(kind.inner, pl.Struct) else []
+                for field in inner:
+                    if isinstance(field.dtype, pl.List):
+                        counted = series.list.eval(pl.element().struct.field(field.name).list.len()).list.sum()
+                        parts.append(counted.alias(f"{name}.{field.name}.count"))
+            else:
+                parts.append(series)
+        table = pl.DataFrame(list({one.name: one for one in parts}.values()))
+    return table
+
+
+def _table_of_objects(content: bytes) -> pl.DataFrame:
+    if content[:1] not in (b"[", b"{"):
+        return _class_ads(content)
+    if _NAMED_OBJECTS.match(content):
+        named = _named_objects(content)
+        if named is not None:
+            return named
+    try:
+        if content[:1] == b"[":
+            return pl.read_json(io.BytesIO(content), infer_schema_length=None)
+        table = pl.read_ndjson(io.BytesIO(content), infer_schema_length=None)
+    except pl.exceptions.ComputeError:  # values of several kinds in one column
+        rows = json.loads(content) if content[:1] == b"[" else [json.loads(line) for line in content.splitlines() if line.strip()]
+        if not rows or not all(isinstance(row, dict) for row in rows):
+            raise
+        return _of_rows(rows)
+    return _within(table) if len(table) == 1 else table
+
+
+def _of_rows(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
+    """The table of these objects; a column of values of several kinds holds them as texts."""
+    columns = []
+    for name in dict.fromkeys(name for row in rows for name in row):
+        values = [row.get(name) for row in rows]
+        try:
+            columns.append(pl.Series(name, values, strict=False))
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, TypeError, ValueError):
+            columns.append(pl.Series(name, [None if one is None else json.dumps(one) for one in values], pl.String))
+    return pl.DataFrame(columns)
+
+
+def _class_ads(content: bytes) -> pl.DataFrame:
+    """The class ads that `condor_history -long` prints, or that HTCondor's file of its history holds: lines such as `Owner = "ann"`."""
+    rows: list[dict[str, str]] = [{}]
+    for line in content.decode("utf-8", "replace").splitlines():
+        name, sign, value = line.partition(" = ")
+        if sign and not line.startswith("***"):
+            rows[-1][name.strip()] = value.strip().removeprefix('"').removesuffix('"')
+        elif rows[-1]:
+            rows.append({})
+    return pl.DataFrame([row for row in rows if row], infer_schema_length=None)
+
+
+def _named_objects(content: bytes) -> pl.DataFrame | None:
+    """The table in an object of objects: those of jobs under their numbers, or of columns under their titles; None for JSON lines."""
+    try:
+        whole = json.loads(content)
+    except ValueError:
+        return None
+    if not all(isinstance(one, dict) for one in whole.values()):
+        return None
+    numbered = [all(key.isdecimal() for key in one) for one in (whole, *whole.values())]
+    if numbered[0] or not all(numbered[1:]):
+        return _of_rows(list(whole.values()))
+    rows = {name: list(one.values()) for name, one in whole.items()}
+    return pl.DataFrame(rows, strict=False) if len({tuple(one) for one in whole.values()}) == 1 else None
+
+
+def _within(table: pl.DataFrame) -> pl.DataFrame:
+    """The table that a single object holds: as a list of objects beside a few words, or as a list of each column."""
+    kinds = table.schema
+    lists = [name for name, kind in kinds.items() if isinstance(kind, pl.List) and isinstance(kind.inner, pl.Struct)]
+    if len(lists) == 1 and sum(not kind.is_nested() for kind in kinds.values()) < _BESIDE:
+        return table.select(pl.col(lists[0]).explode()).unnest(lists[0])
+    if all(isinstance(kind, pl.List) for kind in kinds.values()) and len({len(one[0]) for one in table}) == 1:
+        return table.explode(table.columns)
+    return table
