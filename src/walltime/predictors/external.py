@@ -13,6 +13,7 @@ import numpy as np
 from walltime.errors import PolicyError
 from walltime.lazy import LaterModule
 from walltime.predictors.base import Array, Basis, Predictor, below_remark
+from walltime.predictors.hindsight import RECORDED, hindsight_remarks
 from walltime.wording import printable
 from walltime.workload import Workload
 
@@ -45,7 +46,7 @@ class External(Predictor):
         return ()
 
     def remarks(self, workload: Workload, requested: Array, runtime: Array) -> list[str]:
-        """How many jobs have no prediction, or one below 0, and what the test on twins says."""
+        """How many jobs have no prediction, or one below 0, and what the tests say that look for the future."""
         predicted = self.given_for(workload, requested, runtime)
         assert predicted is not None
         none = int((predicted == -1).sum())
@@ -53,7 +54,8 @@ class External(Predictor):
             none
         )
         remarks += below_remark(self.label, np.where(predicted < -1, Basis.BELOW, Basis.OWN))
-        return remarks + twins_remark(self.label, twins(workload, requested, runtime, predicted))
+        remarks += twins_remark(self.label, twins(workload, requested, runtime, predicted))
+        return remarks + hindsight_remarks(self.label, workload, requested, runtime, predicted)
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,10 @@ class LogColumn(External):
 
     def given_for(self, workload: Workload, requested: Array, runtime: Array) -> Array:
         """The column in whole seconds."""
+        if self.column in RECORDED:
+            raise PolicyError(
+                f"nobody knows the {self.column} of a job when it is submitted, so it is no prediction; exact predicts runtimes"
+            )
         if self.column not in workload.columns:
             known = ", ".join(sorted(workload.columns)) or "none"
             raise PolicyError(f"the log has no column {self.column!r} with predictions; its further columns are {known}")
