@@ -60,6 +60,13 @@ def cell_caveats(cells: pl.DataFrame, varied: Sequence[str], trim: str, flurries
             f"Uncleaned: {trace} has {count} {'flurry' if count == 1 else 'flurries'}, bursts of a single user that can distort averages; "
             "see walltime clean, and exclude them with remove."
         )
+    below = cells.filter(pl.col("below_zero") > 0) if "below_zero" in cells.columns else cells.clear()
+    if len(below):
+        most = int(below["below_zero"].max())  # type: ignore[arg-type]
+        caveats.append(
+            f"Predictions below 0 s: in {len(below):,} of {len(cells):,} runs, of up to {most:,} jobs. They are not used; the user's "
+            "request is taken for these jobs."
+        )
     if trim == "none":
         caveats.append(
             "No trimming: the empty machine at the start and the last jobs at the end are in the averages; tsafrir06 excludes them."

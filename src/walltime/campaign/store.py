@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MEASURES", "SCHEMA", "Store", "cell_schema", "group_schema"]
 
-SCHEMA = 1
+SCHEMA = 2
 """Version of the columns; a store with another one is not read."""
 MEASURES = ("jobs", "mean_wait", "mean_response", "mean_bounded_slowdown", "median_wait", "p90_wait", "max_wait")
 """Of each group of jobs."""

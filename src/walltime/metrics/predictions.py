@@ -193,6 +193,8 @@ class PredictionSummary(Averages):
     """mean delay of these, s"""
     mean_reservation_error: float
     """mean of |reservation - start|, s"""
+    below_zero: int
+    """jobs whose prediction was below 0 s, so that it was not used"""
 
 
 def summarize_predictions(
@@ -229,6 +231,7 @@ def summarize_predictions(
         reserved_starts_missed=kept.missed,
         mean_miss=kept.mean_delay,
         mean_reservation_error=kept.mean_error,
+        below_zero=int((np.asarray(basis) == 3).sum()),
     )
 
 

@@ -234,3 +234,18 @@ def test_status__does_not_run_the_plans_own_code(capsys, tmp_path):
     ran.unlink()
     assert "2 of 2 cells are done" in call(capsys, "campaign", "status", path)[1]
     assert not ran.exists()
+
+
+def test_caveats__count_predictions_below_zero(tmp_path):
+    (tmp_path / "below.py").write_text(
+        "class Below:\n    def predict(self, job):\n        return -5 if job.job_id % 7 == 0 else 60\n"
+        "    def observe(self, job):\n        pass\n"
+    )
+    plan = tmp_path / "plan.toml"
+    plan.write_text(
+        '[campaign]\nseeds = 1\n[fixed]\nmodel = "lublin99"\njobs = 70\nprocs = 64\nload = 0.7\npolicy = "easy"\n'
+        '[grid]\npredictor = ["below.py:Below", "last"]\n'
+    )
+    run_campaign(read_plan(plan))
+    [said] = [line for line in campaign_caveats(read_plan(plan), cells_of(plan)) if "below 0" in line]
+    assert said.startswith("Predictions below 0 s: in 1 of 2 runs, of up to 10 jobs.")
