@@ -1,10 +1,11 @@
-"""Downloads of archive logs into a user folder: verified, resumable, and recorded."""
+"""Downloads of archive logs, and of files of other data sets, into a user folder: verified, resumable, and recorded."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +14,10 @@ from typing import Any
 from walltime.errors import LogError, OutputError
 from walltime.files import whole_file
 from walltime.logs.catalogue import ARCHIVE, CatalogueEntry, catalogue_entry, log_folder
+from walltime.logs.mapping import About
+from walltime.wording import printable
 
-__all__ = ["RECORD", "FetchedLog", "archive_address", "fetch"]
+__all__ = ["RECORD", "DataFile", "FetchedLog", "archive_address", "fetch", "fetch_file", "files_of", "zenodo_address"]
 
 TIMEOUT = 30
 """Seconds without data after which a connection is considered dead."""
@@ -48,34 +51,99 @@ def fetch(name: str, *, progress: Progress | None = None) -> FetchedLog:
     the bytes so far and in total. Raises PolicyError for an unknown name, LogError, in one line, for a wrong checksum and
     network failures.
     """
-    import pooch
-
-    pooch.get_logger().setLevel("WARNING")
     entry = catalogue_entry(name)
     folder = log_folder()
     known, source = _known_checksum(entry, folder)
-    address = entry.address(archive_address())
+    path = _retrieved(entry.address(archive_address()), folder / entry.file, known and f"sha256:{known}", source, progress)
+    checksum = hashlib.sha256(path.read_bytes()).hexdigest()
+    if known is None:
+        _record(entry.file, checksum, folder)
+    return FetchedLog(entry, path, checksum, source)
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A file of a data set; `size`, bytes, and `checksum`, such as `md5:...`, are what the place says where it is, if that says it."""
+
+    name: str
+    address: str
+    size: int | None = None
+    checksum: str | None = None
+
+
+def zenodo_address() -> str:
+    """Where records of Zenodo are: `WALLTIME_ZENODO` (a mirror), else Zenodo itself."""
+    return os.environ.get("WALLTIME_ZENODO", "https://zenodo.org").rstrip("/")
+
+
+def files_of(about: About) -> tuple[list[DataFile], str]:
+    """The files of a data set, and its licence: as the record of Zenodo says it today, or as its mapping does.
+
+    There are none where nobody knows addresses of single files. Raises LogError, in one line, where the record cannot be read.
+    """
+    if about.zenodo is None:
+        return [DataFile(address.rsplit("/", 1)[1], address) for address in about.files], about.licence
+    import requests
+
+    address = f"{zenodo_address()}/api/records/{about.zenodo}"
     try:
-        path = pooch.retrieve(
-            address,
-            known_hash=f"sha256:{known}" if known else None,
-            fname=entry.file,
-            path=folder,
-            downloader=_Resuming(folder / f"{entry.file}.part", progress),
-        )
+        answer = requests.get(address, timeout=TIMEOUT)
+    except requests.exceptions.RequestException as error:
+        raise LogError(f"{address}: cannot be reached; is there a network?") from error
+    _Resuming.check(address, answer)
+    try:
+        record = answer.json()
+        files = [
+            DataFile(str(one["key"]), str(one["links"]["self"]), int(one["size"]), str(one["checksum"]) if "checksum" in one else None)
+            for one in record["files"]
+        ]
+        licence = str((record.get("metadata", {}).get("license") or {}).get("id") or about.licence)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise LogError(f"{address}: the answer is no record of Zenodo; look at {about.page}") from error
+    return files, licence
+
+
+def fetch_file(data_set: str, file: DataFile, *, progress: Progress | None = None) -> tuple[Path, str]:
+    """Download a file of a data set into a folder of that name, unless it is already there; and what it was verified against.
+
+    As `fetch` does with logs. Raises LogError, in one line, for a wrong checksum and network failures.
+    """
+    folder = log_folder() / data_set
+    if not file.name or Path(file.name).name != file.name or file.name.startswith("."):
+        raise LogError(f"{file.address}: {printable(file.name)} is no name for a file; download it yourself")
+    recorded = _recorded(folder).get(file.name)
+    known = file.checksum or (recorded and f"sha256:{recorded}") or None
+    source = "data set's page" if file.checksum else "earlier download" if recorded else "first download"
+    path = _retrieved(file.address, folder / file.name, known, source, progress)
+    if known is None:
+        _record(file.name, _sha256(path), folder)
+    return path, source
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _retrieved(address: str, path: Path, known: str | None, source: str, progress: Progress | None) -> Path:
+    """The file, downloaded unless it is there with this checksum, such as `sha256:...` (None: any)."""
+    import pooch
+
+    pooch.get_logger().setLevel("WARNING")
+    folder = path.parent
+    part = folder / f"{path.name}.part"
+    try:
+        return Path(pooch.retrieve(address, known_hash=known, fname=path.name, path=folder, downloader=_Resuming(part, progress)))
     except ValueError as error:
         if "hash" not in str(error).lower():
             raise
-        (folder / f"{entry.file}.part").unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
+        said = (known or "").rpartition(":")[2]
         raise LogError(
-            f"{address}: the checksum is not that of the {source} ({known}); nothing was kept, try again later or another mirror"
+            f"{address}: the checksum is not that of the {source} ({said}); nothing was kept, try again later or another mirror"
         ) from error
     except OSError as error:
         raise OutputError(f"{folder}: cannot be written ({error.strerror or error}); name another folder with WALLTIME_LOGS") from error
-    checksum = hashlib.sha256(Path(path).read_bytes()).hexdigest()
-    if known is None:
-        _record(entry, checksum, folder)
-    return FetchedLog(entry, Path(path), checksum, source)
 
 
 def _known_checksum(entry: CatalogueEntry, folder: Path) -> tuple[str | None, str]:
@@ -95,8 +163,8 @@ def _recorded(folder: Path) -> dict[str, str]:
     return record
 
 
-def _record(entry: CatalogueEntry, checksum: str, folder: Path) -> None:
-    record = _recorded(folder) | {entry.file: checksum}
+def _record(name: str, checksum: str, folder: Path) -> None:
+    record = _recorded(folder) | {name: checksum}
     with whole_file(folder / RECORD) as file:
         file.write(json.dumps(dict(sorted(record.items())), indent=2).encode() + b"\n")
 
@@ -125,7 +193,7 @@ class _Resuming:
         size = self.part.stat().st_size
         if total is not None and size != total:
             raise LogError(f"{url}: the connection was cut after {size:,} of {total:,} bytes; run the command again to get the rest")
-        Path(output_file).write_bytes(self.part.read_bytes())
+        shutil.copyfile(self.part, output_file)
         self._forget()
 
     def _download(self, url: str) -> int | None:
@@ -145,7 +213,7 @@ class _Resuming:
             return self._afresh(url, answer)
 
     def _afresh(self, url: str, answer: Any) -> int | None:
-        self._check(url, answer)
+        self.check(url, answer)
         self._forget()
         self.tag.write_text(_tag(answer), encoding="latin-1")
         return self._receive(answer, 0)
@@ -167,7 +235,8 @@ class _Resuming:
         return total
 
     @staticmethod
-    def _check(url: str, answer: Any) -> None:
+    def check(url: str, answer: Any) -> None:
+        """Raise LogError for an answer that is none."""
         if answer.status_code == 404:
             raise LogError(f"{url}: there is no such file (404); the archive may have a newer version, see its page")
         if answer.status_code >= 400:

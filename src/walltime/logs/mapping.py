@@ -32,7 +32,7 @@ __all__ = [
 
 TIMES = ("submit", "eligible", "start", "end")
 """Columns that are times of day."""
-SPANS = ("wait", "runtime", "requested", "cpu_time", "think_time")
+SPANS = ("wait", "runtime", "requested", "cpu_time", "think_time", "soft_walltime", "time_min", "predicted")
 """Columns that are lengths of time."""
 TEXTS = ("user", "group", "executable", "queue", "partition")
 """Columns that are names."""
@@ -173,6 +173,10 @@ class About:
     """of the files, as the source says"""
     licence: str = ""
     """or what the source asks of those who use it"""
+    zenodo: int | None = None
+    """the number of its record at Zenodo, which says what its files and its licence are"""
+    files: tuple[str, ...] = ()
+    """where its files are, if it is nowhere at Zenodo"""
     marks: tuple[str, ...] = ()
     """columns by which a table is known to be of this data set"""
     line: Annotated[str | None, Key(read=_expression)] = None
