@@ -164,6 +164,7 @@ def known_by_titles(titles: Collection[str]) -> tuple[str, TableMapping] | None:
 
 def known_by_lines(head: bytes) -> tuple[str, TableMapping] | None:
     """The shipped mapping of a file without a heading that begins so; None if there is none."""
+    head = head.removeprefix(b"\xef\xbb\xbf")
     lines = head[: 1 << 16].decode("utf-8", errors="replace").splitlines()[:-1] or [head[:4096].decode("utf-8", errors="replace")]
     for name, mapping in shipped().items():
         if mapping.about is None or mapping.about.line is None:

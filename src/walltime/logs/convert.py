@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from walltime.errors import OutputError
 from walltime.logs.header import Header
-from walltime.logs.joblog import JobLog
+from walltime.logs.joblog import JobLog, is_further_name
 from walltime.logs.swf import SwfLog, swf_of
-from walltime.logs.swf_text import FIELDS, MOST_FIELDS, Comment
+from walltime.logs.swf_text import DERIVED, FIELDS, MOST_FIELDS, Comment
 from walltime.logs.table_file import WalltimeLog, write_csv, write_parquet
 from walltime.wording import printable
 from walltime.workload import SWF_BY_NAME, Workload
@@ -41,11 +43,21 @@ def write_log(path: str | os.PathLike[str], log: JobLog) -> None:
 
 
 def write_workload(path: str | os.PathLike[str], workload: Workload, *, extra_header: Sequence[str] = ()) -> None:
-    """Write a workload as a log, as the file's extension says, see `write_log`; `extra_header` lines follow those of its header."""
-    log = swf_of(workload, extra_header=extra_header)
-    known = {name: texts for name, texts in workload.origin.names.items() if name in log.columns}
-    names = {name: known[name] for name in log.further if _are_words(known.get(name))} if _is_swf(path) else known
-    write_log(path, replace(log, names=names))
+    """Write a workload as a log, as the file's extension says, see `write_log`; `extra_header` lines follow those of its header.
+
+    All further columns of the workload are kept; in SWF as fields beyond the 18th, but for those that its descriptors say anyway.
+    """
+    derived = DERIVED if "descriptor" in workload.columns else ()
+    others = [name for name in workload.columns if is_further_name(name) and name not in derived]
+    log = swf_of(workload, extra_header=extra_header, others=others)
+    known = {name: texts for name, texts in workload.origin.names.items() if name in workload.columns}
+    if _is_swf(path):
+        write_log(path, replace(log, names={name: known[name] for name in log.further if _are_words(known.get(name))}))
+        return
+    order = np.lexsort((workload.job_id, workload.submit))  # that of the log
+    columns = dict(log.columns) | {name: workload.columns[name][order] for name in derived if name in workload.columns}
+    names = {name: texts for name, texts in known.items() if name in columns}
+    write_log(path, WalltimeLog(log.records, columns, lines=log.header_lines, header=log.header, names=names, path=log.path))
 
 
 def _are_words(texts: Sequence[str] | None) -> bool:

@@ -40,6 +40,9 @@ SYNONYMS: Mapping[str, str] = {
     "requested": "requested requestedtime reqtime requestedwalltime walltimereq reqwalltime wallclockreq wallclocklimit wallclockrequested"
     " walltimerequested resourcelistwalltime timelimit timelimitraw walltime walltimelimit elpl hrt runlimit expectedduration"
     " estimatedruntime limit",
+    "soft_walltime": "softwalltime softwall softlimit softtimelimit resourcelistsoftwalltime",
+    "time_min": "timemin mintime minimumtime timelimitmin",
+    "predicted": "predicted prediction predictedruntime predictedtime predictedwalltime predictedduration runtimeprediction",
     "allocated_procs": "allocatedprocs ncpus alloccpus allocatedcpus cpusalloc numcoresalloc coresalloc usedcores coresused procs"
     " processors cores numcores ncores corecount cpus numcpus cpunum cpucount usedcpunum nproc nprocs numprocs slots nslots numslots"
     " nbresources resourcescount assignedresourcescount",
@@ -62,6 +65,8 @@ MAY_BE_WAITS = ("queued", "queuetime", "qtime")
 """Titles of a time of day, or of a length of time if the numbers are small."""
 MAY_BE_RUNTIMES = ("walltime", "walltimelimit", "limit")
 """Titles of a request, or of the runtime if it is from start to end."""
+WITHIN_REQUESTS = ("soft_walltime", "time_min", "predicted")
+"""Lengths of time that are at most the request, mostly in its unit."""
 EXITS = ("exitstatus", "exitcode")
 COUNTS = ("allocated_procs", "requested_procs", "nodes", "requested_nodes", "gpus")
 ENDINGS = {
@@ -343,6 +348,19 @@ class Guessing:
                 self.reading.append(f"{printable(source.column or '')!r} is the runtime once more, and no request")
         if runtime is not None and requested is not None and self._unsaid("requested"):
             self._settle("requested", requested, runtime, "limit")
+        self._check_within_requests()
+
+    def _check_within_requests(self) -> None:
+        """Read soft limits and predictions that say no unit in that of the requests, if they are at most these in it."""
+        requested = self.seconds("requested")
+        for name in WITHIN_REQUESTS:
+            if requested is None or name not in self.sources or not self._unsaid(name):
+                continue
+            unit = self.sources["requested"].unit
+            values = self.seconds_of(replace(self.sources[name], unit=unit))
+            there = np.isfinite(values) & np.isfinite(requested) & (values > 0) & (requested > 0)
+            if unit != "s" and there.any() and (values <= requested)[there].mean() >= _MOSTLY:
+                self._unit(name, unit)
 
     def _settle(self, name: str, values: np.ndarray, others: np.ndarray, how: Literal["exact", "limit"]) -> None:
         """Which unit makes a column fit to the other one; a doubt where none clearly does."""

@@ -40,6 +40,8 @@ __all__ = ["SWF", "SwfLog", "further_fields", "read_swf", "swf_of", "write_swf"]
 Array = np.ndarray
 ENDINGS = (".swf",)
 _ROWS_AT_ONCE = 8192
+_LOOKED_AT = 200
+"""Lines at the beginning of a file by which it is known not to be in this format."""
 _NUMBERED = re.compile(r"field[0-9]{1,3}")
 _BLANKS = " \t\r\x0b\x0c"
 
@@ -263,7 +265,16 @@ def further_fields(fields: int, header: Iterable[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-SWF = LogFormat("swf", "Standard Workload Format", ENDINGS, HEAD, _read, (MORE_FIELDS, DESCRIPTOR_DIFFERS, NODE_LIST_DIFFERS))
+def _may_be(head: bytes) -> bool:
+    """Whether the first records have about as many fields as this format; other files may begin with a semicolon, too."""
+    lines = (line.strip() for line in head.split(b"\n")[:_LOOKED_AT])
+    records = [line for line in lines if line and not line.startswith(b";")]
+    return len(records) < 2 or any(len(record.split()) >= FIELDS - 3 for record in records)
+
+
+SWF = LogFormat(
+    "swf", "Standard Workload Format", ENDINGS, HEAD, _read, (MORE_FIELDS, DESCRIPTOR_DIFFERS, NODE_LIST_DIFFERS), is_one=_may_be
+)
 """The format of the Parallel Workloads Archive."""
 
 
@@ -298,8 +309,9 @@ def swf_of(
     submit: Array | None = None,
     runtime: Array | None = None,
     extra_header: Sequence[str] = (),
+    others: Sequence[str] = BY_VALUES,
 ) -> SwfLog:
-    """The log that `write_swf` writes."""
+    """The log that `write_swf` writes; `others`: further columns of the workload that become fields, named in the header."""
     columns = dict(workload.columns)
     columns |= {"job_id": workload.job_id, "submit": workload.submit, "runtime": workload.runtime, "requested": workload.requested}
     for name, values in (("wait", wait), ("submit", submit), ("runtime", runtime)):
@@ -319,7 +331,7 @@ def swf_of(
     comments = tuple(Comment(0, line if line.lstrip(_BLANKS).startswith(";") else f"; {line}") for line in header)
     order = np.lexsort((columns["job_id"], columns["submit"]))
     further = _further_fields_of(workload, [comment.text for comment in comments])
-    told = [name for name in BY_VALUES if name in workload.columns and name not in further]  # from now on they are named in the header
+    told = [name for name in others if name in workload.columns and name not in further][: MOST_FIELDS - FIELDS - len(further)]
     named = [Comment(0, f"; Field {number}: {name}") for number, name in enumerate(told, FIELDS + 1 + len(further))]
     comments, further = (*comments, *named), (*further, *told)
     swf_columns = {name: np.asarray(values)[order] for name, values in columns.items() if name in SWF_BY_NAME or name in further}

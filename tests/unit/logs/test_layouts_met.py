@@ -4,122 +4,28 @@ import bz2
 import gzip
 import json
 import lzma
-import random
-from datetime import UTC, datetime
 
 import polars as pl
 import pytest
 
 from tests.batch_text import LSF, PBS
 from tests.cli import call, one_line
+from tests.layouts import (
+    cerit,
+    condor,
+    eagle,
+    frontier,
+    grid_engine,
+    jobs,
+    lassen_files,
+    oar,
+    sacct,
+    soft_walltimes,
+    swf_line,
+    text,
+    thetagpu,
+)
 from walltime.logs import read_log
-
-BEGIN = 1_600_000_000
-
-
-def stamp(seconds, form="%Y-%m-%d %H:%M:%S"):
-    return datetime.fromtimestamp(seconds, UTC).strftime(form)
-
-
-def hours(seconds):
-    return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
-
-
-def jobs():
-    """Jobs as (number, user, submit, wait, runtime, request, nodes)."""
-    rng, submit = random.Random(1), BEGIN
-    for k in range(1, 61):
-        submit += rng.randrange(400)
-        yield k, f"user{k % 7}", submit, rng.randrange(600), rng.randrange(20, 3000), rng.choice([3600, 7200, 86400]), rng.choice([1, 2, 4])
-
-
-def swf_line(k, submit, wait, run, procs, request, *further, user=1):
-    return " ".join(map(str, (k, submit - BEGIN, wait, run, procs, -1, -1, procs, request, -1, 1, user, 1, -1, 1, -1, -1, -1, *further)))
-
-
-def cerit():
-    for k, _, submit, wait, run, request, nodes in jobs():
-        hosts = ",".join(str(1241 + i) for i in range(nodes + (k == 5)))
-        yield swf_line(k, submit, wait, run, 64 * nodes, request, f"{{{hosts}}}", f"q_{k % 3}d", f"{nodes}:ppn=64:x86_64", user=k % 7)
-
-
-def frontier():
-    for k, _, submit, wait, run, request, nodes in jobs():
-        mode = "excl" if k % 4 else "shared"
-        procs = 112 * nodes if k != 7 else 999
-        soft = request // 2 if k % 3 else -1
-        yield swf_line(k, submit, wait, run, procs, request, 8 * nodes, soft, f"frontier:{mode}:{nodes}x112", user=k % 7)
-
-
-def eagle():
-    yield (
-        "job_id,user,account,partition,qos,wallclock_req,nodes_req,processors_req,gpus_req,mem_req,submit_time,start_time,end_time,"
-        "run_time,name,submit_line,state"
-    )
-    for k, user, submit, wait, run, request, nodes in jobs():
-        begin = f"{k},{user},a,short,normal,{request},{nodes},{36 * nodes},0,85000,{stamp(submit)}"
-        if k in (9, 10):
-            yield f"{begin},,,,x,sbatch,{'CANCELLED' if k == 9 else 'PENDING'}"
-        else:
-            state = "COMPLETED" if k % 4 else "TIMEOUT"
-            yield f'{begin},{stamp(submit + wait)},{stamp(submit + wait + run)},{run},x,"sbatch a,b",{state}'
-
-
-def thetagpu():
-    yield ",user,project,state,submit_time,start_time,end_time,wait_time,run_time,wall_time,node_num,gpu_num,queue"
-    for k, user, submit, wait, run, request, nodes in jobs():
-        times = ",".join(f"{one - BEGIN}.0" for one in (submit, submit + wait, submit + wait + run))
-        yield f"{k - 1},{user},p,{'Pass' if k % 5 else 'Failed'},{times},{wait}.0,{run}.0,{request}.0,{nodes},{8 * nodes},full-node"
-
-
-def sacct():
-    yield "JobID|User|Account|Partition|QOS|Submit|Start|End|Elapsed|Timelimit|NCPUS|NNodes|State"
-    form = "%Y-%m-%dT%H:%M:%S"
-    for k, user, submit, wait, run, request, nodes in jobs():
-        limit = f"{request // 86400}-{hours(request % 86400)}" if request >= 86400 else hours(request)
-        times = f"{stamp(submit, form)}|{stamp(submit + wait, form)}|{stamp(submit + wait + run, form)}|{hours(run)}"
-        yield f"{k}|{user}|a|batch|normal|{times}|{limit}|{32 * nodes}|{nodes}|{'COMPLETED' if k % 5 else 'CANCELLED by 12'}"
-        yield f"{k}.batch||a|||{times}||{32 * nodes}|{nodes}|COMPLETED"
-
-
-def soft_walltimes():
-    yield "; CERIT-SC with soft walltimes"
-    for k, _, submit, wait, run, request, nodes in jobs():
-        array = "[16921]" if k % 4 == 0 else ""
-        soft = run + 300 if k % 3 else -1
-        yield f"{k}{array}   {submit}  {wait}   {run}  {4 * nodes}   {4194304 * nodes}  {k % 7}  {k % 3}  {request}  {soft}"
-
-
-def grid_engine(unit=1, more=""):
-    yield "# Version: 8.1.9"
-    for k, user, submit, wait, run, request, nodes in jobs():
-        times = ":".join(str(unit * one) for one in (submit, submit + wait, submit + wait + run))
-        yield (
-            f"all.q:node1:users:{user}:x:{k}:sge:0:{times}:0:{0 if k % 5 else 1}:{run}:1.0:0.1:0.0:0:0:0:0:1:0:0:0.0:0:0:0:0:1:1:NONE:"
-            f"dep:mpi:{8 * nodes}:0:10.0:0.1:0.0:-u {user} -l h_rt={request} -pe mpi {8 * nodes}:0.0:NONE:1000.0:0:0{more}"
-        )
-
-
-def condor():
-    """As `condor_history -long` prints them."""
-    for k, user, submit, wait, run, _, nodes in jobs():
-        yield f'ClusterId = {k}\nProcId = 0\nOwner = "{user}"\nQDate = {submit}\nJobStartDate = {submit + wait}'
-        yield f"CompletionDate = {submit + wait + run}\nRequestCpus = {nodes}\nRemoteWallClockTime = {run}.0\nExitCode = {k % 5 and 1}\n"
-
-
-def oar():
-    """As `oarstat -J` prints them."""
-    return json.dumps(
-        {
-            str(k): {"Job_Id": k, "owner": user, "queue": "default", "state": "Terminated", "submissionTime": submit, "events": []}
-            | {"startTime": submit + wait, "stopTime": submit + wait + run, "walltime": request, "assigned_resources": list(range(nodes))}
-            for k, user, submit, wait, run, request, nodes in jobs()
-        }
-    )
-
-
-def text(lines):
-    return ("\n".join(lines) + "\n").encode()
 
 
 def columns_of(log):
@@ -283,35 +189,12 @@ def test_frontier__fields_are_known_by_the_header_or_by_their_values(named, tmp_
     assert "descriptors are read as nodes and processors on each, 60 of them; 45 exclusive, 15 shared" in shown
 
 
-LASSEN = (
-    "allocation_id,primary_job_id,launch_node_name,isolated_cores,user_flags,system_flags,ssd_min,ssd_max,num_nodes,num_processors,num_gpus,"
-    "projected_memory,type,job_type,hashed_user_id,hashed_user_group_id,begin_time,end_time,exit_status,job_submit_time,queue,requeue,"
-    "time_limit,smt_mode,core_blink",
-    "allocation_id,node_name,shared,energy,gpfs_read,gpfs_write,ib_tx,ib_rx,power_cap,power_shifting_ratio,power_cap_hit,gpu_usage,"
-    "gpu_energy,cpu_usage,memory_usage_max",
-    "allocation_id,step_id,begin_time,end_time,num_nodes,num_processors,num_gpus,num_tasks,projected_memory,user_flags,exit_status,"
-    "total_u_time,total_s_time,omp_thread_limit",
-)
-"""The headings of the three files, as the README of the data set has them."""
-
-
 @pytest.fixture
 def lassen(tmp_path):
-    allocations, nodes_of, steps = ([heading] for heading in LASSEN)
-    for k, user, submit, wait, run, request, nodes in jobs():
-        begin, end = f"{stamp(submit + wait)}.25", f"{stamp(submit + wait + run)}.25"
-        allocations.append(
-            f"{k},{1000 + k},l1,0,,,0,0,{nodes},{44 * nodes},0,0,user-managed,batch,{user},g,{begin},{end},{0 if k % 4 else 1},"
-            f"{stamp(submit)}.25,pbatch,,{request},4,f"
-        )
-        energies = [1000 * k + i for i in range(nodes)]
-        nodes_of += [f"{k},l{i},f,{energy if k != 3 else -1},0,0,1,1,3050,100,0,5,{k},9,9" for i, energy in enumerate(energies)]
-        steps += [f"{k},{i},{begin},{end},{nodes},{nodes},{4 * nodes - i},1,0,,0,1,1,1" for i in range(2 if k % 6 else 0)]
     folder = tmp_path / "lassen"
     folder.mkdir()
-    (folder / "final_csm_allocation_history_hashed.csv").write_bytes(text(allocations))
-    (folder / "final_csm_allocation_node_history.csv").write_bytes(text(nodes_of))
-    (folder / "final_csm_step_history.csv.gz").write_bytes(gzip.compress(text(steps)))
+    for name, content in lassen_files().items():
+        (folder / name).write_bytes(content)
     return folder
 
 
@@ -367,3 +250,21 @@ def test_clean__keeps_the_fields_that_are_known_by_their_values(name, ending, tm
     if ending == ".swf":
         assert again.layout == log.layout
         assert all("named in the header" in line for line in again.fields[:-1])
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".csv", ".swf"])
+@pytest.mark.parametrize("name", ["frontier.swf", "softwall.swf", "oarstat.json"])
+def test_clean__keeps_all_columns_in_tables(name, ending, tmp_path, capsys):
+    """Also those that descriptors were read into, and those of tables."""
+    (tmp_path / name).write_bytes(text(SIX[name][0]()) if name in SIX else PLAIN[name]())
+    out = tmp_path / f"out{ending}"
+    assert call(capsys, "clean", tmp_path / name, "--procs", "100000", "--remove", "job<=3", "--out", out)[0] == 0
+    before = read_log(tmp_path / name).to_workload(procs=100_000)
+    again = read_log(out).to_workload(procs=100_000)
+    kept = before.job_id > 3
+    expected = {column: values[kept].tolist() for column, values in before.columns.items()}
+    lost = expected.keys() - again.columns.keys()
+    assert not (lost - {column for column in lost if set(expected[column]) == {-1}})
+    for column in expected.keys() & again.columns.keys():
+        if column not in before.origin.names:
+            assert again.columns[column].tolist() == expected[column], column

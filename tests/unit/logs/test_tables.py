@@ -576,3 +576,19 @@ def test_cerit__is_read_however_it_is_written(how, tmp_path):
         assert found.columns["wait"].tolist() == [job[3] for job in jobs()]
         assert found.requested.tolist() == [job[5] for job in jobs()]
         assert sum(found.origin.dropped.values()) == 0
+
+
+@pytest.mark.parametrize(("limit", "soft"), [(3600, 1800), (60, 30)], ids=["s", "min"])
+def test_guess__keeps_soft_walltimes_and_predictions_in_the_unit_of_requests(limit, soft, tmp_path):
+    lines = [
+        f"{k},u{k % 3},{1_600_000_000 + 60 * k},{1_600_000_100 + 60 * k},{1_600_001_100 + 60 * k + k},{limit},4,"
+        f"{soft if k % 2 else -1},{'00:20:00' if k % 3 else ''}"
+        for k in range(1, 40)
+    ]
+    (tmp_path / "t.csv").write_text(
+        "job_id,user,submit,start,end,timelimit,cores,Soft Walltime,predicted_runtime\n" + "\n".join(lines) + "\n"
+    )
+    log = read_log(tmp_path / "t.csv")
+    assert log.column("requested").tolist() == [3600] * 39
+    assert log.column("soft_walltime").tolist() == [1800 if k % 2 else -1 for k in range(1, 40)]
+    assert log.column("predicted").tolist() == [1200 if k % 3 else -1 for k in range(1, 40)]
