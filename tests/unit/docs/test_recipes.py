@@ -50,9 +50,9 @@ def test_recipes__run_and_draw_what_the_page_shows(recipes, capsys, tmp_path, mo
                 rows = [line.strip() for line in out.splitlines() if line.startswith((" FCFS", " EASY"))]
                 assert len(rows) == 3
                 assert all(row in README.read_text() for row in rows), "the README shows what the demo prints"
-    assert commands == page.count("\n$ ") == 12
+    assert commands == page.count("\n$ ") == 14
     pictures = recipes.PICTURE.findall(page)
-    assert len(pictures) == page.count("\n## ") == 11
+    assert len(pictures) == page.count("\n## ") == 12
     assert all(Path(picture).stat().st_size > 1000 for picture in pictures)
 
 
