@@ -6,7 +6,7 @@ import contextlib
 import io
 import json
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,7 @@ import numpy as np
 import walltime as wt
 from tests.batch_text import COBALT, LSF, MAPPING, PBS, TABLE
 from tests.cli import HEADER, record
+from tests.layouts import condor, grid_engine, lassen_files, oar, sacct, text
 from tests.slurm_text import TEXT
 from walltime.benchmark.suite import Suite, parse_suite
 
@@ -280,6 +281,28 @@ def _json_lines() -> bytes:
     return "".join(json.dumps(row) + "\n" for row in rows).encode()
 
 
+def _first(made: Iterable[str], lines: int, since: int = 0) -> bytes:
+    """Some lines of a log in a layout."""
+    return text(list(made)[since : since + lines])
+
+
+def _joined() -> Input:
+    """The three tables of a data set that are joined; all may be damaged."""
+    import gzip
+
+    files = {}
+    for name, content in lassen_files().items():
+        lines = (gzip.decompress(content) if name.endswith(".gz") else content).split(b"\n")
+        files[f"log/{name.removesuffix('.gz')}"] = b"\n".join(lines[:25]) + b"\n"
+    of_log = ("{folder}/log", "--procs", "64")
+    commands: tuple[Command, ...] = (
+        ("info", *of_log, "--json"),
+        ("info", *of_log, "--json", "--skip-bad-lines"),
+        ("simulate", *of_log, "--policy", "fcfs", "--json", "--skip-bad-lines"),
+    )
+    return Input("joined", files, tuple(files), commands, is_log=True)
+
+
 def _machine() -> Input:
     commands = (("simulate", "{folder}/log.swf", "--machine", "{folder}/c.toml", "--policy", "easy", "--json"),)
     return Input("machine", {"log.swf": SWF.encode(), "c.toml": CLUSTER.encode()}, ("c.toml",), commands)
@@ -306,6 +329,11 @@ INPUTS: dict[str, Callable[[], AbstractContextManager[Input]]] = {
     "json-lines": _still(lambda: _log("json-lines", "log.jsonl", _json_lines())),
     "parquet": _still(lambda: _log("parquet", "log.parquet", _parquet())),
     "csv": _still(lambda: _log("csv", "log.csv", _csv())),
+    "untitled": _still(lambda: _log("untitled", "log.txt", _first(sacct(), 40, since=1))),
+    "grid-engine": _still(lambda: _log("grid-engine", "accounting", _first(grid_engine(), 30))),
+    "class-ads": _still(lambda: _log("class-ads", "history", _first(condor(), 40))),
+    "oar-json": _still(lambda: _log("oar-json", "oarstat.json", oar().encode())),
+    "joined": _still(_joined),
     "mapping": _still(_mapping),
     "predictions-csv": _still(lambda: _predictions("csv")),
     "predictions-parquet": _still(lambda: _predictions("parquet")),
