@@ -14,7 +14,7 @@ from validation import hostile
 from validation.hostile_inputs import CLUSTER, INPUTS, SWF
 
 TRIALS = 100
-SLOW = {"sacct": 10, "cobalt": 10, "table": 10, "agent": 4, "result": 4}
+SLOW = {"sacct": 10, "cobalt": 10, "table": 10, "untitled": 6, "class-ads": 10, "joined": 10, "agent": 4, "result": 4}
 """Kinds of which one trial takes long, and how many are tried in `make test`; `make nightly` has all."""
 
 

@@ -109,6 +109,8 @@ _CLEARLY = 0.9
 _SHOWN = 5
 _FAILURES = r"fail|error|incomplete|unfinished|timeout|memory|preempt|evict|revoked|deadline"
 _FIRST_YEAR = 1970
+_FIRST = 50
+"""A form of which none of so many texts is, is not that of a column."""
 _CALENDAR = re.compile(r"(?:19[7-9]\d|20\d\d)(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?:[01]\d|2[0-3])[0-5]\d[0-5]\d")
 """A time as 20261120213345, which is no time in milliseconds before the 26th century."""
 EARLIEST = 10**8
@@ -258,8 +260,8 @@ class Guessing:
             self.relative |= middle < EARLIEST
             return Source(title, unit=next(unit for unit, most in _EPOCHS.items() if middle < most), text=False)
         series = pl.Series(texts)
-        parsed = {form: series.str.to_datetime(form, strict=False) for form in FORMATS}
-        fitting = [form for form, times in parsed.items() if (times.dt.year() >= _FIRST_YEAR).sum() >= _MOSTLY * len(texts)]
+        likely = [form for form in FORMATS if _times_as(series.head(_FIRST), form)]
+        fitting = [form for form in likely if _times_as(series, form) >= _MOSTLY * len(texts)]
         if not fitting:
             return None
         if len(fitting) > 1:
@@ -432,6 +434,11 @@ class Guessing:
         """Ask which of two readings of a column is right, with its first values."""
         rows = ", ".join(printable(text) for text in [text for text in texts if text not in BLANK][:_SHOWN])
         self.doubts.append(f"is {printable(title)!r} {readings}? It begins {rows}")
+
+
+def _times_as(texts: pl.Series, form: str) -> int:
+    """How many texts are times of this form."""
+    return int((texts.str.to_datetime(form, strict=False).dt.year() >= _FIRST_YEAR).sum())
 
 
 def agreeing(values: np.ndarray, others: np.ndarray, how: Literal["exact", "limit"]) -> dict[str, float]:

@@ -244,7 +244,7 @@ def test_caveats__count_predictions_below_zero(tmp_path):
     plan = tmp_path / "plan.toml"
     plan.write_text(
         '[campaign]\nseeds = 1\n[fixed]\nmodel = "lublin99"\njobs = 70\nprocs = 64\nload = 0.7\npolicy = "easy"\n'
-        '[grid]\npredictor = ["below.py:Below", "last"]\n'
+        '[grid]\npredictor = ["below.py:Below", "exact"]\n'
     )
     run_campaign(read_plan(plan))
     [said] = [line for line in campaign_caveats(read_plan(plan), cells_of(plan)) if "below 0" in line]

@@ -148,9 +148,9 @@ def test_fetch__knows_where_the_data_sets_are(capsys):
     sets = {one["name"]: one for one in json.loads(call(capsys, "fetch", "--json")[1])["data_sets"]}
     assert sets.keys() == shipped().keys()
     assert (sets["philly"]["size"], sets["f-data"]["licence"]) == ("6.6 GB, 0.98 GB compressed", "")
-    status, _, error = call(capsys, "fetch", "philly")
+    status, _, error = call(capsys, "fetch", "eagle")
     assert status == 1
-    assert "https://github.com/msr-fiddle/philly-traces" in error
+    assert "https://data.openei.org/submissions/5860" in error
 
 
 def test_guess__thetagpu_of_lumos_whose_first_column_has_no_title(tmp_path):
