@@ -11,6 +11,7 @@ from tests.profiles import scaled
 from walltime import simulate
 from walltime.errors import EngineError, WorkloadError
 from walltime.machine import Limit, Machine, Outage, Partition, Pool
+from walltime.policy import Kind
 from walltime.workload import Origin, Workload
 
 POLICIES = (
@@ -292,3 +293,15 @@ def test_by_hand__an_announcement_breaks_the_reservations_of_every_pass_at_its_i
     schedule = simulate(workload, "conservative", machine=machine, engine=engine)
     assert schedule.start.tolist() == [0, 10, 10, 30]
     assert schedule.audit().ok
+
+
+@pytest.mark.parametrize("engine", ["kernel", "reference"])
+def test_by_hand__without_reservations_only_who_waits_ahead_for_a_pool_is_jumped(engine):
+    """The second job waits for pool a. The third takes of both, so it jumps ahead; the last needs b alone, for which nobody ahead waits."""
+    columns = {"partition": np.array([1, 1, 2, 3])}
+    workload = Workload.from_arrays(submit=[0, 5, 10, 10], runtime=[100, 10, 10, 20], procs=[1, 2, 2, 2], machine_procs=5, columns=columns)
+    pools = Pool("a", 2, 1), Pool("b", 3, 1)
+    machine = Machine(pools, (Partition("1", ("a",)), Partition("2", ("a", "b")), Partition("3", ("b",))))
+    schedule = simulate(workload, "hybrid:depth=0,backfill-order=sjf", machine=machine, engine=engine)
+    assert schedule.start.tolist() == [0, 100, 10, 10]
+    assert schedule.kind.tolist() == [Kind.IMMEDIATE, Kind.RESERVED, Kind.BACKFILLED, Kind.IMMEDIATE]

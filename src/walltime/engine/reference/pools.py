@@ -347,7 +347,7 @@ class ClusterReference(Engine):
         for job in later if same_order else self._in_order(later, own or self.policy.order):
             given = self._fits(job, self.now, planned, closed) if self._within_limits(job) else None
             if given is not None:
-                ahead = [other for other in seen[: seen.index(job)] if other.start < 0]
+                ahead = [other for other in seen[: seen.index(job)] if other.start < 0 and (self.depth or self._within_limits(other))]
                 if self._start(job, given, any(set(other.pools) & set(job.pools) for other in ahead)):
                     return True
         return False

@@ -327,7 +327,7 @@ def _start_now(state, rules, jobs, machine, line, plan, place):
         share(machine.pools, machine.pools_of, machine.given, job, index, least)
     if job.reserved_start < 0 and rules.depth > 1 and _reservations(machine.pools, machine.pools_of, job) < rules.depth:
         job.reserved_start = state.now
-    start_in_place(state, rules, jobs, machine, index, _is_blocked(machine.pools, machine.pools_of, job))
+    start_in_place(state, rules, jobs, machine, index, _is_behind(state, rules, jobs, machine, line, place))
     line.queue[place].procs = HOLE
     line.blocks[place // PLACES_IN_BLOCK].old = 1
     state.holes += 1
@@ -444,6 +444,34 @@ def _reservations(pools, pools_of, job):
     for k in range(pools_of.first[job.partition], pools_of.first[job.partition + 1]):
         most = max(most, pools[pools_of.items[k]].reservations)
     return most
+
+
+@kernel
+def _is_behind(state, rules, jobs, machine, line, place):
+    """Whether one ahead of the job of a place waits for a pool of its partition.
+
+    A pool is blocked by jobs ahead, as only these have reservations; without reservations it may be a job behind, or this one.
+    """
+    job, pools_of = jobs[line.queue[place].job], machine.pools_of
+    if rules.depth > 0 or not _is_blocked(machine.pools, pools_of, job):
+        return _is_blocked(machine.pools, pools_of, job)
+    for i in range(place):
+        ahead = line.queue[i]
+        if ahead.procs != HOLE and _share_a_pool(pools_of, ahead.partition, job.partition) and may_start(state, jobs, machine, ahead.job):
+            return True
+    return False
+
+
+@kernel
+def _share_a_pool(pools_of, one, other):
+    """Whether two partitions have a pool in common."""
+    if one == other:
+        return True
+    for i in range(pools_of.first[one], pools_of.first[one + 1]):
+        for j in range(pools_of.first[other], pools_of.first[other + 1]):
+            if pools_of.items[i] == pools_of.items[j]:
+                return True
+    return False
 
 
 @kernel
