@@ -225,10 +225,15 @@ def site(*windows, **rest):
     return Machine((Pool("all", 64, 1),), (Partition("all", ("all",)),), windows=windows, clock=0, **rest)
 
 
+@pytest.fixture(scope="module")
+def found_window():
+    """What is inferred where no job is planned across 17:00."""
+    return infer(planted(site(Window("17:00", days=WEEKDAYS))))
+
+
 @pytest.mark.slow
-def test_infer__a_planted_window_is_found_and_explains_months_that_were_not_used():
-    log = planted(site(Window("17:00", days=WEEKDAYS)))
-    found = infer(log)
+def test_infer__a_planted_window_is_found_and_explains_months_that_were_not_used(found_window):
+    found = found_window
     assert [(rule.kind, rule.text) for rule in found.rules if rule.kind == "window"] == [
         ("window", "no job is planned to run across 17:00 (mon-fri)")
     ]
@@ -275,8 +280,8 @@ def test_infer__overheads_are_found_and_say_what_they_are():
 
 
 @pytest.mark.slow
-def test_infer__agreement_is_told_by_class_with_what_stood_in_the_way():
-    found = infer(planted(site(Window("17:00", days=WEEKDAYS))))
+def test_infer__agreement_is_told_by_class_with_what_stood_in_the_way(found_window):
+    found = found_window
     rows = {(one.by, one.name): one for one in found.groups}
     everything = rows["all", "all jobs"]
     assert everything.score == found.after
