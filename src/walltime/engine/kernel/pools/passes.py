@@ -134,7 +134,7 @@ def pass_with_fresh_places(state, rules, jobs, machine, line, plan, kept):
         i = next_candidate(state, line.candidates)
         if _may_fit(state, machine.partitions, queue[i]) and may_start(state, jobs, machine, queue[i].job):
             if _fits_now(state, rules, jobs, machine, line, plan, jobs[queue[i].job]):
-                _start_now(state, rules, jobs, machine, line, plan, i)
+                _start_now(state, rules, jobs, machine, line, plan, i, _is_behind(state, rules, jobs, machine, line, i))
     if state.again:
         state.freed = 1
     elif not state.planned and _wants_reservation(state, jobs, line.deferred):
@@ -154,7 +154,7 @@ def _consider(state, rules, jobs, machine, line, plan, i, in_order):
     is_free = not settled and not _is_blocked(machine.pools, machine.pools_of, job)
     if fits and (reserves or not rules.backfill or in_order or is_free):
         if _fits_now(state, rules, jobs, machine, line, plan, job):
-            _start_now(state, rules, jobs, machine, line, plan, i)
+            _start_now(state, rules, jobs, machine, line, plan, i, _is_blocked(machine.pools, machine.pools_of, job))
             return
     elif fits:
         if state.deferred > 0 and not state.planned:
@@ -311,8 +311,8 @@ def _fits_now(state, rules, jobs, machine, line, plan, job):
 
 
 @called_kernel
-def _start_now(state, rules, jobs, machine, line, plan, place):
-    """Start a job, by its place in the queue, that has just been found to fit now."""
+def _start_now(state, rules, jobs, machine, line, plan, place, behind):
+    """Start a job, by its place in the queue, that has just been found to fit now; `behind`: whether one ahead of it waits."""
     index, least = line.queue[place].job, plan.least
     job = jobs[index]
     if state.planned and are_shadows_enough(state, rules):
@@ -327,7 +327,7 @@ def _start_now(state, rules, jobs, machine, line, plan, place):
         share(machine.pools, machine.pools_of, machine.given, job, index, least)
     if job.reserved_start < 0 and rules.depth > 1 and _reservations(machine.pools, machine.pools_of, job) < rules.depth:
         job.reserved_start = state.now
-    start_in_place(state, rules, jobs, machine, index, _is_behind(state, rules, jobs, machine, line, place))
+    start_in_place(state, rules, jobs, machine, index, behind)
     line.queue[place].procs = HOLE
     line.blocks[place // PLACES_IN_BLOCK].old = 1
     state.holes += 1
@@ -448,9 +448,9 @@ def _reservations(pools, pools_of, job):
 
 @kernel
 def _is_behind(state, rules, jobs, machine, line, place):
-    """Whether one ahead of the job of a place waits for a pool of its partition.
+    """Whether one ahead of a candidate, by its place, waits for a pool of its partition.
 
-    A pool is blocked by jobs ahead, as only these have reservations; without reservations it may be a job behind, or this one.
+    Where there are reservations a pool is blocked by who has one, and that is ahead; without them it may be a job behind, or this one.
     """
     job, pools_of = jobs[line.queue[place].job], machine.pools_of
     if rules.depth > 0 or not _is_blocked(machine.pools, pools_of, job):
