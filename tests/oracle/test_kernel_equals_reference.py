@@ -131,7 +131,7 @@ KTH_POLICIES = (
 
 PARTS = pytest.mark.parametrize(
     "count",
-    [pytest.param(4_000, marks=pytest.mark.slow), pytest.param(28_489, marks=[pytest.mark.slow, pytest.mark.nightly])],
+    [pytest.param(1_500, marks=pytest.mark.slow), pytest.param(28_489, marks=[pytest.mark.slow, pytest.mark.nightly])],
     ids=["part", "whole"],
 )
 
@@ -164,5 +164,5 @@ def test_kernel__equals_reference_on_the_kth_log(kth, policy, coincident, count)
 )
 def test_kernel__equals_reference_on_kth_where_jobs_outlive_their_estimates(kth, policy, overrun, count):
     late = (kth.runtime > kth.requested).sum()
-    assert late == 475 if count == 28_489 else late > 25  # so the overrun rules differ
+    assert late == 475 if count == 28_489 else late > 10  # so the overrun rules differ
     assert_same(*(wt.simulate(kth, policy, overrun=overrun, engine=e) for e in ("kernel", "reference")))

@@ -7,7 +7,7 @@ from validation import mutations_machines
 from validation.mutations_machines import trial
 from walltime.auditor import pool_decisions, pool_flows, pools, slurm_decisions, slurm_needs
 
-SAMPLE = {"pools": 350, "nodes": 150}
+SAMPLE = {"pools": 150, "nodes": 60}
 """Mutants that are judged in every run of the tests."""
 
 
