@@ -7,10 +7,12 @@
     walltime search --final known.toml FOLDER/*.swf.gz --copies 1 --out fresh.json
     python validation/order_search.py --fresh fresh.json [--judgement NUMBER] [--out FILE]
     python validation/order_search.py --apart validation/final_order.toml LOG... [--out FILE]
+    python validation/order_search.py --fair LOG... [--out FILE]
 
 Stores everything in docs/generators/search.json, which docs/background/found-order.md is made from. The logs of the first command are those
 of the search. `--fresh` stores the table of a judgement on further logs (validation/final_logs.py) beside what is there, the first if there
-is no number. `--apart` stores what the parts of the order of the third are worth on these logs, and who loses by it.
+is no number. `--apart` stores what the parts of the order of the third are worth on these logs, and who loses by it; `--fair`, how many
+jobs start later under it, and under others, than if nobody had come after them (some minutes).
 """
 
 from __future__ import annotations
@@ -34,12 +36,28 @@ from walltime import Workload, read, simulate
 from walltime.metrics import bounded_slowdown
 from walltime.policy import Easy
 from walltime.policy.expressions import Expression
+from walltime.simulation.fair_start import fairness
 from walltime.simulation.specification import Scheduler, parse_scheduler
 from walltime.tuning.objectives import Part, Parts
 from walltime.tuning.order_file import read_order_file
 
 OUT = ROOT / "docs" / "generators" / "search.json"
 JUDGEMENTS = ("fresh", "second", "third")
+FAIR = (
+    "easy",
+    "easy:backfill-order=lxf:limit=0.8,predictor=quantile:percent=100",
+    "easy:predictor=quantile:percent=100",
+    "easy:backfill-order=saf,predictor=quantile:percent=100",
+    "easy:backfill-order=lxf:limit=0.8",
+    "easy:order=lxf:limit=0.4",
+    "easy:order=wfp:limit=0.4",
+    "easy:order=wfp",
+    "easy:order=f3",
+    "conservative",
+)
+"""Schedulers whose fairness is compared: EASY, the one of the third judgement and its parts, bounded ones, named ones."""
+SAMPLE = 500
+"""Jobs of each log whose fair starts are found."""
 SIZES, LENGTHS = (0.0, 0.01, 0.1, 0.3, 1.01), (0, 600, 3600, 6 * 3600, 10**9)
 """Bounds of shares of the machine, and of runtimes, s."""
 
@@ -106,6 +124,16 @@ def relative_rows(rows: dict[str, Scheduler], logs: Sequence[Workload]) -> list[
     ]
 
 
+def fair(logs: Sequence[Workload]) -> list[dict[str, Any]]:
+    """For each of the schedulers, per cent of the sampled jobs of each log that start later than their fair start, and by how much (s)."""
+    rows = []
+    for text in FAIR:
+        found = [fairness(simulate(log, parse_scheduler(text)), sample=SAMPLE) for log in logs]
+        rows.append({"scheduler": text, "late": [one.late_percent for one in found], "mean": [one.mean_miss for one in found]})
+        print(f"{text}: {', '.join(f'{one.late_percent:.1f} %' for one in found)}", file=sys.stderr, flush=True)
+    return rows
+
+
 def losers(scheduler: Scheduler, log: Workload) -> dict[str, Any]:
     """Mean waits (s) and bounded slowdowns under EASY and under the order, by size and length; and how many users wait longer."""
     before, after = (simulate(log, one) for one in (parse_scheduler("easy"), scheduler))
@@ -140,11 +168,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--fresh", type=Path)
     parser.add_argument("--judgement", type=int, choices=range(1, 1 + len(JUDGEMENTS)), default=1)
     parser.add_argument("--apart", type=Path, nargs="+")
+    parser.add_argument("--fair", type=Path, nargs="+")
     parser.add_argument("--out", type=Path, default=OUT)
     given = parser.parse_args(arguments)
     if given.fresh is not None:
         kept = json.loads(given.out.read_text()) | {JUDGEMENTS[given.judgement - 1]: json.loads(given.fresh.read_text())}
         given.out.write_text(json.dumps(kept, indent=1) + "\n")
+        return 0
+    if given.fair is not None:
+        logs = [read(log) for log in given.fair]
+        kept = {"fair": {"logs": [log.origin.name for log in logs], "sample": SAMPLE, "rows": fair(logs)}}
+        given.out.write_text(json.dumps(json.loads(given.out.read_text()) | kept, indent=1) + "\n")
         return 0
     if given.apart is not None:
         scheduler, logs = parse_scheduler(read_order_file(given.apart[0]).scheduler), [read(log) for log in given.apart[1:]]
@@ -153,7 +187,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         given.out.write_text(json.dumps(json.loads(given.out.read_text()) | {"apart": apart}, indent=1) + "\n")
         return 0
     if not given.logs:
-        parser.error("name the order, the final table and the logs of the search, or --fresh or --apart")
+        parser.error("name the order, the final table and the logs of the search, or --fresh, --apart or --fair")
     found = read_order_file(given.order)
     scheduler, logs = parse_scheduler(found.scheduler), [read(log) for log in given.logs]
     stored = {

@@ -248,6 +248,16 @@ def apart_users(kept: dict[str, Any]) -> str:
     return _users(kept["apart"]["losers"])
 
 
+def fair(kept: dict[str, Any]) -> str:
+    """How many jobs start later than if nobody had come after them, by scheduler and log."""
+    one = kept["fair"]
+    rows = [
+        (f"`{row['scheduler']}`", *(f"{late:.0f} % / {mean / 60:.0f} min" for late, mean in zip(row["late"], row["mean"], strict=True)))
+        for row in one["rows"]
+    ]
+    return table(("scheduler", *one["logs"]), rows)
+
+
 def users(kept: dict[str, Any]) -> str:
     """How many users wait longer."""
     return _users(kept["losers"])
@@ -278,6 +288,7 @@ PARTS = {
     "apart": apart,
     "apart-losers": apart_losers,
     "apart-users": apart_users,
+    "fair": fair,
     "ablation": ablation,
     "losers": losers,
     "users": users,
