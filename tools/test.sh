@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs tests on two workers: tools/test.sh PROFILE, where PROFILE is quick, default, nightly or slurm; more arguments go to pytest.
+# Runs tests on three workers, as some only wait: tools/test.sh PROFILE, where PROFILE is quick, default, nightly or slurm; more arguments go to pytest.
 # tests/profiles.py says how many examples each of them takes, the markers in pyproject.toml which tests it leaves out.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 export WALLTIME_PROFILE=$1
 shift
 unset PYTHONDONTWRITEBYTECODE # else every worker, and every command that a test starts, compiles all modules again
-workers=(--numprocesses "${WORKERS:-2}" --dist worksteal)
+workers=(--numprocesses "${WORKERS:-3}" --dist worksteal)
 
 if [ "$WALLTIME_PROFILE" = quick ]; then
   .venv/bin/python tools/warm.py # in the folder of this user's kernels

@@ -44,7 +44,7 @@ def test_the_prolog_alone_gives_back(tmp_path):
     assert story.backfilled > 0
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_stretch_of_kth(tmp_path):
     story = play(tmp_path / "ledger", kth(20_000, 200), 100, seed=3, risk=RISK)
     assert story.violations == []

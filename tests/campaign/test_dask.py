@@ -12,12 +12,13 @@ import pytest
 
 from tests.campaign.plans import command, dask_cluster, ended, files, many_cells, run_plan, tables, wait_for_files
 from tests.cli import call, one_line
+from tests.profiles import PROFILE
 from walltime.campaign import Dask, Progress, Threads, executors, read_plan, run_campaign
 from walltime.errors import PolicyError, WalltimeError
 
 pytest.importorskip("distributed")
 
-SEEDS = 100
+SEEDS = 100 if PROFILE == "nightly" else 40
 
 
 @pytest.fixture(scope="module")

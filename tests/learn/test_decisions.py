@@ -64,8 +64,9 @@ def test_easys_own_choices__give_its_schedule(decision, jobs, overrun):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("decision", DECISIONS)
-def test_easys_own_choices__give_its_schedule_of_a_whole_log(decision):
-    jobs = wt.read(trace_path("KTH-SP2-1996-2"))
+@pytest.mark.parametrize("count", [6_000, pytest.param(28_489, marks=pytest.mark.nightly)], ids=["part", "whole"])
+def test_easys_own_choices__give_its_schedule_of_a_log(decision, count):
+    jobs = wt.workloads.head(wt.read(trace_path("KTH-SP2-1996-2")), count)
     choose = first if decision != "formula" else lambda batch: FORMULAS.index("fcfs")
     assert np.array_equal(played(jobs, choose, decision=decision).starts(0), wt.simulate(jobs, "easy").start)
 

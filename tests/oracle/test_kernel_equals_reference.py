@@ -123,9 +123,11 @@ LATER = (
     *("hybrid:depth=1,fit=best", "hybrid:depth=1,fit=greedy,metric=procseconds", "hybrid:depth=0,fit=greedy"),
     *("easy:order=lcfs", "easy:order=lxf:starvation=86400", "easy:order=unicef", "easy:order=f2,backfill-order=saf", "easy:order=f4"),
 )
+SLOW = ("los", "los:ties=slowdown", "slack", "selective:threshold=adaptive")
+"""Policies whose reference takes seconds for a part of a log."""
 KTH_POLICIES = (
     *(wt.NoBackfilling(), wt.Easy(), wt.Conservative(), wt.Conservative(variant="scratch"), wt.Hybrid(depth=3)),
-    *map(wt.policy.parse_policy, LATER),
+    *(pytest.param(wt.policy.parse_policy(text), marks=pytest.mark.nightly if text in SLOW else ()) for text in LATER),
 )
 
 

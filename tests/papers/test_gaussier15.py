@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.profiles import scaled
 from tests.published.test_schedules import LOGS
 from tests.traces import published_folder, published_path, trace_path
 from walltime.papers.gaussier15.agreement import published_metrics
@@ -14,7 +15,7 @@ from walltime.papers.study import Study
 from walltime.papers.subjects import Subject
 from walltime.simulation.specification import Scheduler
 
-SAMPLE = 24
+SAMPLE = scaled(100)
 """Learned triples that are simulated for a log."""
 
 

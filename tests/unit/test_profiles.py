@@ -29,9 +29,9 @@ def profile(name: str) -> subprocess.CompletedProcess[str]:
     ("name", "numbers"),
     [
         ("quick", "7, true, 4, 1, 1"),
-        ("default", "20, true, 12, 1, 1"),
+        ("default", "12, true, 7, 1, 1"),
         ("nightly", "1000, false, 600, 40, 10"),
-        ("", "20, true, 12, 1, 1"),
+        ("", "12, true, 7, 1, 1"),
     ],
 )
 def test_profile__scales_examples_and_seeds(name, numbers):
