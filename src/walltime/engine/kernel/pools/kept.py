@@ -21,6 +21,7 @@ from walltime.engine.kernel.pools.passes import (
     is_steady,
     next_candidate,
     push_candidate,
+    share_a_pool,
     sort_waiting_jobs,
     start_in_place,
 )
@@ -416,16 +417,6 @@ def _waits_ahead(state, jobs, pools_of, queue, kept, index):
     for i in range(state.waiting):
         other = queue[i].job
         if kept.start[other] >= 0 and jobs[other].start < 0 and jobs[other].arrival < jobs[index].arrival:
-            if _share_a_pool(pools_of, jobs[other].partition, jobs[index].partition):
-                return True
-    return False
-
-
-@kernel
-def _share_a_pool(pools_of, one, other):
-    """Whether two partitions have a pool in common."""
-    for i in range(pools_of.first[one], pools_of.first[one + 1]):
-        for k in range(pools_of.first[other], pools_of.first[other + 1]):
-            if pools_of.items[i] == pools_of.items[k]:
+            if share_a_pool(pools_of, jobs[other].partition, jobs[index].partition):
                 return True
     return False

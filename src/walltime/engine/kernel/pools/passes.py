@@ -34,6 +34,7 @@ __all__ = [
     "next_candidate",
     "pass_with_fresh_places",
     "push_candidate",
+    "share_a_pool",
     "sort_waiting_jobs",
     "start_in_place",
 ]
@@ -457,13 +458,13 @@ def _is_behind(state, rules, jobs, machine, line, place):
         return _is_blocked(machine.pools, pools_of, job)
     for i in range(place):
         ahead = line.queue[i]
-        if ahead.procs != HOLE and _share_a_pool(pools_of, ahead.partition, job.partition) and may_start(state, jobs, machine, ahead.job):
+        if ahead.procs != HOLE and share_a_pool(pools_of, ahead.partition, job.partition) and may_start(state, jobs, machine, ahead.job):
             return True
     return False
 
 
 @kernel
-def _share_a_pool(pools_of, one, other):
+def share_a_pool(pools_of, one, other):
     """Whether two partitions have a pool in common."""
     if one == other:
         return True
