@@ -255,7 +255,7 @@ def _dates(gains: AdviceGains) -> tuple[str, str]:
     start = workload.origin.unix_start_time
     if start is None or not len(workload):
         days = int(workload.submit[-1] - workload.submit[0]) // 86_400 if len(workload) else 0
-        return "its first day", f"day {days + 1:,}"
+        return "the first day of the log", f"day {days + 1:,}"
     zone = workload.origin.tzinfo()
     try:
         first, last = (datetime.fromtimestamp(start + int(t), zone) for t in workload.submit[[0, -1]])
