@@ -63,8 +63,7 @@ def mail_text(page: Page, attached: str) -> str:
     lines += [""] if page.numbers else []
     for caveat in page.caveats[:2]:
         lines += textwrap.wrap(f"Keep in mind: {caveat}", MAIL_WIDTH)
-    more = len(page.caveats) - 2
-    lines += [*([f"{more} further caveats are on the page."] if more > 1 else []), *([""] if page.caveats else [])]
+    lines += [*_further(page, 2), *([""] if page.caveats else [])]
     lines.append(f"Attached: {attached}")
     return "\n".join(lines) + "\n"
 
@@ -112,12 +111,13 @@ def _first(side: _Side, page: Page) -> None:
         side.top += 5
     if page.numbers:
         side.top += 5
+        width = INNER / len(page.numbers) - 8
+        sizes = (14.0, 11.0, 9.0)
+        size = next((size for size in sizes if all(_width(value, size, "bold") <= width for _, value in page.numbers)), 7.5)
         for k, (what, value) in enumerate(page.numbers):
             at = MARGIN + k * INNER / len(page.numbers)
-            width = INNER / len(page.numbers) - 8
             side.text(next(_broken(what, 7.5, "normal", width)), 7.5, SOFT, at=at)
             side.top += 13
-            size = next((size for size in (14.0, 11.0, 9.0) if _width(value, size, "bold") <= width), 7.5)
             side.text(value, size, weight="bold", at=at)
             side.top -= 13
         side.top += 38
@@ -126,9 +126,15 @@ def _first(side: _Side, page: Page) -> None:
     for caveat in page.caveats[:CAVEATS]:
         side.paragraph(f"• {caveat}", 8.5, SOFT)
         side.top += 2
-    if len(page.caveats) > CAVEATS:
-        side.paragraph(f"{len(page.caveats) - CAVEATS} further caveats are on the page itself.", 8.5, SOFT)
+    for sentence in _further(page, CAVEATS):
+        side.paragraph(sentence, 8.5, SOFT)
     side.top += 8
+
+
+def _further(page: Page, shown: int) -> list[str]:
+    """Where the other caveats are, if so many do not suffice."""
+    more = len(page.caveats) - shown
+    return [f"{more} further caveat{' is' if more == 1 else 's are'} on the page itself."] if more > 0 else []
 
 
 def _picture(side: _Side, drawing: Drawing) -> None:
