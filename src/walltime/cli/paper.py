@@ -15,6 +15,7 @@ from walltime.cli.groups import CommandGroup
 from walltime.cli.output import Output, note, progress_row
 from walltime.errors import OutputError, PolicyError
 from walltime.tables import Table
+from walltime.wording import listed
 
 if TYPE_CHECKING:
     from walltime.papers.items import Item
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["PANEL", "app"]
 
 PANEL = "Many simulations"
+MOST_NAMED = 6
+"""So many items are named before they are run."""
 app = CommandGroup("paper", "Reproduce the published studies: every table and figure, with the printed numbers beside ours.")
 
 
@@ -114,10 +117,10 @@ def run(
     )
     for one in subjects:
         _ = one.workload  # a log that cannot be read is told before anything else
+    note(f"{name}, {_work(chosen, subjects, folder, inputs.quick)}")
     for one in subjects:
         note(f"{one.name}: {one.log}, {one.about}")
     note(f"{name}: {printed(name).title}. {printed(name).source}")
-    note(_work(chosen, subjects, folder, inputs.quick))
     shown = None if output.as_json else _tell
     with _bar(name) as show:
         done = run_paper(name, chosen, subjects, folder, quick=inputs.quick, workers=workers, progress=show, told=shown, size=size)
@@ -126,14 +129,20 @@ def run(
 
 
 def _work(items: Sequence[Item], subjects: Sequence[Subject], folder: Path, quick: bool) -> str:
-    """What will be run, on what, and how it can be shortened or stopped."""
+    """What will be run, on what, how long that may take, and how it can be stopped."""
     from walltime.papers.subjects import GENERATED
 
-    counted = f"{len(items)} {'item' if len(items) == 1 else 'items'} on {len(subjects)} {'log' if len(subjects) == 1 else 'logs'}"
-    made = sum(one.kind == GENERATED for one in subjects)
-    found = f", {made} of them generated, as there is none (walltime fetch, or --logs DIR, brings the real ones)" if made else ""
-    shorter = "" if quick else "; without --quick that may take ten minutes and more for each item"
-    return f"{counted}{found}{shorter}; the lines below are of the log at work; Ctrl-C stops it, and what is done is kept in {folder}"
+    what = listed([item.name for item in items]) if len(items) <= MOST_NAMED else f"{len(items)} items"
+    real = [one.log for one in subjects if one.kind != GENERATED]
+    made = [one.log for one in subjects if one.kind == GENERATED]
+    on = f"on {listed(real)}" if real else ""
+    if made:
+        advice = "walltime fetch, or --logs DIR, brings the real ones"
+        missing = f"on generated workloads in place of logs that are missing ({listed(made)}; {advice})"
+        on = f"{on}, and {missing}" if on else missing
+    longer = "under two minutes for all items"
+    takes = f"takes {longer}" if quick else f"may take ten minutes and more for each item (--quick: {longer})"
+    return f"{what} {on}; {takes}; Ctrl-C stops it, and what is done is kept in {folder}"
 
 
 def _tell(result: Result) -> None:
