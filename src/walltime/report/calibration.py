@@ -180,15 +180,17 @@ def percent(share: float) -> str:
 
 def bias_figure(calibration: Calibration) -> Figure:
     """Simulated minus recorded mean wait of all jobs and of each class, partition and kind of users, with intervals."""
-    from walltime.report.figures import BLUE, rows_figure
+    from walltime.report.figures import BLUE, rows_figure, unit_of
 
     rows = [row for row in calibration.rows if row.by in SHORT][:MOST_GROUPS]
-    with rows_figure([_group(row) for row in rows], "simulated minus recorded mean wait, hours", 0.27) as (figure, axes):
+    ends = [abs(value) for row in rows for value in (row.bias, row.low, row.high) if math.isfinite(value)]
+    divisor, unit = unit_of(max(ends, default=1.0))
+    with rows_figure([_group(row) for row in rows], f"simulated minus recorded mean wait, {unit}", 0.27) as (figure, axes):
         for k, row in enumerate(rows):
             colour = "#808890" if row.doubt else BLUE
             if math.isfinite(row.low):
-                axes.plot([row.low / 3600, row.high / 3600], [k, k], color=colour, linewidth=2.5, solid_capstyle="butt")
-            axes.plot([row.bias / 3600], [k], marker="o", color=colour, markersize=5)
+                axes.plot([row.low / divisor, row.high / divisor], [k, k], color=colour, linewidth=2.5, solid_capstyle="butt")
+            axes.plot([row.bias / divisor], [k], marker="o", color=colour, markersize=5)
         axes.axvline(0, color="#808890", linewidth=0.8)
     return figure
 

@@ -16,7 +16,7 @@ from walltime.provenance import provenance
 from walltime.report.figures import BLUE, COLOURS, KIND_EDGE, LETTERS_PER_INCH, columns_of, rectangles, style, unit_of
 from walltime.report.page import Drawing, Items, Page, Section, note, workload_facts
 from walltime.report.stretch import assign_processors
-from walltime.simulation.difference import Difference, FirstDifference
+from walltime.simulation.difference import WHAT_DIFFERS, Difference, FirstDifference
 from walltime.tables import Cell, Table
 from walltime.wording import UNDEFINED, human_percent
 
@@ -80,10 +80,11 @@ def _machine(axes: Axes, difference: Difference, first: FirstDifference, start: 
 def difference_page(difference: Difference, command: Sequence[Any]) -> Page:
     """The page: the answer, the picture, the state at that instant, what was tried."""
     first = difference.first
-    sentences, rule = difference.sentences(), difference.rule
+    sentences, (rule, readings, _) = difference.sentences(), difference.rule.partition(WHAT_DIFFERS)
     share = human_percent(100 * difference.moved / max(difference.jobs, 1))
     if not rule.startswith(difference.names):  # a file keeps its name
         rule = rule[:1].upper() + rule[1:]
+    rule += "; which readings differ stands below" if readings else ""
     sections = []
     picture = None
     if first is not None:
@@ -97,7 +98,7 @@ def difference_page(difference: Difference, command: Sequence[Any]) -> Page:
         columns = ["scheduler", "dialect", *(f"follows {name}" for name in difference.names)]
         words = "yes: the same schedule until and at the first difference; in brackets how many jobs start at the same time."
         sections.append(Section("What was tried", [Table(columns, rows, texts=-1), note(words)]))
-    if len(sentences) > 2:
+    if len(sentences) > 2 or readings:
         sections.insert(0, Section("In words", [Items(sentences)]))
     return Page(
         kind="difference",

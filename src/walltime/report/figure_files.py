@@ -47,6 +47,8 @@ WIDTHS = {
 """Widths of new figures, inches: one column of a two-column page, the whole page, a slide; and those of common journals and proceedings."""
 NARROWEST = 2.4
 """Panels of fewer inches stand below each other."""
+TAG, NUMBER = re.compile(r"<[^>]*>"), re.compile(r"-?\d+\.\d{3,}")
+"""Coordinates of an SVG are rounded, but not the numbers that are shown."""
 SLIM, LETTERS_PER_INCH, NAME_LETTERS = 4.0, 11, 18
 """Width of a figure on a telephone, inches, the letters of a legend that fit an inch of it, and those of names beside an axis."""
 LOWEST = 0.68
@@ -182,7 +184,7 @@ def to_svg(figure: Figure, prefix: str) -> str:
     text = re.sub(r'\bid="', f'id="{prefix}-', text)
     text = text.replace("url(#", f"url(#{prefix}-").replace('href="#', f'href="#{prefix}-')
     text = re.sub(r'<svg\b[^>]*?(viewBox="[^"]*")[^>]*>', r'<svg \1 aria-hidden="true" focusable="false">', text, count=1)
-    text = re.sub(r"-?\d+\.\d{3,}", lambda m: f"{float(m[0]):.2f}".rstrip("0").rstrip("."), text)
+    text = TAG.sub(lambda tag: NUMBER.sub(lambda m: f"{float(m[0]):.2f}".rstrip("0").rstrip("."), tag[0]), text)
     text = text.replace(INK, "currentColor").replace(BLUE.lower(), f"var(--blue, {BLUE})")
     return re.sub(r"\n\s*", "\n", text).strip()
 

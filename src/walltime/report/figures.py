@@ -369,15 +369,16 @@ def means_figure(names: Sequence[str], waits: Sequence[float], halves: Sequence[
 
 
 def shortened(name: str, letters: int = LETTERS) -> str:
-    """A name that fits beside an axis; of several values the last one stays whole, if it is short.
+    """A name that fits beside an axis; of several values, or of an option, the last value stays whole, if it is short.
 
-    >>> shortened("easy:backfill-order=sjf", 16), shortened("easy:backfill-order=sjf, exact", 16)
-    ('easy:backfill-o…', 'easy:bac…, exact')
+    >>> shortened("easy:backfill-order=sjf", 16), shortened("easy:backfill-order=sjf, exact", 16), shortened("a long name", 8)
+    ('easy:backfi…=sjf', 'easy:bac…, exact', 'a long …')
     """
     if len(name) <= letters:
         return name
-    first, sign, last = name.rpartition(", ")
-    end = f"{sign}{last}" if sign and len(last) <= letters // 2 else ""
+    sign = next((sign for sign in (", ", "=") if sign in name), "")
+    first, _, last = name.rpartition(sign) if sign else (name, "", "")
+    end = f"{sign}{last}" if sign and len(last) <= 2 * letters // 3 else ""
     return f"{(first if end else name)[: letters - 1 - len(end)]}…{end}"
 
 
@@ -445,7 +446,7 @@ def rectangles(left: Array, right: Array, low: Array, high: Array) -> Path:
     return Path(corners.reshape(-1, 2), np.tile(np.array(codes, np.uint8), len(left)))
 
 
-def unit_of(length: int) -> tuple[int, str]:
+def unit_of(length: float) -> tuple[int, str]:
     """The unit in which a length of time is counted: its seconds and its name."""
     if length <= 180:
         return 1, "seconds"

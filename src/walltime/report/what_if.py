@@ -62,7 +62,7 @@ MARGIN = 0.04
 MOST_CURVES = 6
 FIRST = 6.2
 """Inches of the first picture, whose letters can be read on a telephone."""
-MOST_NAMED = 3
+MOST_NAMED = 2
 """So many changes stand in the title."""
 LONG_QUEUE = 0.3
 
@@ -84,9 +84,9 @@ def what_if_page(answer: WhatIf, settings: Mapping[str, Any] | None = None) -> P
     return Page(
         "what a change would do",
         f"What if: {several} on {harmless(answer.machine.name)}",
-        [answer.answer()],
+        [answer.answer(alone=False)],
         [
-            Section("What each change does", [*effects.blocks, curves]),
+            Section("What each change does", [*map(Paragraph, answer.one_by_one()), *effects.blocks, curves]),
             *others[:-1],
             _cost_section(answer),
             others[-1],

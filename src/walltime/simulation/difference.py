@@ -23,9 +23,11 @@ from walltime.simulation.specification import Scheduler
 from walltime.tables import Facts
 from walltime.workload import Workload, check_workload
 
-__all__ = ["Difference", "FirstDifference", "Trial", "diff"]
+__all__ = ["WHAT_DIFFERS", "Difference", "FirstDifference", "Trial", "diff"]
 
 Array = np.ndarray
+WHAT_DIFFERS = "; what differs: "
+"""In the rule that explains a difference, ahead of the readings that are not the same."""
 Columns = Mapping[str, Array]
 USUAL = (
     "easy",
@@ -502,17 +504,17 @@ def _changed(a: Trial, b: Trial) -> list[str]:
 
 def _told(a: Trial, b: Trial, names: tuple[str, str], jobs: int) -> str:
     said = f"{names[0]} is what {a.label} gives, {names[1]} is what {b.label} gives"
-    changed = _changed(a, b)
-    if a.scheduler == b.scheduler and changed:
-        one, other = Dialect.of(a.dialect), Dialect.of(b.dialect)
-        parts = [
-            f"{name} is {getattr(one, name)} there and {getattr(other, name)} here ({meaning_of(Dialect, READINGS[name])})"
-            for name in changed
-        ]
-        said += "; what differs: " + "; ".join(parts)
-    if not (a.whole and b.whole):
+    if a.whole and b.whole:
+        if a.jobs[0] == b.jobs[1] == jobs:
+            said += f", with all {jobs:,} jobs of both at the same times"
+        else:
+            own = [f"all {jobs:,}" if same == jobs else f"{same:,} of {jobs:,}" for same in (a.jobs[0], b.jobs[1])]
+            said += f"; both only until then: over the whole log {own[0]} and {own[1]} jobs are at the same times"
+    changed = _changed(a, b) if a.scheduler == b.scheduler else []
+    if not changed:
         return said
-    if a.jobs[0] == b.jobs[1] == jobs:
-        return f"{said}, with all {jobs:,} jobs of both at the same times"
-    own = [f"all {jobs:,}" if same == jobs else f"{same:,} of {jobs:,}" for same in (a.jobs[0], b.jobs[1])]
-    return f"{said}; both only until then: over the whole log {own[0]} and {own[1]} jobs are at the same times"
+    one, other = Dialect.of(a.dialect), Dialect.of(b.dialect)
+    parts = [
+        f"{name} is {getattr(one, name)} there and {getattr(other, name)} here ({meaning_of(Dialect, READINGS[name])})" for name in changed
+    ]
+    return f"{said}{WHAT_DIFFERS}{'; '.join(parts)}"

@@ -7,26 +7,34 @@ from collections.abc import Sequence
 from walltime.whatif.effects import Effect
 from walltime.wording import human_percent, human_time, listed
 
-__all__ = ["answer_of"]
+__all__ = ["answer_of", "one_by_one"]
 
 WORTH_TELLING = 0.05
 """From this share on jobs that wait longer are told beside shorter waits."""
 LEAST = 0.5
 """Smaller changes of the mean wait, in percent, are none."""
+MANIFOLD = 300
+"""From this change on, in percent, waits are said to be so many times as long."""
 MOST_TOLD = 3
 """Of more changes, those with the largest differences are told one by one."""
 
 
-def answer_of(effects: Sequence[Effect]) -> str:
+def answer_of(effects: Sequence[Effect], alone: bool = True) -> str:
     """What the changes do and what that costs, in one sentence, and in another whether it can be trusted.
 
-    `effects`: of each change alone, and, if there are several, of all together as the last.
+    `effects`: of each change alone, and, if there are several, of all together as the last. `alone`: also what each does alone.
     """
-    *alone, whole = effects
-    told = f"{_together(alone)}{_outcome(whole)}{_whose_price(alone, whole)}" if alone else f"{whole.name}: {_outcome(whole)}"
+    *each, whole = effects
+    told = f"{_together(each)}{_outcome(whole)}{_whose_price(each, whole)}" if each else f"{whole.name}: {_outcome(whole)}"
     told += f"; if users {_otherwise(whole)}" if _matters(whole) else ""
-    told += f"; {_one_by_one(alone)}" if alone else ""
+    told += f"; {_one_by_one(each)}" if each and alone else ""
     return f"{told[0].upper()}{told[1:]}. {_trust(effects)}"
+
+
+def one_by_one(effects: Sequence[Effect]) -> list[str]:
+    """What each of several changes does without the others, in a sentence; none for a single one."""
+    *each, _ = effects
+    return [f"A{_one_by_one(each)[1:]}."] if each else []  # it begins with "alone"
 
 
 def _together(alone: Sequence[Effect]) -> str:
@@ -71,6 +79,8 @@ def _waits(effect: Effect) -> str:
     percent = _percent(effect)
     if effect.nothing or abs(percent) < LEAST:
         return "no change" if effect.nothing else "waits as long as today"
+    if percent >= MANIFOLD:
+        return f"waits {1 + percent / 100:.0f} times as long"
     return f"{abs(percent):.0f} % {'shorter' if percent < 0 else 'longer'} waits"
 
 

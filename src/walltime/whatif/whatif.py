@@ -16,7 +16,7 @@ from walltime.policy import Policy
 from walltime.provenance import plain, version
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.specification import Scheduler
-from walltime.whatif.answer import answer_of
+from walltime.whatif.answer import answer_of, one_by_one
 from walltime.whatif.calibration import Calibration, calibrate, left_out
 from walltime.whatif.changes import Change, parse_change
 from walltime.whatif.cost import Cost, cost
@@ -138,9 +138,13 @@ class WhatIf:
         )
         return f"{first}. {second}, the mean wait changes by {told or '±0 s'}."
 
-    def answer(self) -> str:
-        """The result and its price in one sentence, and in another whether it can be trusted."""
-        return answer_of(self.effects)
+    def answer(self, alone: bool = True) -> str:
+        """The result and its price in one sentence, and in another whether it can be trusted; `alone`: also each change alone."""
+        return answer_of(self.effects, alone)
+
+    def one_by_one(self) -> list[str]:
+        """What each of several changes does without the others, in a sentence; none for a single one."""
+        return one_by_one(self.effects)
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, ready for JSON."""

@@ -1,6 +1,7 @@
 """The figures: what they draw is what the schedule says."""
 
 import itertools
+import re
 import subprocess
 import sys
 import warnings
@@ -152,6 +153,16 @@ def test_figures__leave_matplotlib_as_it_was():
     code = "import sys, walltime.report; assert 'matplotlib' not in sys.modules; import walltime.report.figures; "
     code += "assert 'matplotlib.pyplot' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_to_svg__numbers_at_ticks_are_not_rounded():
+    with figures.panel() as (figure, axes):
+        pass
+    axes.set_xlim(0.345, 0.395)
+    axes.set_xticks([0.355, 0.365])
+    svg = to_svg(figure, "x")
+    assert {">0.355<", ">0.365<"} <= set(re.findall(r">0\.\d+<", svg))
+    assert not re.search(r"<path[^>]* d=\"[^\"]*\d\.\d{3}", svg)
 
 
 def test_to_svg__ids_carry_the_prefix():

@@ -17,7 +17,7 @@ from walltime.machine import Machine, Partition, Pool
 from walltime.report.html import render
 from walltime.report.what_if import all_caveats, tables_of, what_if_page
 from walltime.whatif import Difference, calibrate, runs, what_if
-from walltime.whatif.answer import answer_of
+from walltime.whatif.answer import answer_of, one_by_one
 from walltime.whatif.cost import node_hours
 from walltime.whatif.effects import OtherUsers, doubts
 
@@ -280,6 +280,14 @@ def effect_of(name, percent, killed=0, lost=0):
 )
 def test_answer__says_what_several_changes_do_together_and_alone(effects, wanted):
     assert answer_of(effects).startswith(wanted)
+    together, _, alone = wanted.partition("; alone")
+    assert answer_of(effects, alone=False).startswith(f"{together}. ")
+    assert one_by_one(effects) == [f"Alone{alone.removesuffix(' ')}"]
+
+
+def test_answer__much_longer_waits_are_so_many_times_as_long():
+    assert answer_of([effect_of("policy fcfs", 2800)]).startswith("Policy fcfs: waits 29 times as long (mean 48 min 20 s instead of")
+    assert one_by_one([effect_of("policy fcfs", 2800)]) == []
 
 
 def test_what_if__tables_and_json(found):
