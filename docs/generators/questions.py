@@ -5,6 +5,7 @@ import json
 import re
 import tomllib
 from pathlib import Path
+from typing import Any
 
 from mkdocs.structure.files import File
 
@@ -43,13 +44,14 @@ def page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def entries() -> list[dict[str, str]]:
+def entries() -> list[dict[str, Any]]:
     """What the search learns at the place of each answer: the question, the short answer, and the words."""
     found = []
     for one in questions():
         answer = CODE.sub(r"<code>\1</code>", html.escape(one["answer"], quote=False))
         title = html.escape(one["asked"], quote=False)
-        found.append({"location": one["page"].replace(".md", ".html"), "text": f"<p>{title}</p> <p>{answer}</p> <p>{one['words']}</p>"})
+        text = f"<p>{title}</p> <p>{answer}</p> <p>{one['words']}</p>"
+        found.append({"location": one["page"].replace(".md", ".html"), "text": text, "tags": [one["asked"], *one["words"].split(", ")]})
     return found
 
 
@@ -69,5 +71,5 @@ def on_post_build(config, **_) -> None:
             raise ValueError(f"questions.toml: the documentation has no {one['location']}")
         # an address has one entry: the words of all of its questions come before its own text
         there[0]["text"] = f"{one['text']} {there[0]['text']}"
-        there[0]["boost"] = 2
+        there[0]["tags"] = [*there[0].get("tags", []), *one["tags"]]  # which count for more than titles, and are not shown
     path.write_text(json.dumps(index, ensure_ascii=False), encoding="utf-8")

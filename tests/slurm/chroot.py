@@ -86,6 +86,9 @@ def missing(release: str) -> str | None:
 def make(root: Path, release: str) -> None:
     """Make the folder; it gets its name when it is complete."""
     new = root.with_suffix(".new")
+    for name in ("proc", "sys"):  # which debootstrap mounts there, and leaves if it is killed
+        if os.path.ismount(new / name):
+            subprocess.run(["umount", "--lazy", str(new / name)], check=False)
     shutil.rmtree(new, ignore_errors=True)
     log = root.with_suffix(".log")
     words = ["debootstrap", "--force-check-gpg", f"--keyring={KEYS}", "--variant=minbase", f"--include={','.join(PACKAGES)}"]
