@@ -1,5 +1,6 @@
 """The built documentation in a real browser, opened from disk: for everybody, and its search answers what people ask, as they type it."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -40,6 +41,9 @@ pytestmark = pytest.mark.nightly
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
+    """The folder of the built documentation; WALLTIME_SITE names one that is there already."""
+    if os.environ.get("WALLTIME_SITE"):
+        return Path(os.environ["WALLTIME_SITE"])
     folder = tmp_path_factory.mktemp("site")
     subprocess.run([sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", folder], cwd=ROOT, check=True)
     return folder
@@ -49,13 +53,12 @@ def site(tmp_path_factory):
 def search(browser, site):
     """Types into the search of the landing page; gives the pages of its results, in order."""
     tab = browser.new_page(viewport={"width": 1200, "height": 900})
-    tab.goto((site / "index.html").as_uri())
 
     def typed(words):
-        tab.locator(".md-search__input").fill("")
-        tab.wait_for_function("document.querySelectorAll('.md-search-result__item').length === 0")
+        tab.goto((site / "index.html").as_uri())
+        tab.locator(".md-search__input").click()
         tab.locator(".md-search__input").fill(words)
-        tab.wait_for_selector(".md-search-result__item", timeout=30_000)
+        tab.wait_for_selector(".md-search-result__item", timeout=60_000, state="attached")
         links = tab.locator(".md-search-result__item > .md-search-result__link").evaluate_all("(found) => found.map((one) => one.href)")
         return [link.partition("?")[0].partition("#")[0].removeprefix(f"{site.as_uri()}/").removesuffix(".html") for link in links]
 
