@@ -244,8 +244,11 @@ def only_used(numbers: Array, texts: Sequence[str]) -> tuple[Array, tuple[str, .
     >>> only_used(np.array([3, -1, 1, 3]), ("a", "b", "c"))
     (array([ 1, -1,  2,  1]), ('c', 'a'))
     """
-    numbers_in_use, first = np.unique(numbers[numbers > 0], return_index=True)
-    order = numbers_in_use[np.argsort(first)]
+    first = np.full(len(texts) + 2, len(numbers))
+    first[numbers[::-1]] = np.arange(len(numbers) - 1, -1, -1)  # of each number the last that is written; -1 writes behind them
+    order = np.argsort(first[1:-1], kind="stable")[: np.count_nonzero(first[1:-1] < len(numbers))] + 1
+    if len(order) == len(texts) and (order[1:] > order[:-1]).all():
+        return numbers, tuple(texts)
     table = np.full(len(texts) + 1, MISSING, np.int64)
     table[order] = np.arange(1, len(order) + 1)
     return np.where(numbers > 0, table[np.maximum(numbers, 0)], MISSING), tuple(texts[k - 1] for k in order.tolist())

@@ -125,7 +125,7 @@ class _Column:
 
     def add(self, values: Array) -> None:
         """Add the values of further rows."""
-        if values.dtype == np.float64 and (values == np.floor(values)).all() and (np.abs(values) < 2.0**31).all():
+        if values.dtype in (np.float64, np.int64) and (np.abs(values) < 2.0**31).all() and (values == np.floor(values)).all():
             values = values.astype(np.int32)
         self.parts.append(values)
 
@@ -278,24 +278,26 @@ class _Part:
         unnamed = "which the mapping does not name; name it, or the kind of all others with status.other"
         self._bad(Source(status.column), texts, self.status == -99, unnamed)
 
-
-class _Clock:
-    """A column of times that grows."""
-
-    def __init__(self) -> None:
-        self._parts: list[Local] = []
-
-    def add(self, times: Local) -> None:
-        """Add the times of further rows."""
-        self._parts.append(times if (times.first != times.last).any() else Local(times.first, times.first, times.skipped))
-
-    def whole(self) -> Local:
-        """All times, of which the parts are given up."""
-        parts, self._parts = self._parts, []
-        first = np.concatenate([part.first for part in parts])
-        is_exact = all(part.first is part.last for part in parts)
-        last = first if is_exact else np.concatenate([part.last for part in parts])
-        return Local(first, last, np.concatenate([part.skipped for part in parts]))
+    def columns(self) -> tuple[dict[str, Array], Array]:
+        """The columns of a log, with `submit, eligible, start` as Unix times and `runtime, requested` in s; and whose times remain open."""
+        values, status = self.values, self.status
+        nothing = Local.exact(unknown(self.rows))
+        spent = np.floor(values.get("runtime", unknown(self.rows))).astype(np.int64)
+        local = {name: self.times.get(name, nothing) for name in TIMES}
+        times, is_open = settle(local["submit"], local["eligible"], local["start"], local["end"], spent)
+        if not self.mapping.relative_times and times["submit"].max(initial=MISSING) > _NEVER:
+            times = {name: np.where(clock <= _NEVER, MISSING, clock) for name, clock in times.items()}
+        submit, eligible, start, end = times.values()
+        wait = np.floor(values.pop("wait", unknown(self.rows))).astype(np.int64)
+        start = np.where((start < 0) & (submit >= 0) & (wait >= 0), submit + wait, start)
+        submit = np.where((submit < 0) & (start >= 0) & (wait >= 0), start - wait, submit)
+        runtime = values.pop("runtime", np.full(self.rows, float(MISSING)))
+        runtime = np.where((runtime < 0) & (start >= 0) & (end >= start), end - start, runtime)
+        runtime = np.where((runtime < 0) & (start < 0) & (status == STATUS["cancelled"]), 0, runtime)
+        requested = values.pop("requested", unknown(self.rows))
+        requested = np.where((requested > 0) | (requested == NO_LIMIT), requested, MISSING)
+        times = {"submit": submit, "start": start} | ({"eligible": eligible} if "eligible" in self.times else {})
+        return {**values, **times, "runtime": runtime, "requested": requested}, is_open
 
 
 class _Reader:
@@ -305,9 +307,9 @@ class _Reader:
         self.mapping, self.zone = mapping, zone
         self.rows = 0
         self._names = {name: Names() for name, source in mapping.columns.items() if source.text}
-        self._times: defaultdict[str, _Clock] = defaultdict(_Clock)
-        self._values: defaultdict[str, _Column] = defaultdict(_Column)
-        self._status, self._local, self._good = _Column(), _Column(), _Column()
+        self._columns: defaultdict[str, _Column] = defaultdict(_Column)
+        self._status, self._good = _Column(), _Column()
+        self._local, self._open, self._skipped = _Column(), _Column(), _Column()
         self._ids: list[pl.Series | None] = []
         self._steps = np.zeros(0, bool)
         self._later: dict[int, tuple[int, str]] = {}
@@ -316,12 +318,13 @@ class _Reader:
     def add(self, table: Table) -> dict[int, str]:
         """Read further rows; the bad ones among them with the reasons, in order, but for those that may be steps of jobs."""
         part = _Part(table, self.mapping, self.zone, self._names)
-        for name, times in part.times.items():
-            self._times[name].add(times)
-        for name, values in part.values.items():
-            self._values[name].add(values)
+        columns, is_open = part.columns()
+        for name, values in columns.items():
+            self._columns[name].add(values)
         self._status.add(part.status)
         self._local.add(part.local)
+        self._open.add(is_open)
+        self._skipped.add(np.logical_or.reduce([times.skipped for times in part.times.values()]))
         good = np.ones(part.rows, bool)
         good[list(part.reasons)] = False
         self._good.add(good)
@@ -349,46 +352,27 @@ class _Reader:
 
     def log(self, kind: type[JobLog], bad: BadLines, good: Array, counts: Counts) -> JobLog:
         """The log of the good rows."""
-        nothing = Local.exact(unknown(self.rows))
-        local = {name: self._times[name].whole() if name in self._times else nothing for name in TIMES}
-        values = {name: column.whole() for name, column in self._values.items()}
-        status = self._status.whole()
-        spent = np.floor(values.get("runtime", unknown(self.rows))).astype(np.int64)
-        times, is_open = settle(local["submit"], local["eligible"], local["start"], local["end"], spent)
-        if not self.mapping.relative_times and times["submit"].max() > _NEVER:
-            times = {name: np.where(clock <= _NEVER, MISSING, clock) for name, clock in times.items()}
-        submit, eligible, start, end = times.values()
-        wait = np.floor(values.pop("wait", unknown(self.rows))).astype(np.int64)
-        start = np.where((start < 0) & (submit >= 0) & (wait >= 0), submit + wait, start)
-        submit = np.where((submit < 0) & (start >= 0) & (wait >= 0), start - wait, submit)
-        runtime = values.pop("runtime", np.full(self.rows, float(MISSING)))
-        runtime = np.where((runtime < 0) & (start >= 0) & (end >= start), end - start, runtime)
-        runtime = np.where((runtime < 0) & (start < 0) & (status == STATUS["cancelled"]), 0, runtime)
+        names = {name: numbers.texts for name, numbers in self._names.items()}
+        columns = self._chosen(bad, good, counts)
+        return make_log(kind, bad, counts, columns, names, self.mapping.header, not self.mapping.relative_times)
+
+    def _chosen(self, bad: BadLines, good: Array, counts: Counts) -> dict[str, Array]:
+        """The columns of the jobs among the good rows, counting the others and what is odd about them."""
         kept = good & ~self._steps
         counts.add(STEP, self._steps)
+        status = self._status.whole()
         for rule, kind_of_job in ((STILL_PENDING, STATUS["pending"]), (STILL_RUNNING, STATUS["running"])):
             counts.add(rule, kept & (status == kind_of_job))
             kept &= status != kind_of_job
         if not kept.any():
             raise LogError(nothing_left(bad, counts))
-        counts.add(AMBIGUOUS, is_open & kept)
-        counts.add(SKIPPED, kept & np.logical_or.reduce([one.skipped for one in local.values()]))
+        counts.add(AMBIGUOUS, self._open.whole() & kept)
+        counts.add(SKIPPED, self._skipped.whole() & kept)
         if bad.options.time_zone is None:
             counts.add(ZONE_UNKNOWN, self._local.whole() & kept)
-        requested = values.pop("requested", unknown(self.rows))
-        requested = np.where((requested > 0) | (requested == NO_LIMIT), requested, MISSING)
-        columns = {**values, "submit": submit, "eligible": eligible, "start": start, "runtime": runtime, "requested": requested}
-        columns["status"] = np.where(status >= 0, status, MISSING)
-        columns = {name: column[kept] for name, column in columns.items()}
-        return make_log(
-            kind,
-            bad,
-            counts,
-            columns,
-            {name: numbers.texts for name, numbers in self._names.items()},
-            self.mapping.header,
-            not self.mapping.relative_times,
-        )
+        self._columns["status"].add(np.where(status >= 0, status, MISSING))
+        whole = bool(kept.all())
+        return {name: column.whole() if whole else column.whole()[kept] for name, column in self._columns.items()}
 
 
 def _steps(numbers: Sequence[pl.Series | None], rows: int) -> Array:
