@@ -5,6 +5,7 @@ import gzip
 import json
 import lzma
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -268,3 +269,27 @@ def test_clean__keeps_all_columns_in_tables(name, ending, tmp_path, capsys):
     for column in expected.keys() & again.columns.keys():
         if column not in before.origin.names:
             assert again.columns[column].tolist() == expected[column], column
+
+
+@pytest.mark.parametrize("how", ["bom", "ms", "windows", "tabs"])
+def test_soft_walltimes__are_recognised_however_they_are_written(how, tmp_path):
+    lines = list(soft_walltimes())
+    if how == "ms":
+        lines = [line.replace(f"   {job[2]}  ", f"   {job[2]}000  ") for line, job in zip(lines[1:], jobs(), strict=True)]
+    content = {
+        "bom": b"\xef\xbb\xbf" + text(lines),
+        "ms": text(lines),
+        "windows": text(lines).replace(b"\n", b"\r\n"),
+        "tabs": text("\t".join(line.split()) for line in lines[1:]),
+    }[how]
+    (tmp_path / "soft.txt").write_bytes(content)
+    workload = read_log(tmp_path / "soft.txt").to_workload(procs=10**6)
+    assert workload.runtime.tolist() == [job[4] for job in jobs()]
+    assert np.diff(workload.submit).tolist() == np.diff([job[2] for job in jobs()]).tolist()
+
+
+def test_table__that_begins_with_a_semicolon_is_not_taken_for_swf(tmp_path):
+    head = "; exported\njob_id;user;submit_time;start_time;end_time;timelimit;cores\n"
+    rows = [f"{k};{user};{s};{s + wait};{s + wait + run};{request};{nodes}" for k, user, s, wait, run, request, nodes in jobs()]
+    (tmp_path / "t.txt").write_text(head + "\n".join(rows) + "\n")
+    assert read_log(tmp_path / "t.txt").to_workload(procs=64).runtime.tolist() == [job[4] for job in jobs()]
