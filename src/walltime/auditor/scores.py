@@ -76,7 +76,7 @@ class Scores:
         if not isinstance(order, ScoredOrder) or type(order).score is not ScoredOrder.score:
             return None
         columns = {"believed": lengths, "procs": self._workload.procs[jobs], "submit": submit, "elapsed": submit - self._first}
-        columns |= {name: np.array(self._columns[name], np.int64)[jobs] for name in order.columns}
+        columns |= {name: np.array(self._columns[name], np.int64)[jobs] for name in order.columns if name in self._columns}
         if order.bounds != (None, None) or order.reads_time or not set(order.asks()) <= set(columns):
             return None
         scores = order.scores(columns)
