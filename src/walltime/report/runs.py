@@ -216,7 +216,7 @@ def difference_cell(line: Line, shown: Measure) -> Cell:
     width, exact = f"± {shown.change(half)}", f"{raw(mean, '')} ± {raw(half, '')}"
     if line.clear:
         return Cell(shown.signed(mean), [width], exact, mean, "clear")
-    return Cell(NO_CLEAR, [f"{shown.signed(mean)} {width}"], exact, mean)
+    return Cell(NO_CLEAR, [f"{shown.signed(mean).removesuffix(' points')} {width}"], exact, mean)
 
 
 def value_cell(value: Any) -> Cell:
