@@ -1,7 +1,9 @@
 """What happened, after a day on the made-up cluster: the ledger beside the log that its sacct would print."""
 
 import json
+import re
 import shutil
+from dataclasses import replace
 
 import pytest
 
@@ -10,7 +12,7 @@ from tests.adjust.fake import BEGIN, STEP, FakeSlurm, Job, sacct
 from tests.cli import call
 from walltime.logs import read_log
 from walltime.machine import Machine, Partition, Pool
-from walltime.report.adjust import sentences
+from walltime.report.adjust import adjust_page, sentences
 from walltime.slurm.sidecar.ledger import Event, Ledger, LedgerError, read_events
 from walltime.slurm.sidecar.review import what_happened, with_delays
 
@@ -63,6 +65,20 @@ def test_runs_are_those_of_the_cluster(tmp_path, busy_day):
     assert 0 < found.given_back[0].left <= 600
     hours = sum(job.nodes * (job.end - job.start) for key, job in adjusted.items() if key in busy_day.backfilled) / 3600
     assert found.node_hours == pytest.approx(hours)
+
+
+def test_page_says_first_that_no_job_was_ended_early(tmp_path, busy_day):
+    found, jobs = what_happened(read_events(tmp_path), read(tmp_path / "log.txt")), read(tmp_path / "log.txt")
+    page = adjust_page(found, None, jobs)
+    [answer] = page.answer
+    assert re.match(r"From 2027-01-15 \S+ to 2027-01-1\d \S+ UTC no job was ended before its user's limit\. ", answer)
+    assert f"of which {len(found.runs)} started, {len(found.in_holes)} by backfill" in answer
+    assert f"{len(found.broken)} of these ran longer than planned" in answer
+    longer = sum(run.outlived for run in found.runs)
+    assert page.picture.caption.startswith(f"{longer} of {len(found.runs)} adjusted jobs ran longer than planned")
+    early = replace(found.runs[0], state="TIMEOUT", runtime=60)
+    killed = adjust_page(replace(found, runs=[early, *found.runs[1:]]), None, jobs)
+    assert killed.answer[0].startswith("1 JOB WAS ENDED BEFORE THE USER'S LIMIT")
 
 
 def test_without_flags_backfill_is_inferred(tmp_path, busy_day):
