@@ -105,7 +105,7 @@ def table_line(job: Job) -> str:
     number, submit, start, runtime, requested, procs = job
     times = ",".join(str(np.datetime64(second, "s")).replace("T", " ") for second in (submit, start, start + runtime))
     name = '"a, b"' if number % 500 == 0 else f"job{number % 5000}"
-    return f"{number},user{number % 900},account{number % 80},main,{requested},1,{procs},{times},{runtime},{name},COMPLETED"
+    return f"{number},user{number % 900},account{number % 80},main,{max(requested, runtime)},1,{procs},{times},{runtime},{name},COMPLETED"
 
 
 FORMATS: dict[str, Callable[[Job], str]] = {"SWF": swf_line, "sacct -P": sacct_line, "PBS": pbs_line, "table (CSV)": table_line}
