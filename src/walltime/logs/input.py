@@ -246,7 +246,8 @@ def _ahead(pieces: Iterator[bytes]) -> Iterator[bytes]:
             yield one
     finally:
         unwanted.set()
-        thread.join()
+        if thread is not threading.current_thread():  # where the collector of garbage happens to run
+            thread.join()
 
 
 class _Hashed(io.RawIOBase):
