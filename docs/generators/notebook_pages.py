@@ -73,7 +73,7 @@ def _shown(output: Any, name: str, figures: dict[str, str]) -> str:
         return f"![What the cell above draws]({file})"
     if "text/html" in data:
         html = re.sub(r"\n\s*\n", "\n", data["text/html"])  # an empty line would end the block of HTML
-        return f'<div class="notebook-output">{html}</div>'
+        return f'<div class="notebook-output" tabindex="0">{html}</div>'
     text = output.get("text", data.get("text/plain", ""))
     lines = [part for line in text.splitlines() for part in textwrap.wrap(line, WIDTH) or [""]]
     return "\n".join(["```text", *lines, "```"])

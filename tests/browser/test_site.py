@@ -66,7 +66,7 @@ def search(browser, site):
     tab.close()
 
 
-@pytest.mark.parametrize("page", ["index", "guides/pages", "guides/questions", "reference/cli/what-if"])
+@pytest.mark.parametrize("page", ["index", "guides/pages", "guides/questions", "reference/cli/what-if", "reference/api/workloads"])
 @pytest.mark.parametrize(("width", "scheme"), SIZES)
 def test_page__is_for_everybody(browser, site, page, scheme, width):
     tab = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
