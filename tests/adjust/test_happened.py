@@ -162,7 +162,8 @@ def test_a_limit_that_somebody_lowered_while_the_job_ran_is_told(tmp_path):
 def test_the_report_of_the_gain(capsys, tmp_path, busy_day, of_ledger):
     page = tmp_path / "gain.html"
     (tmp_path / "machine.toml").write_text(MACHINE)
-    words = ["slurm", "adjust", "--report", page, "--history", tmp_path / "log.txt", "--machine", tmp_path / "machine.toml"]
+    size = ["--machine", tmp_path / "machine.toml"] if of_ledger else ["--procs", 32]
+    words = ["slurm", "adjust", "--report", page, "--history", tmp_path / "log.txt", *size]
     words += [
         "--predictor",
         "tang13:key=user,statistic=p90,window=3",
@@ -186,6 +187,7 @@ def test_the_report_of_the_gain(capsys, tmp_path, busy_day, of_ledger):
         (["--report", "x.html", "--act", "--ledger", "x"], "writes a page and ends"),
         (["--report", "x.html", "--ledger", "missing"], "is no ledger"),
         (["--machine", "x.toml"], "--report"),
+        (["--procs", "32"], "--report"),
     ],
 )
 def test_wrong_calls(capsys, tmp_path, busy_day, words, told):

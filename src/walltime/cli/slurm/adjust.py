@@ -104,6 +104,7 @@ class Gain:
         ),
     ] = None
     machine: Annotated[Path | None, o.option("--machine", panel=GAIN, metavar="FILE")] = None
+    procs: Annotated[int | None, o.option("--procs", "Without --machine; default: the log's.", GAIN, min=1, max=o.MOST)] = None
     policy: Annotated[str | None, o.option("--policy", "Default: that of the machine's file, else easy.", GAIN)] = None
     replications: Annotated[int, o.option("--replications", "As of walltime what-if.", GAIN, min=0)] = 5
 
@@ -146,7 +147,10 @@ def adjust(
         _report(gain.report, places, _tang13(predictor), chosen, gain)
         return
     for wrong, why in (
-        (gain.machine is not None or gain.policy is not None, "--machine and --policy are for the simulations of --report"),
+        (
+            any(value is not None for value in (gain.machine, gain.procs, gain.policy)),
+            "--machine, --procs and --policy are for the simulations of --report",
+        ),
         (acting.act and places.ledger is None, "--act needs a --ledger, in which it is noted what is changed, before it is changed"),
         (not acting.act and places.ledger is not None, "a --ledger is for --act; leave it out to see what would be done"),
         (not acting.act and places.spool is not None, "a --spool is for --act; leave it out to see what would be done"),
@@ -186,7 +190,7 @@ def _report(path: Path, places: Places, predictor: Tang13, settings: Settings, g
     assert places.history is not None
     events = None if places.ledger is None else read_events(places.ledger)
     machine = None if gain.machine is None else read_machine(gain.machine)
-    jobs, _ = LogOptions().load(places.history, machine)
+    jobs, _ = LogOptions(procs=gain.procs).load(places.history, machine)
     with output.progress_bar(runs(1, gain.replications), "simulations") as progress:
         world = gain_of(jobs, predictor, settings, machine, gain.policy, gain.replications, progress)
     review = None if events is None else with_delays(what_happened(events, jobs), jobs, world.machine, gain.policy)
