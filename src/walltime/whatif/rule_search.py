@@ -111,6 +111,11 @@ def _parts(search: RuleTrial, current: OneStep) -> OneStep:
                 best, best_gain, best_part = answer, gain, rules.parts[-1]
         if best is None or best_part is None:
             return current
+        # Small jobs may be those of a few limited users.
+        limits = None if search.rules.at_once or search.rules.parts else _limits_of_users(search, current)
+        if limits is not None and search.gain(best, limits[1], search.choose) > 0 and search.keep(limits[0], current, limits[1]):
+            current = limits[1]
+            continue
         jobs = int((best_part.takes(search.w) & search.log.known).sum())
         sizes = "1 processor" if best_part.widest == 1 else f"up to {best_part.widest:,} processors"
         text = f"jobs of {sizes} and up to {human_time(best_part.longest)} run on a part of {_processors(best_part.procs)}"
@@ -321,7 +326,13 @@ def _ticks(search: RuleTrial, answer: OneStep, own: Overhead) -> list[Overhead]:
 
 
 def _limits(search: RuleTrial, current: OneStep) -> OneStep:
-    """Users of whose jobs, or of whose jobs alike, only so many run at once: for each the one that surest explains their own starts.
+    """Users of whose jobs, or of whose jobs alike, only so many run at once."""
+    found = None if search.rules.at_once else _limits_of_users(search, current)
+    return found[1] if found is not None and search.keep(found[0], current, found[1]) else current
+
+
+def _limits_of_users(search: RuleTrial, current: OneStep) -> tuple[Suggestion, OneStep] | None:
+    """Limits of users that explain more, for each user the one that surest explains their own starts; None for none.
 
     A limit that the record exceeds is none. All users are limited at once to see who may gain; then one after the other, since some
     of them only gained by the limits of others.
@@ -342,15 +353,12 @@ def _limits(search: RuleTrial, current: OneStep) -> OneStep:
                 if sure > best.get(one.user, (0.0,))[0]:
                     best[one.user] = sure, one
     chosen, answer = _one_after_the_other(search, current, [one for _, one in sorted(best.values(), reverse=True)])
-    if not chosen:
-        return current
+    if not chosen or search.gain(current, answer, search.choose) <= LEAST_GAIN:
+        return None
     rules = search.rules._replace(at_once=chosen)
     text = "; ".join(_said_limit([one for one in chosen if (one.jobs, one.alike) == kind]) for kind in sorted({one[1:] for one in chosen}))
     evidence = "more of their jobs wait while there is room"
-    suggestion = Suggestion("limit", text, evidence, rules, lambda rules: rules._replace(at_once=()))
-    if search.gain(current, answer, search.choose) > LEAST_GAIN and search.keep(suggestion, current, answer):
-        return answer
-    return current
+    return Suggestion("limit", text, evidence, rules, lambda rules: rules._replace(at_once=())), answer
 
 
 def _one_after_the_other(search: RuleTrial, current: OneStep, limited: Sequence[AtOnce]) -> tuple[tuple[AtOnce, ...], OneStep]:
