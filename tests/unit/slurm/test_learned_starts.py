@@ -78,6 +78,23 @@ def test_learned__holds_what_it_says_also_after_a_change(jump):
         assert np.median(np.abs(np.log(median / past.real))[judged]) < 0.5
 
 
+@pytest.mark.slow
+def test_learned__the_likely_time_is_the_simulations_where_that_is_lately_nearer():
+    past = planted()
+    early, median, late = learned(past)
+    slow = past.features[:, 0] == 1  # of these the simulation mostly knows the start, of the others nothing
+    right = slow & (np.random.default_rng(6).random(len(past)) < 0.8)
+    past.simulated[1] = np.where(right, past.real, np.where(slow, 21_000, 5_000_000))
+    with_simulation = learned(past)
+    judged = past.made > past.made.max() / 2
+    assert np.isclose(with_simulation[1], past.simulated[1])[judged & right].mean() > 0.5
+    assert with_simulation[1][judged & slow & ~right].max() < 86_400
+    assert np.array_equal(with_simulation[:, ~slow], np.stack([early, median, late])[:, ~slow], equal_nan=True)
+    off = [np.median(np.abs(likely - past.real)[judged & slow]) for likely in (median, with_simulation[1])]
+    assert off[1] < 0.7 * off[0]
+    assert ((with_simulation[0] <= past.real) & (past.real <= with_simulation[2]))[judged].mean() >= 0.85
+
+
 def test_learned__says_nothing_where_little_is_known():
     assert np.isnan(learned(planted(moments=9))).all()
 

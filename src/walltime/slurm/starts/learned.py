@@ -40,6 +40,8 @@ NOW = np.log(SHORT) + 1e-9
 """The logarithm of an outcome of nothing."""
 STEP = 0.02
 """By how much a start moves the logarithmic ends of the intervals of its class: 0.9 of it outwards if it was outside, else 0.1 inwards."""
+LATELY = 0.99
+"""Which likely time was nearer counts so much less for each start that has become known since."""
 OUTSIDE = 0.1
 """What may start outside of its interval."""
 LITTLE = "the interval reaches from now to the latest that the simulations or the limits say."
@@ -142,9 +144,10 @@ def said(result: StartTimes) -> tuple[Array, Array]:
 def learned(past: Replay, progress: Callable[[int], None] | None = None) -> Array:
     """The intervals of all predictions, each from nothing but what was known when it was made: s after it, shape (3, predictions).
 
-    The early end, the median and the late end of the shortest interval that has 90 % of a forest's distribution; both ends are moved by
-    what the starts that became known since have shown, by class of the median's distance. NaN where too few starts were known. `progress`
-    is told after each forest for how many moments there are predictions.
+    The early end, the median and the late end of the shortest interval that has 90 % of a forest's distribution. In place of its median
+    stands that of the simulations in each class of distance where that was lately nearer in most cases. Both ends are moved by what the
+    starts that became known since have shown, by class of the median's distance. NaN where too few starts were known. `progress` is told
+    after each forest for how many moments there are predictions.
     """
     logs = np.full((3, len(past)), np.nan)
     moments = np.unique(past.made)
@@ -156,7 +159,7 @@ def learned(past: Replay, progress: Callable[[int], None] | None = None) -> Arra
             logs[:, asked] = _shortest(forest.quantiles(past.features[asked]))
         if progress is not None:
             progress(last)
-    return _adapted(past, logs)
+    return _adapted(past, _with_likelier(past, logs))
 
 
 def little_known(simulated: Array, by_limits: Array) -> Array:
@@ -202,14 +205,47 @@ def _shortest(quantiles: Array) -> Array:
     return np.stack([times[lows[chosen], every], times[(most + 1) // 2], times[highs[chosen], every]])
 
 
+def _with_likelier(past: Replay, logs: Array) -> Array:
+    """Logarithmic intervals, with the simulations' median as the likely time where it was lately nearer than the forest's in most cases.
+
+    Only medians in the interval count and are taken, of the same class of distance as the forest's: so nothing else changes. Counted are
+    the starts that had become known, by class.
+    """
+    with np.errstate(invalid="ignore"):
+        simulated = np.log(SHORT + past.simulated[1])
+        groups, real = _class_of(logs[1]), np.log(SHORT + past.real)
+        fits = (groups == _class_of(simulated)) & (logs[0] <= simulated) & (simulated <= logs[2])
+        nearer = abs(np.exp(simulated) - np.exp(real)) < abs(np.exp(logs[1]) - np.exp(real))
+    wins, counts = np.zeros(len(CLASSES)), np.zeros(len(CLASSES))
+    likely = logs[1].copy()
+    known = past.made + past.real
+    order, place = np.argsort(known, kind="stable").tolist(), 0
+    begins = np.flatnonzero(np.diff(past.made, prepend=-1))
+    for first, last in zip(begins, [*begins[1:], len(past)], strict=True):
+        while place < len(order) and known[order[place]] < past.made[first]:
+            one, place = order[place], place + 1
+            if fits[one]:
+                wins[groups[one]] = LATELY * wins[groups[one]] + nearer[one]
+                counts[groups[one]] = LATELY * counts[groups[one]] + 1
+        better = (counts >= FEWEST) & (wins > counts / 2)
+        mine = slice(first, last)
+        likely[mine] = np.where(better[groups[mine]] & fits[mine], simulated[mine], likely[mine])
+    return np.stack([logs[0], likely, logs[2]])
+
+
+def _class_of(logs: Array) -> Array:
+    """The place of the class of each logarithmic distance; that of the last one where it is unknown."""
+    bounds = np.array(list(CLASSES.values()), float)
+    return np.searchsorted(bounds, np.exp(logs) - SHORT, side="right").clip(max=len(bounds) - 1)
+
+
 def _adapted(past: Replay, logs: Array) -> Array:
     """The intervals, moved by what became known of earlier ones; s after each was made.
 
     Source: adaptive conformal inference, Gibbs & Candes, NeurIPS 2021. A start outside of its interval is known when it comes, or when the
     late end has passed.
     """
-    bounds = np.array(list(CLASSES.values()), float)
-    shifts = np.zeros(len(bounds))
+    shifts = np.zeros(len(CLASSES))
     ends = np.full(logs.shape, np.nan)
     waiting: list[tuple[float, int, bool]] = []
     begins = np.flatnonzero(np.diff(past.made, prepend=-1))
@@ -219,7 +255,7 @@ def _adapted(past: Replay, logs: Array) -> Array:
             _, group, missed = heapq.heappop(waiting)
             shifts[group] = np.clip(shifts[group] + STEP * (missed - OUTSIDE), -MOST_SHIFT, MOST_SHIFT)
         early, median, late = logs[:, first:last]
-        groups = np.searchsorted(bounds, np.exp(median) - SHORT, side="right").clip(max=len(bounds) - 1)
+        groups = _class_of(median)
         begin = np.where(early > NOW, np.minimum(early - shifts[groups], median), early)  # now stays now
         moved = np.stack([begin, median, np.maximum(late + shifts[groups], median)])
         ends[:, first:last] = np.maximum(np.exp(moved) - SHORT, 0)
