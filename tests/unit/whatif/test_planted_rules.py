@@ -8,11 +8,15 @@ pytestmark = pytest.mark.nightly
 FOUND = (
     "none: plain EASY",
     "no job is planned across 17:00 of a weekday",
+    "... of which only until the middle of the log",
     "long requests do not start by day",
+    "wide jobs do not start by day",
     "long requests are not planned into the day",
     "maintenance on every second Monday",
     "three users run one job at a time",
+    "three users run two jobs at a time",
     "no backfilling",
+    "reservations for all",
     "the smallest area first",
     "in order of arrival, wide jobs as if they had come later",
 )
