@@ -31,6 +31,10 @@ class Kind(IntEnum):
     """while a job ahead of it in the queue was waiting"""
 
 
+COMPILED_FOR_POOLS = ("head", "fresh", "kept")
+"""The kinds of passes that the compiled engine for machines of several pools makes, with plain readings of the papers."""
+
+
 class Passes(NamedTuple):
     """The kind of passes that a policy makes, and what they read: the engines and the auditor know the kinds, and not the policies."""
 
@@ -170,7 +174,7 @@ class Policy(Specification):
     def on_pools(self) -> Support:
         """Which engine runs it on a machine of several pools; the default is that of policies that read the papers plainly."""
         passes = self.passes
-        if passes.compiled and passes.every_arrival and not passes.window:
+        if passes.kind in COMPILED_FOR_POOLS and passes.compiled and passes.every_arrival and not passes.window:
             return KERNEL
         return Support("", "these readings are for a machine that is a number of processors")
 

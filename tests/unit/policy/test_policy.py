@@ -429,3 +429,15 @@ def test_weighted_wait__under_an_order_that_reads_columns_and_the_clock():
     schedule = wt.simulate(jobs, wt.Easy(order=weight))
     assert schedule.start.tolist() == [0, 11, 10, 13, 12]
     assert schedule.weighted_wait() == pytest.approx((4 * 10 + 10 * 9 + 0 * 12 + 4 * 11) / (2 + 4 + 10 + 0 + 4))
+
+
+def test_on_pools__a_kind_of_passes_that_the_engine_for_pools_has_not_is_refused_there():
+    class Widest(wt.Easy):
+        """A policy of a kind of its own, which says nothing of pools."""
+
+        @property
+        def passes(self):
+            return super().passes._replace(kind="widest")
+
+    assert wt.Easy().on_pools.engine == "kernel"
+    assert not Widest().on_pools.engine

@@ -17,7 +17,7 @@ from walltime.engine.kernel.longest import bind_longest
 from walltime.engine.kernel.memory import (
     HOLE,
     JOB,
-    MODES,
+    MODE_OF_KIND,
     NEVER,
     OBJECTIVES,
     RULES,
@@ -196,7 +196,7 @@ class NumberEngine(CompiledEngine):
         policy, passes, procs = problem.policy, problem.policy.passes, problem.machine
         assert isinstance(procs, int)
         check_support(policy, "number", features_of(problem), "kernel")
-        mode = MODES[passes.kind]
+        mode = MODE_OF_KIND[passes.kind]
         depth = NEVER if passes.depth is None else min(passes.depth, NEVER)
         rules = record(
             RULES,

@@ -10,7 +10,7 @@ import numpy as np
 
 from walltime.engine.interface.compiled import CompiledEngine, compiled_prediction, lower_orders, lower_prediction, point_to_orders
 from walltime.engine.interface.pools_log import PoolsLog
-from walltime.engine.kernel.memory import MODES, NEVER, record, records
+from walltime.engine.kernel.memory import MODE_OF_KIND, NEVER, record, records
 from walltime.engine.kernel.pools.memory import (
     CLUSTER_JOB,
     CLUSTER_RULES,
@@ -50,7 +50,7 @@ class PoolsEngine(CompiledEngine):
         depth = NEVER if passes.depth is None else passes.depth
         rules = record(
             CLUSTER_RULES,
-            mode=MODES[passes.kind],
+            mode=MODE_OF_KIND[passes.kind],
             depth=depth if passes.backfills else 0,
             backfill=int(passes.backfills),
         )

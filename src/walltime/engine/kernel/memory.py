@@ -33,7 +33,7 @@ DONE, PAUSED, STUCK, REACHED = 0, 1, 2, 3
 HEAD, FRESH, KEEP = 0, 1, 2
 """HEAD: at most the first blocked job has a reservation (FCFS, EASY). FRESH: reservations are recomputed at every event
 (hybrid, conservative from scratch). KEEP: reservations are kept and compressed (conservative)."""
-MODES = {
+MODE_OF_KIND = {
     "head": HEAD,
     "relaxed": HEAD,
     "lookahead": HEAD,
@@ -44,8 +44,6 @@ MODES = {
     "kept": KEEP,
 }
 """By the kinds of `walltime.policy.Passes`."""
-EVERYWHERE = ("head", "fresh", "kept")
-"""The kinds that machines of several pools have, too."""
 BY_PROCS, BY_SECONDS, BY_PROCSECONDS, BY_SLOWDOWN = 0, 1, 2, 3
 BY_FACTOR, BY_QUEUE = 1, 2
 SELECTS = {"selective": BY_FACTOR, "multiqueue": BY_QUEUE}
