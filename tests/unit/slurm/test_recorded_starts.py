@@ -9,12 +9,14 @@ import pytest
 import walltime as wt
 from tests.cli import call, one_line
 from walltime.logs.convert import write_workload
+from walltime.machine import Machine, Overhead
 from walltime.report.html import render
 from walltime.report.recorded_starts import recorded_starts_page, tables_of, verdict
 from walltime.slurm import Draws, calibrate_starts
 from walltime.slurm.starts.baselines import no_model, qbets
 from walltime.slurm.starts.recorded import METHODS, draw_moments
 from walltime.slurm.starts.replay import Record, as_history
+from walltime.slurm.starts.start_times import LEFT_OUT
 
 
 @pytest.fixture(scope="module")
@@ -96,6 +98,13 @@ def test_recorded__says_what_is_wrong(log):
         calibrate_starts(without)
     with pytest.raises(wt.WalltimeError, match=r"no job of .* waits"):
         calibrate_starts(log, moments=[0])
+
+
+def test_recorded__a_machine_with_overheads_is_named_in_a_caveat(log):
+    site = replace(Machine.one_pool(64), overhead=Overhead(60, 120))
+    plain, slow = (calibrate_starts(log, machine, "easy", moments=2, draws=Draws(2)) for machine in (None, site))
+    assert LEFT_OUT in slow.caveats
+    assert LEFT_OUT not in plain.caveats
 
 
 def test_recorded__page_and_tables(log):

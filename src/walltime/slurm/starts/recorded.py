@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from walltime.errors import WorkloadError
-from walltime.machine import Machine
+from walltime.machine import NO_OVERHEAD, Machine
 from walltime.predictors import Predictor
 from walltime.provenance import version
 from walltime.slurm.starts.baselines import no_model, qbets
@@ -18,6 +18,7 @@ from walltime.slurm.starts.learned import LITTLE, SAMPLES, draw_between, draw_pa
 from walltime.slurm.starts.predicted import predicted_of_log
 from walltime.slurm.starts.replay import Record
 from walltime.slurm.starts.scores import CLASSES, class_of
+from walltime.slurm.starts.start_times import LEFT_OUT
 from walltime.workload import Workload
 
 __all__ = ["METHODS", "SIZES", "RecordedStarts", "StartPredictions", "StartScore", "calibrate_starts", "draw_moments"]
@@ -170,6 +171,7 @@ def calibrate_starts(
     adjusted = np.where(unknown, little_known(simulated, by_limits), adjusted)
     caveats = [f"For {int(unknown.sum()):,} predictions too few starts were known to learn from: {LITTLE}"] if unknown.any() else []
     caveats += [] if told is None else told.remarks
+    caveats += [LEFT_OUT] if record.machine.overhead != NO_OVERHEAD else []
     all_ends = {
         "prediction": adjusted,
         "simulation": simulated,

@@ -28,6 +28,8 @@ from walltime.workload import Workload
 __all__ = ["Reasons", "StartTime", "StartTimes", "quantiles_of", "start_times", "unix", "why", "why_not"]
 
 Array = np.ndarray
+LEFT_OUT = "The overheads of the machine's file are left out: starts may be later by what the scheduler takes."
+"""What is said of a machine with overheads."""
 
 QUANTILES = (0.05, 0.5, 0.95)
 
@@ -160,7 +162,7 @@ def start_times(
         caveats.append(f"Settings of the scheduler that are not modelled: {harmless(', '.join(settings.notes), 500)}.")
     factors = dict(factors or {})
     if snapshot.machine.overhead != NO_OVERHEAD:
-        caveats.append("The overheads of the machine's file are left out: starts may be later by what the scheduler takes.")
+        caveats.append(LEFT_OUT)
     made = scheduler.label, draws.samples, draws.seed, draws.arrivals
     return StartTimes(snapshot, *made, jobs, starts[:, order], simulated[:, order], factors, caveats, predicted=forecast.predicted)
 
