@@ -71,5 +71,6 @@ def on_post_build(config, **_) -> None:
             raise ValueError(f"questions.toml: the documentation has no {one['location']}")
         # an address has one entry: the words of all of its questions come before its own text
         there[0]["text"] = f"{one['text']} {there[0]['text']}"
-        there[0]["tags"] = [*there[0].get("tags", []), *one["tags"]]  # which count for more than titles, and are not shown
+        there[0]["tags"] = [*there[0].get("tags", []), *one["tags"]]  # which are not shown
+    index["config"]["fields"]["tags"] = dict(index["config"]["fields"]["title"])  # count for as much, and not for a thousand times more
     path.write_text(json.dumps(index, ensure_ascii=False), encoding="utf-8")
