@@ -103,9 +103,12 @@ def _of_rows(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
     for name in dict.fromkeys(name for row in rows for name in row):
         values = [row.get(name) for row in rows]
         try:
-            columns.append(pl.Series(name, values, strict=False))
-        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, TypeError, ValueError):
-            columns.append(pl.Series(name, [None if one is None else json.dumps(one) for one in values], pl.String))
+            column = pl.Series(name, values, strict=False)
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, TypeError, ValueError, OverflowError):
+            column = None
+        if column is None or column.dtype == pl.Object:  # which polars takes where it knows no kind for all values
+            column = pl.Series(name, [None if one is None else json.dumps(one) for one in values], pl.String)
+        columns.append(column)
     return pl.DataFrame(columns)
 
 

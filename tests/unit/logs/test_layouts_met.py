@@ -293,3 +293,13 @@ def test_table__that_begins_with_a_semicolon_is_not_taken_for_swf(tmp_path):
     rows = [f"{k};{user};{s};{s + wait};{s + wait + run};{request};{nodes}" for k, user, s, wait, run, request, nodes in jobs()]
     (tmp_path / "t.txt").write_text(head + "\n".join(rows) + "\n")
     assert read_log(tmp_path / "t.txt").to_workload(procs=64).runtime.tolist() == [job[4] for job in jobs()]
+
+
+@pytest.mark.parametrize("odd", [{"a": 1}, ["x"], 2**70, True, "text"])
+def test_objects__with_values_of_several_kinds_in_a_column_are_read_or_refused_in_one_line(odd, tmp_path, capsys):
+    for title in ("owner", "submissionTime", "walltime", "events"):
+        jobs_said = json.loads(oar())
+        next(iter(jobs_said.values()))[title] = odd
+        (tmp_path / "oarstat.json").write_text(json.dumps(jobs_said))
+        status, out, err = call(capsys, "info", tmp_path / "oarstat.json", "--json", "--skip-bad-lines")
+        assert (status == 0 and json.loads(out)["records"] == 60) or one_line(status, out, err)
