@@ -213,11 +213,14 @@ def test_table__is_copied_for_papers_and_spreadsheets(tabs, campaign_page):
     assert text.count("\\\\\n") == tab.locator("table").first.locator("tr").count()
 
 
-LONG = [pytest.param(which, marks=pytest.mark.nightly) for which in ("replicated", "walltimes", "tuning", "leaderboard", "learned")]
+LONG = [
+    pytest.param(which, marks=pytest.mark.nightly)
+    for which in ("calibration", "what_if", "replicated", "walltimes", "tuning", "leaderboard", "learned")
+]
 """Pages whose runs take longer than the page."""
 
 
-@pytest.mark.parametrize("which", ["campaign", "calibration", "what_if", *LONG])
+@pytest.mark.parametrize("which", ["campaign", *LONG])
 @pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), pytest.param(400, "dark", marks=pytest.mark.nightly)])
 def test_page__quiet_sortable_and_for_everybody(tabs, request, keep, which, scheme, width):
     tab = tabs(width=width, scheme=scheme).open(request.getfixturevalue(f"{which}_page"), ready=False)

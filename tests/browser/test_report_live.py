@@ -92,6 +92,7 @@ def test_report__without_scripts_it_shows_its_figures(tabs, page, keep):
     keep(tab, "report-without-scripts")
 
 
+@pytest.mark.nightly
 def test_report__without_the_live_part_it_is_small(tabs, schedules, tmp_path):
     path = write_report(tmp_path / "still.html", schedules, live=False)
     tab = tabs().open(path, ready=False)

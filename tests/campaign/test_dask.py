@@ -18,7 +18,7 @@ from walltime.errors import PolicyError, WalltimeError
 
 pytest.importorskip("distributed")
 
-SEEDS = 100 if PROFILE == "nightly" else 40
+SEEDS = 100 if PROFILE == "nightly" else 20
 
 
 @pytest.fixture(scope="module")

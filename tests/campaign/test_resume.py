@@ -15,7 +15,7 @@ from tests.campaign.plans import command, ended, files, many_cells, run_plan, ta
 from tests.cli import call
 from tests.profiles import PROFILE, scaled
 
-SEEDS = 500 if PROFILE == "nightly" else 20
+SEEDS = 500 if PROFILE == "nightly" else 10
 CELLS = 20 * SEEDS
 KILLS = scaled(5)
 

@@ -125,16 +125,16 @@ def test_soft_limits__jobs_on_nodes_that_are_kept_for_those_ahead(seed):
 def test_processors_counted_together():
     """Where everything is a multiple of a power of two, the schedule is that of so many fewer processors, on the same nodes."""
     draw = random.Random("together")
-    runtime = [draw.randint(1, 900) for _ in range(150)]
-    procs = [4 * draw.randint(1, 12) for _ in range(150)]
+    runtime = [draw.randint(1, 900) for _ in range(80)]
+    procs = [4 * draw.randint(1, 12) for _ in range(80)]
     for fewest, size in ((1, 8), (3, 4), (1, 12)):
         workload = Workload.from_arrays(
-            submit=sorted(draw.randint(0, 9000) for _ in range(150)),
+            submit=sorted(draw.randint(0, 9000) for _ in range(80)),
             runtime=runtime,
             requested=[3 * seconds for seconds in runtime],
             procs=procs,
             machine_procs=12 * size,
-            columns={"nodes": np.full(150, fewest)},
+            columns={"nodes": np.full(80, fewest)},
         )
         machine = Machine((Pool("a", 12, size),), (Partition("1", ("a",)),))
         kernel, reference = (simulate(workload, Slurm(), machine=machine, engine=engine) for engine in ("kernel", "reference"))

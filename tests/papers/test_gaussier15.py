@@ -15,7 +15,7 @@ from walltime.papers.study import Study
 from walltime.papers.subjects import Subject
 from walltime.simulation.specification import Scheduler
 
-SAMPLE = scaled(100)
+SAMPLE = scaled(60)
 """Learned triples that are simulated for a log."""
 
 

@@ -36,7 +36,7 @@ def test_predictsim__equals_published_schedules_job_for_job(log, name):
     assert np.array_equal(schedule.start - workload.submit, published.columns["wait"])
 
 
-@pytest.mark.parametrize("name", SCHEDULES)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.nightly if name == "easypp" else ()) for name in SCHEDULES])
 @pytest.mark.parametrize("log", [log if log == "KTH-SP2" else pytest.param(log, marks=pytest.mark.nightly) for log in LOGS])
 def test_audit__of_published_schedules_raises_no_alarm(log, name):
     workload, _ = both(log, name)

@@ -29,9 +29,9 @@ def profile(name: str) -> subprocess.CompletedProcess[str]:
     ("name", "numbers"),
     [
         ("quick", "7, true, 4, 1, 1"),
-        ("default", "12, true, 7, 1, 1"),
+        ("default", "10, true, 6, 1, 1"),
         ("nightly", "1000, false, 600, 40, 10"),
-        ("", "12, true, 7, 1, 1"),
+        ("", "10, true, 6, 1, 1"),
     ],
 )
 def test_profile__scales_examples_and_seeds(name, numbers):

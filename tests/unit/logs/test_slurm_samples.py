@@ -27,7 +27,14 @@ def test_transcript__of_several_calls(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["sacct-wide.txt", "24.11/sacct-wide.txt", "26.05/sacct.json"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("sacct-wide.txt", marks=pytest.mark.nightly),
+        "24.11/sacct-wide.txt",
+        pytest.param("26.05/sacct.json", marks=pytest.mark.nightly),
+    ],
+)
 def test_commands__on_real_outputs(name, tmp_path, capsys):
     path = samples() / name
     common = ("--procs", "16", "--time-zone", "Europe/Berlin")

@@ -275,7 +275,7 @@ def test_guess__names_what_is_missing(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["unknown-table", "json-lines", "mapping", "table"])
 def test_hostile__mutated_tables_and_mappings_give_one_line_errors_only(kind):
-    assert trials(kind, scaled(125), seed=5) == []
+    assert trials(kind, scaled(60), seed=5) == []
 
 
 TIMES_OF = {"submit_time", "start_time", "end_time", "job_submit_time", "begin_time", "adt", "qdt", "sdt", "edt", "eligible_time"}

@@ -79,10 +79,11 @@ def test_data__read_back(workload):
 @pytest.mark.slow
 def test_data__runtimes_and_submissions_of_each_schedule(workload):
     own = [simulate(workload, "easy"), simulate(workload, "easy", overrun="extend")]
-    about = meta(render(own))
+    page = render(own)
+    about = meta(page)
     assert "runtime" not in [name for name, *_ in about["layout"]]
     for k, schedule in enumerate(own):
-        np.testing.assert_array_equal(unpack(render(own), f"live-policy-{k}", about["policies"][k]["layout"])["runtime"], schedule.runtime)
+        np.testing.assert_array_equal(unpack(page, f"live-policy-{k}", about["policies"][k]["layout"])["runtime"], schedule.runtime)
     later = replace(own[0], submitted=own[0].submit + 1, start=own[0].start + 1, end=own[0].end + 1)
     page = render([own[0], later])
     columns = unpack(page, "live-policy-1", meta(page)["policies"][1]["layout"])
