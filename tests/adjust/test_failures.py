@@ -21,7 +21,7 @@ def test_without_failures_jobs_are_adjusted_and_keep_their_limits(tmp_path, soft
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("soft", [False, True], ids=["give-back", "soft-limit"])
+@pytest.mark.parametrize("soft", [pytest.param(False, marks=pytest.mark.nightly), True], ids=["give-back", "soft-limit"])
 def test_failures_shorten_no_job(tmp_path, soft):
     story = play(tmp_path / "ledger", busy(SOME), 32, seed=1, risk=RISK, soft=soft)
     assert story.violations == []

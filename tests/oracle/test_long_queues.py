@@ -126,7 +126,10 @@ def test_index_from_the_first_job_on__equals_the_reference(coincident, data):
 
 
 @pytest.mark.parametrize("coincident", ["batch", pytest.param("sequential", marks=pytest.mark.nightly)])
-@pytest.mark.parametrize("number", range(len(ORDERED)), ids=[policy.label for policy in ORDERED])
+@pytest.mark.parametrize(
+    "number",
+    [pytest.param(k, marks=pytest.mark.nightly if "patience" in one.label else (), id=one.label) for k, one in enumerate(ORDERED)],
+)
 def test_ordered_queue_of_many_blocks__equals_the_reference(number, coincident, monkeypatch):
     # Some hundred waiting jobs: many blocks of ranks; indexed from 100 places on in every other one.
     workloads = (overloaded(seed, 350) for seed in itertools.count(10 * number))

@@ -38,7 +38,8 @@ def test_triples__are_the_published_ones(monkeypatch):
     assert len(published) == 5766  # of 5,775 one is empty, and eight were measured on a part of the jobs
 
 
-@pytest.mark.parametrize("log", [log if log.startswith("KTH") else pytest.param(log, marks=pytest.mark.nightly) for log in LOGS])
+@pytest.mark.nightly
+@pytest.mark.parametrize("log", LOGS)
 def test_a_sample_of_triples__equals_the_published_metrics(log, monkeypatch, tmp_path):
     chosen_log = subject(log, monkeypatch)
     published = published_metrics(chosen_log)

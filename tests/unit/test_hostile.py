@@ -19,7 +19,7 @@ SLOW = {
     "sacct": 5,
     "cobalt": 5,
     "table": 5,
-    "untitled": 2,
+    "untitled": 1,
     "class-ads": 4,
     "grid-engine": 4,
     "joined": 4,
