@@ -174,7 +174,8 @@ def test_read__takes_little_more_memory_than_the_columns(written):
     log = read_swf(path)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < sum(values.nbytes for values in log.columns.values()) + 9_000_000
+    # Besides, the 2.7 MB of the file as text, and as much again that is read ahead, as the threads happen to take turns.
+    assert peak < sum(values.nbytes for values in log.columns.values()) + 12_000_000
 
 
 # The header.
