@@ -31,6 +31,7 @@ OPTIONS = {
     "again=True": "--again",
     "procs=N": "--procs",
     "mapping=FILE": "--mapping FILE",
+    "time_zone=ZONE": "--time-zone ZONE",
     "least=N": "--least",
     "traces=[LOG]": "--trace",
     "shake=30": "--shake 30",

@@ -172,7 +172,9 @@ def known_by_lines(head: bytes) -> tuple[str, TableMapping] | None:
         pattern = re.compile(mapping.about.line)
         records = [
             line.replace('"', "") for line in lines if line.strip() and not (mapping.comment and line.lstrip().startswith(mapping.comment))
-        ][:_LINES]
-        if records and all(pattern.match(line) for line in records):
-            return name, mapping
+        ]
+        for sign in dict.fromkeys((mapping.delimiter, ",", ";", "|")):
+            plain = [line.replace(sign, mapping.delimiter) for line in records[:_LINES]]
+            if plain and all(pattern.match(line) for line in plain):
+                return name, replace(mapping, delimiter=sign)
     return None

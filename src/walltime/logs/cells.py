@@ -9,6 +9,7 @@ import numpy as np
 
 from walltime.lazy import LaterModule
 from walltime.logs.slurm.fields import durations
+from walltime.logs.zones import ABBREVIATIONS, ZONE_WORD, offset_of
 from walltime.workload import MISSING
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ __all__ = [
     "JOB_NUMBER",
     "NO_LIMITS",
     "NUMBER",
+    "SAID_ZONE",
     "STAMP",
     "blank",
     "plain_numbers",
@@ -55,15 +57,20 @@ BLANK += ("(null)", "INVALID", "Partition_Limit", "0000-00-00 00:00:00", "0000-0
 """What stands for nothing."""
 NO_LIMITS = ("unlimited", "infinite", "infinity", "inf", "no limit", "nolimit", "4294967295", "4294967294")
 """What stands for a request without a limit, in small letters; the last two are Slurm's INFINITE and NO_VAL."""
-STAMP = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d)?(?:[.,]\d{1,9})?\s?(Z|z|UTC|GMT|[+-]\d\d(?::?\d\d)?)?")
+STAMP = re.compile(
+    r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d)?(?:[.,]\d{1,9})?\s?("
+    rf"Z|z|UTC|GMT|{ZONE_WORD}|[+-]\d\d(?::?\d\d)?)?"
+)
 """A time as ISO 8601 has it: the day, hour and minute, the second, the zone."""
+SAID_ZONE = rf"\b(UTC|GMT|{ZONE_WORD})\b"
+"""The zone in a time of another form."""
 NUMBER = re.compile(r"\+?\d{1,19}(?:\.\d*)?(?:[eE]\+?\d{1,2})?")
 JOB_NUMBER = r"(\d{1,15})(?:[\[_.(:+].*)?"
 """A job's number, with or without that of a part or the name of a server behind it."""
 _DAYS = r"^(\d{1,6}) days?,? \+?(\d{1,2}:\d\d:\d\d)(?:\.\d+)?$"
 _UNITS = (
     r"(?i)^(?:(\d{1,9}(?:\.\d+)?)\s*d(?:ays?)?)?\s*(?:(\d{1,9}(?:\.\d+)?)\s*h(?:ours?|rs?)?)?"
-    r"\s*(?:(\d{1,9}(?:\.\d+)?)\s*m(?:in(?:ute)?s?)?)?\s*(?:(\d{1,12}(?:\.\d+)?)\s*s(?:ec(?:ond)?s?)?)?$"
+    r"\s*(?:(\d{1,9}(?:\.\d+)?)\s*m(?:in(?:ute)?s?)?)?\s*(?:(\d{1,12}(?:\.\d+)?)\s*s(?:ec(?:ond)?s?(?:\(s\))?)?)?$"
 )
 
 
@@ -100,12 +107,19 @@ def without_limit(texts: pl.Series) -> Array:
     return free
 
 
-def zone_offsets(zones: pl.Series) -> Array:
-    """The offsets from UTC, s, of zones such as `Z`, `+01` and `+01:00`; 0 where there is none."""
+def zone_offsets(zones: pl.Series, site: str | None = None) -> Array:
+    """The offsets from UTC, s, of zones such as `Z`, `+01`, `+01:00` and `MST`; 0 where there is none.
+
+    `site`: its zone, which tells what an abbreviation with several meanings means. Raises LogError, a question, where that is unknown.
+    """
     parts = zones.str.extract_groups(r"^([+-])(\d\d)(?::?(\d\d))?$").struct.unnest()
     size = parts.to_series(1).cast(pl.Int64) * 3600 + parts.to_series(2).cast(pl.Int64).fill_null(0) * 60
     sign = parts.to_series(0).replace_strict(["+", "-"], [1, -1], default=0, return_dtype=pl.Int64)
-    return (size.fill_null(0) * sign.fill_null(0)).to_numpy()
+    offsets: Array = (size.fill_null(0) * sign.fill_null(0)).to_numpy().copy()
+    for word in zones.unique().drop_nulls().to_list():
+        if word in ABBREVIATIONS:
+            offsets[(zones == word).fill_null(False).to_numpy()] = offset_of(word, site)
+    return offsets
 
 
 def plain_numbers(texts: pl.Series, delimiter: str) -> pl.Series:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import replace
 
 from walltime.errors import LogError
@@ -28,6 +29,7 @@ from walltime.logs.slurm.table import SLURM
 from walltime.logs.swf import SWF
 from walltime.logs.table_file import PARQUET, TABLE, is_own_parquet
 from walltime.logs.untitled import guessed_untitled
+from walltime.wording import printable
 from walltime.workload import Workload
 
 __all__ = ["FORMATS", "all_rules", "format_of", "mapping_for", "read", "read_log"]
@@ -44,6 +46,19 @@ FORMATS: list[LogFormat] = [
 ]
 """Every format, in the order in which they are tried."""
 _SHOWN = 40
+_FOREIGN: tuple[tuple[bytes, str], ...] = (
+    (rb"PK\x03\x04", "a zip archive, or a spreadsheet; unpack it, or save its table as CSV"),
+    (rb".{257}ustar", "a tar archive; unpack it, and give the log in it"),
+    (rb"7z\xbc\xaf", "a 7-Zip archive; unpack it, and give the log in it"),
+    (rb"Rar!", "an RAR archive; unpack it, and give the log in it"),
+    (rb"\xd0\xcf\x11\xe0", "a spreadsheet; save its table as CSV"),
+    (rb"SQLite format 3", "a database of SQLite; write its table of jobs as CSV"),
+    (rb"ARROW1|FEA1", "a file of Apache Arrow; write it as Parquet"),
+    (rb"ORC", "an ORC file; write it as Parquet"),
+    (rb"\x89HDF", "an HDF5 file; write its table of jobs as Parquet or CSV"),
+    (rb"(?i)\s*<(?:!doctype )?html", "a web page, perhaps of a download that failed; fetch the log again"),
+)
+"""How files begin that are no logs, and what to do with them."""
 
 
 def read_log(
@@ -185,11 +200,27 @@ def format_of(file: LogFile) -> LogFormat:
     for fitting in ([known for known in by_content if known in by_name], by_content, of_that_name):
         if fitting:
             return fitting[0]
+    foreign = next((what for begins, what in _FOREIGN if re.match(begins, file.head, re.DOTALL)), None)
+    if foreign is not None:
+        raise LogError(f"{file.where}: this is {foreign}")
+    titles = _unknown_titles(file)
+    if titles:
+        raise LogError(
+            f"{file.where}: a table of which the columns were not recognised; say what they mean with mapping=FILE;"
+            f" they are {', '.join(map(printable, titles))}"
+        )
     first = next((line for line in file.head.split(b"\n") if line.strip()), b"").decode(errors="replace").strip()
     shown = first if len(first) <= _SHOWN else f"{first[: _SHOWN - 3]}..."
     known = ", ".join(known.name for known in FORMATS)
     others = "other tables need mapping=FILE"
     raise LogError(f"{file.where}:1: no known format of job logs (the file begins with {shown!r}); known are {known}; {others}")
+
+
+def _unknown_titles(file: LogFile) -> list[str]:
+    """The titles of a table without any that is known; empty for other files."""
+    sample = sample_of(file)
+    titles = [] if sample is None or sample.untitled else list(sample.columns)[:_SHOWN]
+    return titles if all(title.isprintable() and title.strip() and len(title) <= _SHOWN for title in titles) else []
 
 
 def all_rules() -> tuple[Rule, ...]:

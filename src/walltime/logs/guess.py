@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING, Literal
@@ -12,9 +12,10 @@ import numpy as np
 
 from walltime.errors import LogError
 from walltime.lazy import LaterModule
-from walltime.logs.cells import BLANK, JOB_NUMBER, NO_LIMITS, NUMBER, STAMP, spans, without_limit
+from walltime.logs.cells import BLANK, JOB_NUMBER, NO_LIMITS, NUMBER, SAID_ZONE, STAMP, spans, without_limit
 from walltime.logs.mapping import SPANS, TEXTS, TIMES, UNITS, Source, Status, TableMapping, plain_title
 from walltime.logs.sample import Sample
+from walltime.logs.titles import SYNONYMS, candidates, is_of_utc, times_by_words
 from walltime.wording import printable
 
 if TYPE_CHECKING:
@@ -24,43 +25,6 @@ else:
 
 __all__ = ["EARLIEST", "Guess", "Guessing", "agreeing", "fitted", "guessed", "middle_of", "share"]
 
-SYNONYMS: Mapping[str, str] = {
-    "job_id": "jobid jid id idjob jobnumber jobidraw jobno job clusterid localjobid",
-    "submit": "submit submittime submittimestamp submitts submissiontime submission submitted submittedtime submittedat timesubmit"
-    " timesubmission qsubtime queued queuedtimestamp queuetimestamp queuedat arrival arrivaltime adt created createdat creationtime"
-    " createtime jobsubmittime qdate qtime ctime queuetime",
-    "eligible": "eligible eligibletime timeeligible etime",
-    "start": "start starttime starttimestamp startts timestart started startedat begin begintime sdt startdate jobstartdate dispatchtime"
-    " startingtime",
-    "end": "end ended endtime endtimestamp endts timeend finished finishedat finish finishtime completed completedat completiontime"
-    " completiondate edt enddate stop stoptime",
-    "wait": "wait waittime waiting waitingtime queuetime queuedtime queuewait timeinqueue",
-    "runtime": "runtime runtimeseconds duration elapsed elapsedtime elapsedraw run executiontime exectime ruwallclock walltimeused"
-    " usedwalltime resourcesusedwalltime remotewallclocktime runningtime wallclock wallclocktime",
-    "requested": "requested requestedtime reqtime requestedwalltime walltimereq reqwalltime wallclockreq wallclocklimit wallclockrequested"
-    " walltimerequested resourcelistwalltime timelimit timelimitraw walltime walltimelimit elpl hrt runlimit expectedduration"
-    " estimatedruntime limit",
-    "soft_walltime": "softwalltime softwall softlimit softtimelimit resourcelistsoftwalltime",
-    "time_min": "timemin mintime minimumtime timelimitmin",
-    "predicted": "predicted prediction predictedruntime predictedtime predictedwalltime predictedduration runtimeprediction",
-    "allocated_procs": "allocatedprocs ncpus alloccpus allocatedcpus cpusalloc numcoresalloc coresalloc usedcores coresused procs"
-    " processors cores numcores ncores corecount cpus numcpus cpunum cpucount usedcpunum nproc nprocs numprocs slots nslots numslots"
-    " nbresources resourcescount assignedresourcescount",
-    "requested_procs": "requestedprocs processorsreq procsreq reqcpus requestedcpus requestcpus cpusreq reqprocs numcoresreq coresreq"
-    " requestedcores requestednumberofresources resourcelistncpus",
-    "nodes": "nodes nnodes numnodes nodenum nodecount numnodesalloc allocnodes allocatednodes nodesused usednodenum nodect numhosts nhosts"
-    " assignednetworkaddresscount",
-    "requested_nodes": "requestednodes noderequested nodesreq reqnodes numnodesreq nodesrequested resourcelistnodect",
-    "gpus": "gpus ngpus gpunum numgpus gpucount gpusreq reqgpus numgpusalloc numgpusreq gpusrequested usedgpunum",
-    "user": "user userid username uid owner usr iduser usernamegenid userhash jobowner jobuser uname",
-    "group": "account group project projectname groupid accounthash vc idgroup projectnamegenid",
-    "queue": "queue queuename qname qos",
-    "partition": "partition partitionname",
-    "executable": "jobname name executable application",
-    "memory": "memory mem memreq memoryreq reqmem memrequested",
-    "status": "state status jobstate jobstatus exitstate finalstate stat exitstatus exitcode",
-}
-"""What columns of a log are called in tables, without capital letters and signs, the likeliest first."""
 MAY_BE_WAITS = ("queued", "queuetime", "qtime")
 """Titles of a time of day, or of a length of time if the numbers are small."""
 MAY_BE_RUNTIMES = ("walltime", "walltimelimit", "limit")
@@ -69,18 +33,6 @@ WITHIN_REQUESTS = ("soft_walltime", "time_min", "predicted")
 """Lengths of time that are at most the request, mostly in its unit."""
 EXITS = ("exitstatus", "exitcode")
 COUNTS = ("allocated_procs", "requested_procs", "nodes", "requested_nodes", "gpus")
-ENDINGS = {
-    "milliseconds": "ms",
-    "ms": "ms",
-    "seconds": "s",
-    "secs": "s",
-    "sec": "s",
-    "s": "s",
-    "minutes": "min",
-    "mins": "min",
-    "min": "min",
-}
-ENDINGS |= {"hours": "h", "hrs": "h", "hour": "h", "h": "h"}
 FORMATS: tuple[str, ...] = (
     "%Y/%m/%d %H:%M:%S",
     "%Y/%m/%d %H:%M",
@@ -92,10 +44,12 @@ FORMATS: tuple[str, ...] = (
     "%d-%m-%Y %H:%M",
     "%d-%b-%Y %H:%M:%S",
     "%d %b %Y %H:%M:%S",
+    "%a %d %b %Y %I:%M:%S %p",
+    "%a, %d %b %Y %H:%M:%S",
 )
 FORMATS += ("%m/%d/%Y %H:%M:%S", "%m/%d/%Y %H:%M", "%m/%d/%Y %I:%M:%S %p", "%m/%d/%Y %I:%M %p", "%d/%m/%Y %I:%M:%S %p", "%d/%m/%Y %I:%M %p")
 FORMATS += ("%m/%d/%y %H:%M:%S", "%m/%d/%y %H:%M", "%d/%m/%y %H:%M:%S", "%d/%m/%y %H:%M", "%m-%d-%Y %H:%M:%S", "%m-%d-%Y %H:%M")
-FORMATS += ("%b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S UTC %Y", "%Y%m%d%H%M%S", "%Y%m%d-%H%M%S", "%Y%m%dT%H%M%S")
+FORMATS += ("%b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S %Z %Y", "%Y%m%d%H%M%S", "%Y%m%d-%H%M%S", "%Y%m%dT%H%M%S")
 KINDS = {
     "failed": r"incomplete|unfinished|unsuccess|not |fail|error",
     "completed": r"complet|done|success|succeed|finish|ok$|exited|^pass|^cd$",
@@ -175,9 +129,10 @@ class Guessing:
     def guess(self) -> Guess | None:
         """What the table means; None if nothing is known of it. Raises LogError where it lacks what is needed."""
         for name, words in SYNONYMS.items():
-            for unit, title in self._candidates(words.split()):
+            for unit, title in candidates(words.split(), self.known) + times_by_words(name, self.known):
                 if self._fits(name, unit, title, self.known[title]):
                     break
+        self._second_meanings()
         self._number_rows()
         self._check_units()
         return self.described()
@@ -191,11 +146,16 @@ class Guessing:
                     columns["allocated_procs" if nodes == "nodes" else "requested_procs"] = columns[nodes]
                     self.reading.append(f"processors are nodes ({columns[nodes].column}): the table has no column of processors")
                     break
+        if not {"allocated_procs", "requested_procs"} & columns.keys() and "gpus" in columns:
+            columns["allocated_procs"] = columns["gpus"]
+            self.reading.append(f"processors are GPUs ({columns['gpus'].column}): the table has no column of processors or nodes")
         if len({"submit", "start", "runtime", "end", "wait"} & columns.keys()) < 2:
             return None
+        of_day = [source.column or "" for name, source in columns.items() if name in TIMES]
+        zone = "UTC" if of_day and all(map(is_of_utc, of_day)) else None
         try:
             mapping = TableMapping(
-                columns, self.status, relative_times=self.relative, delimiter=self.sample.delimiter, comment=self.sample.comment
+                columns, self.status, zone, relative_times=self.relative, delimiter=self.sample.delimiter, comment=self.sample.comment
             )
         except LogError as error:
             titles = ", ".join(map(printable, list(self.sample.columns)[:40]))
@@ -204,22 +164,24 @@ class Guessing:
             ) from None
         return Guess(mapping, tuple(self.reading), tuple(self.doubts))
 
+    def _second_meanings(self) -> None:
+        """Take a walltime for the runtime, or a duration for the request, where another column is the usual."""
+        if "runtime" not in self.sources and "requested" in self.sources:
+            for unit, title in candidates(("walltime",), self.known):
+                if self._fits("runtime", unit, title, self.known[title]):
+                    return
+        runtime = self.seconds("runtime")
+        if runtime is not None and "requested" not in self.sources:
+            for unit, title in candidates(("duration",), self.known):
+                limits = agreeing(self.seconds_of(Source(title, unit=unit or "s")), runtime, "limit")
+                if limits.get("s", 0) >= _CLEARLY and self._fits("requested", unit, title, self.known[title]):
+                    return
+
     def _number_rows(self) -> None:
         """Take the first column without a title, as tools write that number the rows, for the job's number where nothing else is it."""
         texts = self.known.get("", [])
         if "job_id" not in self.sources and len(texts) > 1 and len(set(texts)) == len(texts) and next(iter(self.known)) == "":
             self._fits("job_id", "", "", texts)
-
-    def _candidates(self, words: Sequence[str]) -> list[tuple[str, str]]:
-        """Titles that are one of these words, perhaps with a unit behind it; those of earlier words first."""
-        candidates = []
-        for rank, word in enumerate(words):
-            for title in self.sample.columns:
-                plain = plain_title(title)
-                unit = next((ENDINGS[end] for end in ENDINGS if plain == word + end), "")
-                if plain == word or unit:
-                    candidates.append((rank, unit, title))
-        return [(unit, title) for _, unit, title in sorted(candidates, key=lambda one: one[0])]
 
     def _fits(self, name: str, unit: str, title: str, texts: list[str]) -> bool:
         """Whether what is in a column is what its title says; if so, it is taken."""
@@ -259,8 +221,10 @@ class Guessing:
             middle = middle_of(texts)
             self.relative |= middle < EARLIEST
             return Source(title, unit=next(unit for unit, most in _EPOCHS.items() if middle < most), text=False)
-        series = pl.Series(texts)
-        likely = [form for form in FORMATS if _times_as(series.head(_FIRST), form)]
+        series = pl.Series(texts).str.replace(SAID_ZONE, "UTC")
+        with_zone = "UTC" in series[0]
+        forms = [form if "%Z" in form else f"{form} %Z" for form in FORMATS] if with_zone else FORMATS
+        likely = [form for form in forms if _times_as(series.head(_FIRST), form)]
         fitting = [form for form in likely if _times_as(series, form) >= _MOSTLY * len(texts)]
         if not fitting:
             return None
@@ -423,7 +387,8 @@ class Guessing:
         """The times of day in a column, Unix times in s, NaN where unknown."""
         texts = self.sample.columns[source.column or ""]
         if (form := source.format) is not None:
-            parsed = pl.Series(texts, dtype=pl.String).str.to_datetime(form, strict=False)
+            plain = pl.Series(texts, dtype=pl.String).str.replace(SAID_ZONE, "UTC")
+            parsed = plain.str.to_datetime(form.replace("%Z", "UTC"), strict=False)
             return parsed.dt.epoch("s").cast(pl.Float64).fill_null(float("nan")).to_numpy()
         numbers = [float(text) * UNITS[source.unit] if NUMBER.fullmatch(text) else np.nan for text in texts]
         stamps = pl.Series(texts, dtype=pl.String).str.extract(r"^(\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?)").str.replace("T", " ")
@@ -438,7 +403,7 @@ class Guessing:
 
 def _times_as(texts: pl.Series, form: str) -> int:
     """How many texts are times of this form."""
-    return int((texts.str.to_datetime(form, strict=False).dt.year() >= _FIRST_YEAR).sum())
+    return int((texts.str.to_datetime(form.replace("%Z", "UTC"), strict=False).dt.year() >= _FIRST_YEAR).sum())
 
 
 def agreeing(values: np.ndarray, others: np.ndarray, how: Literal["exact", "limit"]) -> dict[str, float]:

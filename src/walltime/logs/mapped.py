@@ -28,6 +28,7 @@ from walltime.logs.cells import (
     JOB_NUMBER,
     NO_LIMITS,
     NUMBER,
+    SAID_ZONE,
     STAMP,
     blank,
     plain_numbers,
@@ -90,7 +91,11 @@ def read_table(kind: type[JobLog], file: LogFile, options: ReadOptions, mapping:
             tables = _all_at_once(tables)
     reader = _Reader(mapping, zone)
     for table in tables:
-        for row, reason in reader.add(table).items():
+        try:
+            found = reader.add(table)
+        except LogError as error:  # a question about all rows
+            raise LogError(f"{file.where}: {error}") from None
+        for row, reason in found.items():
             bad.add(int(table.places[row]), reason, "")
     good = reader.good(bad)
     if not good.any():
@@ -235,9 +240,18 @@ class _Part:
         texts = self._texts(source)
         if source.format is not None:
             none = blank(texts)
-            parsed = texts.set(pl.Series(none), None).str.to_datetime(source.format, strict=False)
+            written = texts.set(pl.Series(none), None)
+            has_zone = "%Z" in source.format
+            plain, form = (
+                (written.str.replace(SAID_ZONE, "UTC"), source.format.replace("%Z", "UTC")) if has_zone else (written, source.format)
+            )
+            parsed = plain.str.to_datetime(form, strict=False)
             self._bad(source, texts, parsed.is_null().to_numpy() & ~none, f"it must be a time such as {source.format}")
-            return self._from_datetimes(parsed)
+            if not has_zone:
+                return self._from_datetimes(parsed)
+            seconds = parsed.dt.epoch("s").fill_null(MISSING).to_numpy()
+            offsets = zone_offsets(written.str.extract(SAID_ZONE), self.zone)
+            return Local.exact(np.where(parsed.is_null().to_numpy(), MISSING, seconds - offsets))
         parts = texts.str.extract_groups(_STAMP).struct.unnest()
         joined = parts.to_series(0) + "T" + parts.to_series(1) + parts.to_series(2).fill_null(":00")
         clock = joined.str.to_datetime("%Y-%m-%dT%H:%M:%S", strict=False)
@@ -246,7 +260,7 @@ class _Part:
         local = to_unix(clock, self.zone)
         seconds = clock.dt.epoch("s").fill_null(MISSING).to_numpy()
         read = clock.is_not_null().to_numpy()
-        exact = seconds - zone_offsets(said)
+        exact = seconds - zone_offsets(said, self.zone)
         numbers = texts.set(~texts.str.contains(_NUMBER), None).cast(pl.Float64, strict=False)
         numeric = numbers.is_not_null().to_numpy()
         unix = self._epochs(source, texts, numbers.fill_null(float(MISSING)).to_numpy(), ~(read | numeric | blank(texts)))

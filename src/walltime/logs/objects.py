@@ -1,4 +1,4 @@
-"""Tables of objects, and Parquet: JSON lines, arrays, objects of objects, HTCondor's class ads; what is nested becomes columns."""
+"""Tables of objects, and Parquet: JSON, HTCondor's class ads, lines such as `JobId=17 JobState=FAILED`; what is nested becomes columns."""
 
 from __future__ import annotations
 
@@ -26,13 +26,19 @@ _DEEPEST = 6
 """How deep objects and lists in JSON are looked into."""
 _NAMED_OBJECTS = re.compile(rb'\A\s*+\{\s*+"[^"\n]{1,100}+"\s*+:\s*+\{')
 _CLASS_ADS = re.compile(rb"\A(?:\s*+\*\*\*[^\n]*+\n)?+\s*+(?:[A-Za-z]\w*+ = [^\n]*+\r?\n){5}")
+_FIRST_PAIR = re.compile(rb"[A-Za-z]\w*+=\S")
+_FEWEST_PAIRS = 4
+_PAIR = re.compile(r"(?:^|(?<=\s))([A-Za-z][\w:/.@-]*)=(.*?)(?=\s+[A-Za-z][\w:/.@-]*=|\s*$)")
 
 
 def holds_objects(head: bytes) -> bool:
-    """Whether this is the beginning of JSON lines, of an array of objects, or of HTCondor's class ads."""
+    """Whether this is the beginning of JSON lines, an array of objects, HTCondor's class ads, or pairs as of `scontrol show job`."""
     start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if _CLASS_ADS.match(start):
         return True
+    if _FIRST_PAIR.match(start):
+        lines = start.split(b"\n", _FEWEST_PAIRS)[:_FEWEST_PAIRS]
+        return sum(len(_PAIR.findall(line[:1000].decode(errors="replace"))) for line in lines) >= _FEWEST_PAIRS
     return start[:1] == b"{" or (start[:1] == b"[" and start[1:].lstrip()[:1] in (b"{", b"]", b""))
 
 
@@ -80,7 +86,7 @@ def _flat(table: pl.DataFrame) -> pl.DataFrame:
 
 def _table_of_objects(content: bytes) -> pl.DataFrame:
     if content[:1] not in (b"[", b"{"):
-        return _class_ads(content)
+        return _class_ads(content) if _CLASS_ADS.match(content) else _pairs(content)
     if _NAMED_OBJECTS.match(content):
         named = _named_objects(content)
         if named is not None:
@@ -89,12 +95,41 @@ def _table_of_objects(content: bytes) -> pl.DataFrame:
         if content[:1] == b"[":
             return pl.read_json(io.BytesIO(content), infer_schema_length=None)
         table = pl.read_ndjson(io.BytesIO(content), infer_schema_length=None)
-    except pl.exceptions.ComputeError:  # values of several kinds in one column
-        rows = json.loads(content) if content[:1] == b"[" else [json.loads(line) for line in content.splitlines() if line.strip()]
+    except pl.exceptions.ComputeError:  # values of several kinds in one column, or one object of many lines
+        rows = json.loads(content) if content[:1] == b"[" else _document(content)
         if not rows or not all(isinstance(row, dict) for row in rows):
             raise
         return _of_rows(rows)
-    return _within(table) if len(table) == 1 else table
+    return _within(table, content) if len(table) == 1 else table
+
+
+def _document(content: bytes) -> list[Any]:
+    """The jobs in JSON lines, or in one object, which may be written in many lines."""
+    try:
+        whole = json.loads(content)
+    except ValueError:
+        return [json.loads(line) for line in content.splitlines() if line.strip()]
+    return _jobs_in(whole) or [whole]
+
+
+def _jobs_in(whole: Any) -> list[dict[str, Any]]:
+    """The jobs that an object holds as a list of objects, or as objects under their names as `qstat -f -F json` does; empty if none is."""
+    if not isinstance(whole, dict):
+        return []
+    found = []
+    for value in whole.values():
+        if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
+            found.append(value)
+        elif isinstance(value, dict) and value and all(isinstance(one, dict) and len(one) >= _BESIDE for one in value.values()):
+            found.append([{"job_id": name, **one} for name, one in value.items()])
+    if len(found) != 1:
+        return []
+    profiles = whole.get("profiles")
+    if isinstance(profiles, dict):  # of Batsim's workloads: those that last a given time
+        for job in found[0]:
+            profile = profiles.get(str(job.get("profile")))
+            job["runtime"] = profile.get("delay") if isinstance(profile, dict) else None
+    return found[0]
 
 
 def _of_rows(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
@@ -124,6 +159,19 @@ def _class_ads(content: bytes) -> pl.DataFrame:
     return pl.DataFrame([row for row in rows if row], infer_schema_length=None)
 
 
+def _pairs(content: bytes) -> pl.DataFrame:
+    """The records of Slurm's file of completed jobs, or of `scontrol show job`, on one or several lines: `JobId=17 UserId=ann(1001)`."""
+    rows: list[dict[str, str]] = []
+    first = None
+    for line in content.decode("utf-8", "replace").splitlines():
+        pairs = _PAIR.findall(line)
+        if pairs and pairs[0][0] == (first := first or pairs[0][0]):
+            rows.append({})
+        if rows:
+            rows[-1] |= dict(pairs)
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
 def _named_objects(content: bytes) -> pl.DataFrame | None:
     """The table in an object of objects: those of jobs under their numbers, or of columns under their titles; None for JSON lines."""
     try:
@@ -139,12 +187,13 @@ def _named_objects(content: bytes) -> pl.DataFrame | None:
     return pl.DataFrame(rows, strict=False) if len({tuple(one) for one in whole.values()}) == 1 else None
 
 
-def _within(table: pl.DataFrame) -> pl.DataFrame:
+def _within(table: pl.DataFrame, content: bytes) -> pl.DataFrame:
     """The table that a single object holds: as a list of objects beside a few words, or as a list of each column."""
     kinds = table.schema
     lists = [name for name, kind in kinds.items() if isinstance(kind, pl.List) and isinstance(kind.inner, pl.Struct)]
     if len(lists) == 1 and sum(not kind.is_nested() for kind in kinds.values()) < _BESIDE:
-        return table.select(pl.col(lists[0]).explode()).unnest(lists[0])
+        return table.select(pl.col(lists[0]).explode()).unnest(lists[0]) if "profiles" not in kinds else _of_rows(_document(content))
     if all(isinstance(kind, pl.List) for kind in kinds.values()) and len({len(one[0]) for one in table}) == 1:
         return table.explode(table.columns)
-    return table
+    rows = _jobs_in(json.loads(content))
+    return _of_rows(rows) if rows else table

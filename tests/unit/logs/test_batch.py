@@ -142,7 +142,7 @@ def test_mapping__of_parquet_with_times_of_its_own(written, tmp_path):
     mapping = MAPPING.replace('end = "done"', 'runtime = { column = "spent", unit = "min" }').replace("Europe/Stockholm", "UTC")
     log = read_log(tmp_path / "t.parquet", mapping=written(mapping, "map.toml"))
     assert rows(log, "submit", "wait", "runtime") == [(0, 5, 216), (10, 10, 3600)]
-    assert "mapping" in error_of(tmp_path / "t.parquet")
+    assert read_log(tmp_path / "t.parquet").reading
 
 
 def test_mapping__formats_patterns_and_times_without_a_beginning(written):
@@ -206,5 +206,5 @@ def test_mapping__bad_row_is_one_line(written, old, new, why):
 def test_commands__take_a_mapping(written, capsys):
     path, mapping = written(TABLE), written(MAPPING, "map.toml")
     assert call(capsys, "simulate", path, "--mapping", mapping, "--policy", "easy")[0] == 0
-    assert "no known format" in one_line(*call(capsys, "info", path))
+    assert call(capsys, "info", path)[0] == 0
     assert "cannot be read" in one_line(*call(capsys, "info", path, "--mapping", "missing.toml"))

@@ -217,10 +217,7 @@ def test_bad_value__is_one_line_that_names_it(written, field, value, why):
         ("JobID|Start|State\n7|x|COMPLETED\n", ":1: the columns do not suffice for a job log, which needs JobIDRaw (or JobID), Submit"),
         (HEADING, "there are no job records in it"),
         (f"{HEADING}\n{ROWS[10]}\n", "there is no job in it that has ended (1 still_pending)"),
-        (
-            "JobID  JobName  State \n------ -------- ------\n7 a COMPLETED\n",
-            ":1: no heading of sacct -P (columns of a fixed width cut names)",
-        ),
+        ("JobID  JobName  State \n------ -------- ------\n7 a COMPLETED\n", ":1: the columns do not suffice for a job log"),
     ],
 )
 def test_log_without_jobs__says_why(written, text, why):

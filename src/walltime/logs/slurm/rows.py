@@ -15,7 +15,7 @@ from walltime.logs.joblog import BadLines
 from walltime.logs.rules import Rule
 from walltime.logs.slurm.fields import BLANK, NO_LIMITS, state_word
 
-__all__ = ["NEEDED", "RULES", "Heading", "Rows", "heading_of", "is_printed", "rows_of"]
+__all__ = ["NEEDED", "RULES", "Heading", "Rows", "heading_of", "is_fixed", "is_printed", "rows_of"]
 
 FREE_TEXT = frozenset(
     {"jobname", "comment", "admincomment", "systemcomment", "submitline", "workdir", "extra", "constraints", "container", "stdin", "stdout"}
@@ -29,13 +29,21 @@ DELIMITER_IN_TEXT = Rule(
     "A job name, comment or command line contains the separator of the columns; the other fields of the line are certain, a text of which "
     "the end is not is unknown.",
 )
-RULES = (DELIMITER_IN_TEXT,)
+CUT_TEXT = Rule(
+    "cut_text",
+    "notice",
+    "The log has columns of a fixed width, and a value is cut, as `user_with_a+`: it is used as far as it goes, so that names with the "
+    "same beginning become one, and long times lose their last seconds. Print the log with `sacct -P`.",
+)
+RULES = (DELIMITER_IN_TEXT, CUT_TEXT)
 ROWS_AT_ONCE = 50_000
 _HEADING = re.compile(r"(?i)(jobid|jobidraw|[a-z]+)([^a-z0-9]+)[a-z]")
 _RECORD = re.compile(r"\d{1,15}(?:[_+.][^\s]*)?")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d|\d{9,11}")
 _SPENT = re.compile(r"(?:\d+-)?(?:\d+:)?\d+:\d\d(?:\.\d+)?")
 _WHOLE = re.compile(r"\d+")
+_CUT_TIME = re.compile(r"(\d+-\d\d(?::\d\d)?):?\d?\+")
+_CUT_TASKS = re.compile(r"(\d+_)\[.*\+")
 
 
 @dataclass(frozen=True)
@@ -88,15 +96,89 @@ def is_printed(heading: Heading, lines: Sequence[bytes]) -> bool:
     return not rows or any(all(row[k] in BLANK or look.fullmatch(row[k]) for k, look in checked) for row in rows)
 
 
+def is_fixed(lines: Sequence[str]) -> bool:
+    """Whether a table begins so of which the columns have a fixed width: a line of titles, and one of dashes."""
+    return (
+        len(lines) > 1
+        and re.match(r"(?i)jobid", lines[0]) is not None
+        and re.fullmatch(r"-{2,}(?: -+)+ *", lines[1].rstrip("\r")) is not None
+    )
+
+
+@dataclass(frozen=True)
+class _Fixed:
+    """Columns of a fixed width, of which each begins and ends at a byte."""
+
+    heading: Heading
+    spans: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, titles: str, dashes: str) -> _Fixed:
+        spans = tuple(match.span() for match in re.finditer("-+", dashes))
+        names = tuple(titles.encode()[first:last].decode(errors="replace").strip() for first, last in spans)
+        return cls(Heading(tuple(name.lower() for name in names), names, "|", False), spans)
+
+    def row(self, line: str, used: Mapping[str, str], counts: Counts) -> list[str] | None:
+        """The fields of a line, without what says that they are cut; None if the columns are not there."""
+        for raw in (line.encode(), line.encode("latin-1", "replace")):  # sacct counts bytes, others count letters
+            if all(raw[last : last + 1] in (b"", b" ") for _, last in self.spans) and not raw[self.spans[-1][1] :].strip():
+                fields = [raw[first:last].decode(errors="replace").strip() for first, last in self.spans]
+                break
+        else:
+            return None
+        is_cut = False
+        for k, (name, (first, last)) in enumerate(zip(self.heading.fields, self.spans, strict=True)):
+            text = fields[k]
+            if name not in used or not text.endswith("+") or len(text) < last - first:
+                continue
+            is_cut = True
+            if used[name] in ("spent", "limit"):
+                match = _CUT_TIME.fullmatch(text)
+                fields[k] = text if match is None else f"{match[1]}:00" if ":" in match[1] else f"{match[1]}:00:00"
+            elif name in ("jobid", "jobidraw"):
+                tasks = _CUT_TASKS.fullmatch(text)
+                number, point, _ = text.partition(".")
+                fields[k] = f"{number}.0" if point else f"{tasks[1]}[]" if tasks else text.replace("+", "?")
+            elif used[name] == "text":
+                fields[k] = text[:-1]
+        counts.add(CUT_TEXT, int(is_cut and "." not in fields[0]))
+        return fields
+
+
+def _fixed_rows(
+    file: LogFile, first: str, lines: Iterator[tuple[int, str]], used: Mapping[str, str], bad: BadLines, counts: Counts
+) -> Iterator[tuple[Heading, Rows]]:
+    """The heading and the rows of a file with columns of a fixed width, in blocks."""
+    dashes = next(lines, (2, ""))[1]
+    columns = _Fixed.of(first, dashes)
+    yield columns.heading, Rows()
+    rows = Rows()
+    for number, line in lines:
+        if line in (first, dashes):
+            continue  # of a further file that was appended
+        fields = columns.row(line, used, counts)
+        if fields is None:
+            bad.add(number, "the line does not have the columns of the heading", line)
+            continue
+        rows.odd.append((len(rows.texts), fields))
+        rows.texts.append("")
+        rows.lines.append(number)
+        if len(rows.texts) >= ROWS_AT_ONCE:
+            yield columns.heading, rows
+            rows = Rows()
+    yield columns.heading, rows
+
+
 def rows_of(file: LogFile, used: Mapping[str, str], bad: BadLines, counts: Counts) -> Iterator[tuple[Heading, Rows]]:
     """The heading and the rows of a file, in blocks. `used`: how the fields that matter are checked: `time`, `whole`, ...; see `_LOOKS`."""
     lines = _texts(file, counts)
     number, first = next(lines, (1, ""))
+    if is_fixed(file.head[:10_000].decode("utf-8-sig", "replace").lstrip().split("\n", 2)[:2]):
+        yield from _fixed_rows(file, first, lines, used, bad, counts)
+        return
     heading = heading_of(first)
     if heading is None:
-        raise LogError(
-            f"{file.where}:{number}: no heading of sacct -P (columns of a fixed width cut names); see walltime slurm sacct-command"
-        )
+        raise LogError(f"{file.where}:{number}: no heading of sacct -P; see walltime slurm sacct-command")
     rows = Rows()
     for number, line in _joined(lines, heading, counts):
         if line == first:

@@ -16,7 +16,7 @@ from walltime.logs.input import LogFile
 from walltime.logs.joblog import BadLines, LogFormat, ReadOptions
 from walltime.logs.slurm import fields
 from walltime.logs.slurm.jobs import RULES, STEP, TEXT_COLUMNS, SlurmJobs, SlurmLog, Steps, slurm_log
-from walltime.logs.slurm.rows import NEEDED, Heading, Rows, heading_of, is_printed, rows_of
+from walltime.logs.slurm.rows import NEEDED, Heading, Rows, heading_of, is_fixed, is_printed, rows_of
 from walltime.logs.slurm.rows import RULES as LINE_RULES
 from walltime.workload import MISSING
 
@@ -247,9 +247,9 @@ def _resources(table: Table) -> dict[str, Array]:
 
 
 def _is_table(head: bytes) -> bool:
-    line, *rest = head.lstrip().split(b"\n", 2)
-    if line.startswith(b"JobID") and rest and rest[0].strip() and not rest[0].strip(b"- \r"):
-        return True  # columns of a fixed width, of which the reader says what to do
+    line = head.lstrip().split(b"\n", 1)[0]
+    if is_fixed(head[:10_000].decode(errors="replace").lstrip().split("\n", 2)[:2]):
+        return True
     heading = heading_of(line.decode(errors="replace")) if len(line) < 10_000 else None
     if heading is not None and not _suffices(heading):
         return heading.delimiter == "|"

@@ -1,0 +1,115 @@
+"""What the titles of a table's columns say: the names under which batch systems and studies print what a log has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from walltime.logs.mapping import TIMES, plain_title
+
+__all__ = ["SYNONYMS", "candidates", "is_of_utc", "times_by_words"]
+
+SYNONYMS: Mapping[str, str] = {
+    "job_id": "jobid jid id idjob jobnumber jobidraw jobno job clusterid localjobid",
+    "submit": "submit submittime submittimestamp submitts submissiontime submission submitted submittedtime submittedat timesubmit"
+    " timesubmission qsubtime queued queuedtimestamp queuetimestamp queuedat arrival arrivaltime adt created createdat creationtime"
+    " createtime jobsubmittime qdate qtime ctime queuetime tsubmit subtime",
+    "eligible": "eligible eligibletime timeeligible etime",
+    "start": "start starttime starttimestamp startts timestart started startedat begin begintime sdt startdate jobstartdate dispatchtime"
+    " startingtime stime trun scheduledtime scheduledat",
+    "end": "end ended endtime endtimestamp endts timeend finished finishedat finish finishtime completed completedat completiontime"
+    " completiondate edt enddate stop stoptime obittime tinactive deletiontime deletedat",
+    "wait": "wait waittime waiting waitingtime queuetime queuedtime queuewait timeinqueue",
+    "runtime": "runtime runtimeseconds duration elapsed elapsedtime elapsedraw run executiontime exectime ruwallclock walltimeused"
+    " usedwalltime resourcesusedwalltime remotewallclocktime runningtime wallclock wallclocktime execution actualruntime runtimeactual"
+    " actualwalltime walltimeactual jobruntime jobduration servicetime",
+    "requested": "requested requestedtime reqtime requestedwalltime walltimereq reqwalltime wallclockreq wallclocklimit wallclockrequested"
+    " walltimerequested resourcelistwalltime timelimit timelimitraw walltime walltimelimit elpl hrt runlimit expectedduration"
+    " estimatedruntime limit req requestedruntime reqruntime requestedduration requestedwallclock timerequested timereq runtimelimit"
+    " maxruntime maxwalltime wallclocktimelimit estimate estimated estimatedtime runtimeestimate userestimate usrest",
+    "soft_walltime": "softwalltime softwall softlimit softtimelimit resourcelistsoftwalltime",
+    "time_min": "timemin mintime minimumtime timelimitmin",
+    "predicted": "predicted prediction predictedruntime predictedtime predictedwalltime predictedduration runtimeprediction",
+    "allocated_procs": "allocatedprocs ncpus alloccpus allocatedcpus cpusalloc numcoresalloc coresalloc usedcores coresused procs"
+    " processors cores numcores ncores corecount cpus numcpus cpunum cpucount usedcpunum nproc nprocs numprocs slots nslots numslots"
+    " nbresources resourcescount assignedresourcescount totalcpus totalcores totalprocs proccnt processorcount cpucores alloccores"
+    " allocatedcores resourcesusedncpus",
+    "requested_procs": "requestedprocs processorsreq procsreq reqcpus requestedcpus requestcpus cpusreq reqprocs numcoresreq coresreq"
+    " requestedcores requestednumberofresources resourcelistncpus reqcores requestedprocessors res",
+    "nodes": "nodes nnodes numnodes nodenum nodecount numnodesalloc allocnodes allocatednodes nodesused usednodenum nodect numhosts nhosts"
+    " assignednetworkaddresscount nodecnt totalnodes nodesalloc numberofnodes",
+    "requested_nodes": "requestednodes noderequested nodesreq reqnodes numnodesreq nodesrequested resourcelistnodect",
+    "gpus": "gpus ngpus gpunum numgpus gpucount gpusreq reqgpus numgpusalloc numgpusreq gpusrequested usedgpunum numgpu",
+    "user": "user userid username uid owner usr iduser usernamegenid userhash jobowner jobuser uname",
+    "group": "account group project projectname groupid accounthash vc idgroup projectnamegenid",
+    "queue": "queue queuename qname qos",
+    "partition": "partition partitionname",
+    "executable": "jobname name executable application",
+    "memory": "memory mem memreq memoryreq reqmem memrequested",
+    "status": "state status jobstate jobstatus exitstate finalstate stat exitstatus exitcode",
+}
+"""What columns of a log are called in tables, without capital letters and signs, the likeliest first."""
+ENDINGS: Mapping[str, str] = {
+    "milliseconds": "ms",
+    "microseconds": "us",
+    "ms": "ms",
+    "us": "us",
+    "ns": "ns",
+    "seconds": "s",
+    "secs": "s",
+    "sec": "s",
+    "s": "s",
+    "minutes": "min",
+    "mins": "min",
+    "min": "min",
+    "hours": "h",
+    "hrs": "h",
+    "hour": "h",
+    "h": "h",
+}
+"""Units that a title may end with."""
+HAPPENED: Mapping[str, str] = {
+    "submit": "submit submitted submission arrival arrived queued queue enqueued enqueue created creation entered",
+    "eligible": "eligible",
+    "start": "start started begin began dispatch dispatched launch launched scheduled",
+    "end": "end ended finish finished complete completed completion done stop stopped terminated termination deleted deletion",
+}
+"""Words for what happened to a job at a time of day."""
+OF_TIMES = (
+    "time times timestamp tstamp stamp ts t date datetime dt day at on of job jobs the epoch unix utc gmt local iso s sec seconds ms us ns"
+)
+"""Words that a title of a time of day may have besides."""
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+
+
+def candidates(words: Iterable[str], titles: Iterable[str]) -> list[tuple[str, str]]:
+    """The unit (empty: none is said) and the title of columns that are called one of these words, those of earlier words first."""
+    found = []
+    for rank, word in enumerate(words):
+        for title in titles:
+            plain = plain_title(title)
+            unit = next((ENDINGS[end] for end in ENDINGS if plain == word + end), "")
+            if plain == word or unit:
+                found.append((rank, unit, title))
+    return [(unit, title) for _, unit, title in sorted(found, key=lambda one: one[0])]
+
+
+def times_by_words(name: str, titles: Iterable[str]) -> list[tuple[str, str]]:
+    """The same of a time of day, for titles that only say in more words what happened: `JobSubmitDateTime (UTC)`.
+
+    >>> times_by_words("submit", ["JobSubmitDateTime (UTC)", "submit_host", "SUBMIT_TIMESTAMP_UNIX"])
+    [('', 'JobSubmitDateTime (UTC)'), ('', 'SUBMIT_TIMESTAMP_UNIX')]
+    """
+    if name not in TIMES:
+        return []
+    found = []
+    for title in titles:
+        said = [word for word in map(str.lower, _WORD.findall(title)) if word not in OF_TIMES.split()]
+        if len(said) == 1 and said[0] in HAPPENED[name].split():
+            found.append(("", title))
+    return found
+
+
+def is_of_utc(title: str) -> bool:
+    """Whether a title says that its times are those of UTC."""
+    return bool({"utc", "gmt"} & {word.lower() for word in _WORD.findall(title)})

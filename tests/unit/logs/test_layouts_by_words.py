@@ -1,0 +1,203 @@
+"""Layouts that nobody named: titles in other words, zones by abbreviation, columns of a fixed width, documents of batch systems."""
+
+import json
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo, available_timezones
+
+import pytest
+
+from tests.cli import call, one_line
+from tests.layouts import jobs, soft_walltimes, text
+from walltime.logs import read_log
+from walltime.logs.zones import ABBREVIATIONS
+
+
+def at(seconds, form="%Y-%m-%d %H:%M:%S", hours=0.0):
+    return datetime.fromtimestamp(seconds + int(hours * 3600), UTC).strftime(form)
+
+
+def clock(seconds):
+    return f"{seconds // 86_400}-{seconds // 3600 % 24:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+
+
+def table(titles, row, sign=","):
+    lines = [[str(cell) for cell in row(k, user, s, s + w, s + w + r, r, q, n)] for k, user, s, w, r, q, n in jobs()]
+    return "\n".join([titles, *map(sign.join, lines)]) + "\n"
+
+
+def zoned(word, hours, form="%Y-%m-%d %H:%M:%S {}"):
+    def times(*seconds):
+        return [at(one, form.format(word), hours) for one in seconds]
+
+    return table("id,start time,end time,time of submission,cores,limit", lambda k, u, s, b, e, r, q, n: [k, *times(b, e, s), n, q])
+
+
+def batsim():
+    listed = [{"id": k, "subtime": s - 1_600_000_000, "walltime": q, "res": n, "profile": str(r)} for k, _, s, _, r, q, n in jobs()]
+    return {"nb_res": 64, "jobs": listed, "profiles": {str(job[4]): {"type": "delay", "delay": job[4]} for job in jobs()}}
+
+
+def qstat(k, user, s, b, e, r, q, n):
+    times = {name: at(when, "%a %b %d %H:%M:%S %Y") for name, when in (("ctime", s), ("qtime", s), ("stime", b), ("obittime", e))}
+    used, asked = {"walltime": clock(r)[2:], "ncpus": n}, {"walltime": clock(q), "ncpus": n, "nodect": 1}
+    return {"Job_Owner": f"{user}@login", "job_state": "F", "resources_used": used, "Resource_List": asked, "Exit_status": 0, **times}
+
+
+def flux(k, user, s, b, e, r, q, n):
+    return {"id": f"f{k}X", "username": user, "t_submit": s + 0.1, "t_run": b + 0.1, "t_inactive": e + 0.1, "ncores": n, "duration": q} | {
+        "runtime": float(r)
+    }
+
+
+def completed(k, user, s, b, e, r, q, n, form="%Y-%m-%dT%H:%M:%S"):
+    times = f"StartTime={at(b, form)} EndTime={at(e, form)} SubmitTime={at(s, form)}"
+    return f"JobId={k} UserId={user}(12) Name=a b JobState=FAILED TimeLimit={q // 60} {times} NodeCnt={n} ProcCnt={n} Tres=cpu=1,node=1 "
+
+
+def shown(k, user, s, b, e, r, q, n, form="%Y-%m-%dT%H:%M:%S"):
+    return (
+        f"JobId={k} JobName=my run\n   UserId={user}(12) Reason=None Dependency=(null)\n   RunTime={clock(r)} TimeLimit={clock(q)}\n"
+        f"   SubmitTime={at(s, form)}\n   StartTime={at(b, form)} EndTime={at(e, form)}\n   NumNodes=1 NumCPUs={n}\n   Command=/a b=c\n"
+    )
+
+
+def each(made):
+    return [made(k, user, s, s + w, s + w + r, r, q, n) for k, user, s, w, r, q, n in jobs()]
+
+
+def in_words():
+    titles = "Job ID,Submit Time (UTC),Start Time (UTC),End Time (UTC),Wall Time (s),Requested Wall Time (hours),Core Count,Username"
+    return table(titles, lambda k, u, s, b, e, r, q, n: [k, at(s), at(b), at(e), r, q / 3600, n, u])
+
+
+LAYOUTS = {
+    "words.csv": in_words,
+    "camel.csv": lambda: table(
+        "jobSubmitDateTime;jobStartDateTime;jobEndDateTime;procs;req_hours",
+        lambda k, u, s, b, e, r, q, n: [at(s, "%d.%m.%Y %H:%M:%S"), at(b, "%d.%m.%Y %H:%M:%S"), at(e, "%d.%m.%Y %H:%M:%S"), n, q / 3600],
+        ";",
+    ),
+    "us.csv": lambda: table(
+        "job_id,submit_us,start_us,end_us,cores,limit_s", lambda k, u, s, b, e, r, q, n: [k, s * 10**6, b * 10**6, e * 10**6, n, q]
+    ),
+    "walltimes.csv": lambda: table(
+        "id,queued at,Walltime,requested walltime,slots", lambda k, u, s, b, e, r, q, n: [k, at(s), clock(r), clock(q), n]
+    ),
+    "pods.csv": lambda: table(
+        "name,num_gpu,creation_time,scheduled_time,deletion_time,timelimit",
+        lambda k, u, s, b, e, r, q, n: [f"pod-{k}", n, s - 1_600_000_000, b - 1_600_000_000, e - 1_600_000_000, q],
+    ),
+    "mst.csv": lambda: zoned("MST", -7),
+    "date.csv": lambda: zoned("CEST", 2, "%a %b %d %H:%M:%S {} %Y"),
+    "12h.csv": lambda: zoned("JST", 9, "%a %d %b %Y %I:%M:%S %p {}"),
+    "batsim.json": lambda: json.dumps(batsim(), indent=1),
+    "qstat.json": lambda: json.dumps(
+        {"timestamp": 1, "pbs_server": "a", "Jobs": {f"{one[0]}.a": one[1] for one in each(lambda *job: (job[0], qstat(*job)))}}, indent=1
+    ),
+    "flux.json": lambda: "\n".join(map(json.dumps, each(flux))) + "\n",
+    "jobcomp.log": lambda: "\n".join(each(completed)) + "\n",
+    "scontrol.txt": lambda: "\n".join(each(shown)) + "\n",
+    "soft.csv": lambda: "\n".join(
+        ",".join(line.split()) for line in soft_walltimes() if not line.startswith(";") and "," not in line.split()[5]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_layout__is_read_without_options(name, tmp_path, capsys):
+    path = tmp_path / name
+    path.write_text(LAYOUTS[name]())
+    status, out, error = call(capsys, "info", path, "--json")
+    assert (status, error) == (0, "")
+    found = json.loads(out)
+    expected = list(jobs()) if name != "soft.csv" else [job for job in jobs() if found["jobs"] == 60]
+    assert (found["jobs"], found["dropped"]) == (len(expected), {})
+    log = read_log(path)
+    workload = log.to_workload(procs=10**6)
+    assert workload.runtime.tolist() == [job[4] for job in expected]
+    assert workload.requested.tolist() == [job[5] for job in expected]
+    assert (workload.submit - workload.submit[0]).tolist() == [job[2] - expected[0][2] for job in expected]
+    if name in ("words.csv", "mst.csv", "date.csv", "12h.csv"):
+        assert log.header.unix_start_time + log.column("submit")[0] == expected[0][2]
+        assert "zone_unknown" not in log.noticed
+
+
+def test_zone__of_several_meanings_is_asked_and_told_by_the_site(tmp_path, capsys):
+    path = tmp_path / "t.csv"
+    path.write_text(zoned("IST", 5.5))
+    assert one_line(*call(capsys, "info", path)) == (
+        f"walltime: {path}: is IST +05:30, +02:00 or +01:00? Name the zone of the site with --time-zone ZONE\n"
+    )
+    log = read_log(path, time_zone="Asia/Kolkata")
+    assert log.header.unix_start_time + log.column("submit")[0] == next(jobs())[2]
+    assert "is IST" in one_line(*call(capsys, "info", path, "--time-zone", "Europe/Stockholm"))
+
+
+def test_zones__are_those_of_the_iana_files():
+    known = {}
+    for zone in available_timezones():
+        for year in (2001, 2012, 2016, 2026):
+            for month in (1, 7):
+                local = datetime(year, month, 15, tzinfo=UTC).astimezone(ZoneInfo(zone))
+                known.setdefault(local.tzname(), set()).add(local.utcoffset().total_seconds() / 3600)
+    checked = {word: known[word] for word in ABBREVIATIONS if word in known}
+    assert len(checked) > 30
+    assert {word: hours for word, hours in checked.items() if not hours <= set(ABBREVIATIONS[word])} == {}
+    assert {word for word in ("EST", "MST", "CET", "JST", "AEDT") if len(checked[word]) > 1} == set()
+
+
+WIDTHS = {"JobID": -12, "User": 9, "Submit": 19, "Start": 19, "End": 19, "Timelimit": 10, "AllocCPUS": 10, "State": 10, "JobName": 10}
+
+
+def fixed(change=lambda line: line, widths=WIDTHS):
+    def line(cells):
+        cut = [
+            cell if len(cell) <= abs(width) else f"{cell[: abs(width) - 1]}+" for cell, width in zip(cells, widths.values(), strict=True)
+        ]
+        return (
+            " ".join(cell.rjust(width) if width > 0 else cell.ljust(-width) for cell, width in zip(cut, widths.values(), strict=True)) + " "
+        )
+
+    lines = [line(list(widths)), line(["-" * abs(width) for width in widths.values()])]
+    form = "%Y-%m-%dT%H:%M:%S"
+    for k, user, s, w, r, q, n in jobs():
+        limit = clock(q + 11 * 86_400) if k % 10 == 0 else clock(q)
+        cells = [str(k), f"{user}_name", at(s, form), at(s + w, form), at(s + w + r, form), limit, str(n), "OUT_OF_MEMORY", "a b|c"]
+        lines += [line(cells), line([f"{k}.interactive", "", *cells[2:5], "", *cells[6:]])]
+    return "\n".join(map(change, lines)) + "\n"
+
+
+def test_sacct__of_a_fixed_width_is_read_as_far_as_it_goes(tmp_path, capsys):
+    path = tmp_path / "sacct.txt"
+    path.write_text("\ufeff" + fixed())
+    log = read_log(path)
+    assert (log.format, log.records, dict(log.dropped), log.noticed["cut_text"]) == ("slurm", 60, {"step": 60}, 60)
+    assert log.column("allocated_procs").tolist() == [job[6] for job in jobs()]
+    assert log.column("requested").tolist() == [job[5] + 11 * 86_400 if job[0] % 10 == 0 else job[5] for job in jobs()]
+    assert {log.names["user"][number - 1] for number in log.column("user")} == {f"{job[1]}_name"[:8] for job in jobs()}
+    path.write_text(fixed(lambda line: line[1:] if line.startswith("20 ") else line))
+    assert "the line does not have the columns of the heading" in one_line(*call(capsys, "info", path))
+    assert len(read_log(path, skip_bad_lines=True).bad_lines) == 1
+    path.write_text(fixed(lambda line: line.replace(" Start", " Began")))
+    assert "the columns do not suffice for a job log" in one_line(*call(capsys, "info", path))
+
+
+@pytest.mark.parametrize(
+    ("begins", "said"),
+    [
+        (b"PK\x03\x04\x14\0", "a zip archive"),
+        (b"a.txt" + b"\0" * 252 + b"ustar\0", "a tar archive"),
+        (b"SQLite format 3\0", "a database of SQLite"),
+        (b"\n<!DOCTYPE html><html>", "a web page"),
+    ],
+)
+def test_foreign_file__says_what_it_is(begins, said, tmp_path, capsys):
+    (tmp_path / "log").write_bytes(begins)
+    assert f"this is {said}" in one_line(*call(capsys, "info", tmp_path / "log"))
+
+
+def test_table_of_unknown_titles__is_refused_with_them(tmp_path, capsys):
+    (tmp_path / "log.csv").write_bytes(text(["Auftrag;Beginn;Ende;Kerne", "1;2026-01-02 03:04:05;2026-01-02 03:05:05;4"]))
+    assert "columns were not recognised; say what they mean with --mapping FILE; they are Auftrag, Beginn, Ende, Kerne" in one_line(
+        *call(capsys, "info", tmp_path / "log.csv")
+    )
