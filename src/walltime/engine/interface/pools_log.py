@@ -111,6 +111,8 @@ class PoolsLog(Log):
         fill_from(line.queue, source.line.queue[:places], gone, "job")
         blocks = -(-places // PLACES_IN_BLOCK)
         line.blocks[:blocks] = source.line.blocks[:blocks]
+        words = min(len(line.live), len(source.line.live))
+        line.live[:words] = source.line.live[:words]
         fill_from(line.deferred, source.line.deferred[: int(old["deferred"])], gone)
         if len(line.parked):
             fill_from(line.parked, source.line.parked[gone:arrived], gone)

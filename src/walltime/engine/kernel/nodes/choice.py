@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from walltime.engine.kernel.bits import count_bits, next_member, number_of, total_between, total_of
 from walltime.engine.kernel.heap import drop_first, push
 from walltime.engine.kernel.jit import called_kernel, kernel
-from walltime.engine.kernel.nodes.bits import count_bits, next_node, number_of, total_between, total_of
 from walltime.engine.kernel.nodes.memory import CAPACITY, CLOSED, USABLE
 
 
@@ -146,9 +146,9 @@ def _find_runs(state, job, site, planes, runs):
     part, usable, count, behind = site.partitions[job.partition], site.sets[USABLE], 0, -1
     for k in range(part.first_stretch, part.last_stretch):
         stretch = site.stretches[k]
-        first = next_node(usable, stretch.node, stretch.end, 1)
+        first = next_member(usable, stretch.node, stretch.end, 1)
         while first < stretch.end:
-            end = next_node(usable, first, stretch.end, 0)
+            end = next_member(usable, first, stretch.end, 0)
             place = stretch.place + first - stretch.node
             if place != behind or count == 0:  # else the run goes on from the stretch before
                 runs[count].place, runs[count].nodes, runs[count].procs, runs[count].second = place, 0, 0, 0
@@ -159,7 +159,7 @@ def _find_runs(state, job, site, planes, runs):
             run.procs += end - first if state.procs_planes == 1 else total_between(planes, 0, state.procs_planes, first, end)
             if job.second > 0:
                 run.second += total_between(planes, state.procs_planes, len(planes), first, end)
-            first = next_node(usable, end, stretch.end, 1)
+            first = next_member(usable, end, stretch.end, 1)
     return count
 
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from walltime.engine.kernel.bits import WORD
 from walltime.engine.kernel.memory import ITEM, NEVER, _dtype, record, records
-from walltime.engine.kernel.nodes.bits import WORD
 from walltime.engine.kernel.pools.memory import CHANGE, Lists, as_lists
 from walltime.engine.problem import Nodes, Shares
 

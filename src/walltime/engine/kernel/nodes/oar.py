@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from walltime.engine.kernel.bits import count_bits
 from walltime.engine.kernel.heap import drop_first, push
 from walltime.engine.kernel.jit import called_kernel, kernel
 from walltime.engine.kernel.memory import (
@@ -34,7 +35,6 @@ from walltime.engine.kernel.memory import (
     record,
     records,
 )
-from walltime.engine.kernel.nodes.bits import count_bits
 from walltime.engine.kernel.pools.memory import Lists, Records
 
 __all__ = ["OAR_JOB", "OAR_RULES", "SCRATCH", "OarMemory", "new_oar_memory", "run_oar"]

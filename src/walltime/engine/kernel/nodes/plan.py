@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from walltime.engine.kernel.bits import count_bits, mark
 from walltime.engine.kernel.jit import called_kernel, kernel
-from walltime.engine.kernel.nodes.bits import count_bits, mark
 from walltime.engine.kernel.nodes.choice import choose, missing, row_at
 from walltime.engine.kernel.nodes.memory import CAPACITY, USABLE
 from walltime.engine.kernel.profile import NEVER

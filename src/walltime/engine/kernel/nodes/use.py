@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from walltime.engine.kernel.bits import add_in_planes, count_between, ones, total_between, words_of
 from walltime.engine.kernel.jit import called_kernel, kernel
-from walltime.engine.kernel.nodes.bits import add_in_planes, count_between, ones, total_between, words_of
 from walltime.engine.kernel.nodes.memory import CAPACITY
 from walltime.engine.kernel.nodes.plan import LESS, MORE, add_to_line, note_change
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from walltime.engine.kernel.bits import include
 from walltime.engine.kernel.jit import called_kernel, kernel
 from walltime.engine.kernel.memory import HOLE, NEVER
 from walltime.engine.kernel.pools.memory import PLACES_IN_BLOCK
@@ -147,6 +148,7 @@ def call_next(state, rules, jobs, limits, line, number, last):
     place, block, job = line.queue[at], line.blocks[at // PLACES_IN_BLOCK], jobs[index]
     place.procs, place.called = job.procs, number + 1
     block.called += 1
+    include(line.live, at // PLACES_IN_BLOCK)
     block.least = min(block.least, job.procs)
     block.partitions |= 1 << min(job.partition, np.int64(62))
 

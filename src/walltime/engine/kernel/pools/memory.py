@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from walltime.engine.kernel.bits import WORD
 from walltime.engine.kernel.memory import ITEM, KEEP, RANKED, RUN, _dtype, record, records
 from walltime.engine.kernel.prediction_memory import PredictionRules, PredictionState, new_predicting
 from walltime.engine.kernel.profile import NEVER
@@ -152,11 +153,13 @@ class Machine(NamedTuple):
 class Line(NamedTuple):
     """The waiting jobs in order, and their blocks; the candidates of a pass.
 
-    `deferred`: the jobs whose reservations are made with the plan; `parked`: for each parked job the next one (int64).
+    `live`: a bit for each block in which somebody waits (kernel/bits.py). `deferred`: the jobs whose reservations are made with the plan;
+    `parked`: for each parked job the next one (int64).
     """
 
     queue: Records
     blocks: Records
+    live: Array
     candidates: Records
     deferred: Array
     parked: Array
@@ -263,6 +266,7 @@ def new_cluster_memory(
         line=Line(
             records(PLACE, count),
             records(BLOCK, count // PLACES_IN_BLOCK + 1),
+            np.zeros(count // (PLACES_IN_BLOCK * WORD) + 1, np.int64),
             records(RANKED, count),
             np.zeros(0 if rules.mode == KEEP else count, np.int64),
             np.zeros(0 if rules.mode == KEEP else count, np.int64),

@@ -6,7 +6,7 @@ when its reservation begins and what this leaves free then, as EASY's extra proc
 
 from __future__ import annotations
 
-from walltime.engine.kernel.jit import called_kernel, kernel
+from walltime.engine.kernel.jit import kernel
 from walltime.engine.kernel.memory import NEVER
 
 __all__ = ["are_shadows_enough", "fits_beside", "reserve_shadow", "take_from_shadows"]
@@ -18,7 +18,7 @@ def are_shadows_enough(state, rules):
     return rules.depth == 1 and state.outages == 0 and rules.believe_own == rules.believe_running
 
 
-@called_kernel
+@kernel
 def reserve_shadow(state, jobs, machine, index):
     """Give a blocked job the earliest place that it can have; returns when it begins, NEVER if it can have none."""
     running, given, pools, items = machine.running, machine.given, machine.pools, machine.pools_of.items

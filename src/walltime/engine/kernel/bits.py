@@ -1,4 +1,4 @@
-"""Sets of nodes, and numbers by node, as bits: 64 nodes to a word.
+"""Sets of nodes, or of other things that have numbers, and numbers by node, as bits: 64 nodes to a word.
 
 A set is an array of int64 words; node n is bit n % 64 of word n // 64. Small numbers by node, such as its free processors, are *planes*:
 an array of shape (planes, words), whose plane k has bit k of every node's number. So a sum over a set is a count of bits for each plane,
@@ -63,7 +63,7 @@ def words_of(first, end):
 
 
 @kernel
-def next_node(members, node, end, inside):
+def next_member(members, node, end, inside):
     """The first node from `node` on that is in a set, or (`inside` 0) that is not; `end` if there is none before."""
     flip = 0 if inside else -1
     while node < end:
@@ -73,6 +73,18 @@ def next_node(members, node, end, inside):
             return min(word * WORD + lowest_bit(rest), end)
         node = (word + 1) * WORD
     return end
+
+
+@kernel
+def include(members, node):
+    """Put a node into a set."""
+    members[node // WORD] |= 1 << (node % WORD)
+
+
+@kernel
+def exclude(members, node):
+    """Take a node out of a set."""
+    members[node // WORD] &= ~(1 << (node % WORD))
 
 
 @kernel
