@@ -51,6 +51,8 @@ TAG, NUMBER = re.compile(r"<[^>]*>"), re.compile(r"-?\d+\.\d{3,}")
 """Coordinates of an SVG are rounded, but not the numbers that are shown."""
 SLIM, LETTERS_PER_INCH, NAME_LETTERS = 4.0, 11, 18
 """Width of a figure on a telephone, inches, the letters of a legend that fit an inch of it, and those of names beside an axis."""
+SLIM_HEIGHT, LOWEST_PANEL, PER_NAME, BESIDE_NAMES = 4.8, 1.1, 0.15, 0.45
+"""Inches: what a telephone's first screen has left; a panel at least, or for each name at its side and for its axis."""
 LOWEST = 0.68
 """Least height of a panel over its width."""
 
@@ -113,7 +115,7 @@ def resize(figure: Figure, inches: float) -> None:
 def slim(figure: Figure) -> Figure:
     """A copy of the figure for a telephone: narrow, its letters as large as before.
 
-    Panels beside each other stand in a column, rows keep their height and drop what all their names begin with, ticks are fewer.
+    Panels beside each other stand in a column, as low as the first screen needs; rows drop what all their names begin with, ticks are fewer.
     """
     copy = deepcopy(figure)
     width, height = figure.get_size_inches()
@@ -123,12 +125,17 @@ def slim(figure: Figure) -> Figure:
     tall = height * _rows_of(copy) / before
     for axes in copy.axes:
         axes.xaxis.label.set(x=1.0, ha="right")
+        if len(label := axes.get_ylabel()) > NAME_LETTERS:  # of a low panel
+            axes.set_ylabel(label.rpartition(", ")[2])
         ticks = axes.xaxis.get_major_locator()
         if isinstance(ticks, FixedLocator):
             axes.xaxis.set_major_locator(FixedLocator(_thinned([float(tick) for tick in ticks()])))
         if names := _names(axes):
             axes.set_yticks(axes.get_yticks(), [shortened(name, NAME_LETTERS) for name in _without_beginning(names)])
             copy.set_size_inches(inches, tall)
+    panels = [len(_names(axes)) for axes in copy.axes if axes.get_visible()]
+    lowest = sum(PER_NAME * names + BESIDE_NAMES if names else LOWEST_PANEL for names in panels)
+    copy.set_size_inches(inches, min(copy.get_figheight(), max(SLIM_HEIGHT, lowest)))
     for legend in list(copy.legends):
         names = [one.get_text() for one in legend.get_texts()]
         handles, columns = [one for one in legend.legend_handles if one is not None], columns_of(names, SLIM * LETTERS_PER_INCH)

@@ -260,7 +260,10 @@ def test_slim__is_a_narrow_copy_that_leaves_the_figure_alone():
 
 def test_slim__puts_panels_below_each_other():
     figure = compare_workloads([Lublin99().generate(200, 64, seed=1)])
-    places = [axes.get_subplotspec().get_geometry() for axes in slim(figure).axes]
+    small = slim(figure)
+    assert small.get_size_inches().tolist() == [4.0, 4.8]  # of four panels, so that they fit below the answer
+    assert [axes.get_ylabel() for axes in small.axes] == ["share of jobs"] * 3 + ["per half hour"]
+    places = [axes.get_subplotspec().get_geometry() for axes in small.axes]
     assert {(rows, columns) for rows, columns, *_ in places} == {(4, 1)}
     assert {axes.get_subplotspec().get_gridspec().ncols for axes in figure.axes} == {2}
 
