@@ -116,7 +116,8 @@ SUITE_FILE = TomlFile(Suite, "a suite", "the guide on the benchmark", PolicyErro
 def read_suite(name: str) -> Suite:
     """The suite with this name; raises PolicyError, listing them, for an unknown one."""
     if name not in SUITES:
-        raise PolicyError(f"unknown suite {name!r}; known are {', '.join(SUITES)}")
+        others = "; that of predictions has its own command: walltime benchmark predictions LOG" if name == "predictions" else ""
+        raise PolicyError(f"unknown suite {name!r}; known are {', '.join(SUITES)}{others}")
     return parse_suite((files("walltime.benchmark") / "suites" / f"{name}.toml").read_bytes(), f"{name}.toml")
 
 

@@ -172,7 +172,8 @@ def _write_letters(trace: Path, reading: LogOptions, part: Stretch, adjusting: A
     paths = write_letters(mail.letters, gains, template=text, most=mail.most)
     head = {"trace": str(trace), "sha256": workload.origin.sha256, "procs": workload.machine_procs, "jobs": len(workload)}
     record = {**head, **letters_record(gains), "letters": [str(path) for path in paths], "version": version()}
-    output.show(record, [letters_answer(gains, len(paths)), "", letters_table(gains, mail.most)], letters=mail.letters)
+    written = "letters" if paths else "tables without a row"
+    output.show(record, [letters_answer(gains, len(paths)), "", letters_table(gains, mail.most)], **{written: mail.letters})
 
 
 @dataclass(frozen=True)

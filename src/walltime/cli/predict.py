@@ -132,14 +132,20 @@ def _source(source: str, asked: str, dialect: str) -> str:
 def _blocks(w: Workload, rows: list[dict[str, Any]], named: bool, source: str) -> Iterator[Table | str]:
     from walltime.tables import Cell, Table
 
-    shown = rows if named else sorted(rows, key=lambda r: -(r["mean_accuracy"] or 0))[:MOST]
-    lines = [[r["predictor"], *(Cell(_number(r[name]), value=r[name]) for name in COLUMNS)] for r in shown]
+    alike: dict[Any, list[dict[str, Any]]] = {}
+    for k, r in enumerate(rows if named else sorted(rows, key=lambda r: -(r["mean_accuracy"] or 0))):
+        alike.setdefault(k if named else tuple(_number(r[name]) for name in COLUMNS), []).append(r)
+    shown = list(alike.values())[:MOST] if not named else list(alike.values())
+    lines = []
+    for first, *others in shown:
+        label = Cell(first["predictor"], [f"and {len(others)} more with the same numbers"] if others else [])
+        lines.append([label, *(Cell(_number(first[name]), value=first[name]) for name in COLUMNS)])
     head = ["predictor", "accuracy", "median", "no adjustment", "over", "under", "30 min under"]
     yield Table(
         head,
         lines,
         f"{w.origin.name}: {_jobs(len(w), rows[0]['jobs'])}"
-        + ("" if named else f", the {len(shown)} most accurate of {len(rows)} schemes"),
+        + ("" if named else f", the {sum(map(len, shown))} most accurate of {len(rows)} schemes"),
     )
     yield f"mean accuracy of the users' requests: {rows[0]['mean_accuracy_of_requests']:.3f}"
     yield "accuracy: the smaller of runtime and prediction over the larger (tang13, eq. 3)."

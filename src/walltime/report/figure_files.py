@@ -115,7 +115,7 @@ def resize(figure: Figure, inches: float) -> None:
 def slim(figure: Figure) -> Figure:
     """A copy of the figure for a telephone: narrow, its letters as large as before.
 
-    Panels beside each other stand in a column, as low as the first screen needs; rows drop what all their names begin with, ticks are fewer.
+    Panels beside each other stand in a column, as low as the first screen needs; names drop what all begin with, ticks are fewer.
     """
     copy = deepcopy(figure)
     width, height = figure.get_size_inches()

@@ -347,7 +347,9 @@ def _change_row(change: Change, machine: Machine, table: ChangedTable, name: str
     names = [_name_of(row, number) for number, row in enumerate(rows, 1)]
     what = change.target.partition(".")[0].lower()
     if name not in names:
-        raise PolicyError(f"{change.where}: there is no {what} {shown(name)}{nearest(name, names)}; known are {', '.join(names) or 'none'}")
+        there = f"known are {', '.join(names)}" if names else "the machine has none"
+        more = "" if len(names) > 1 else "; others are given in the machine's file (--machine; in Python machine=...)"
+        raise PolicyError(f"{change.where}: there is no {what} {shown(name)}{nearest(name, names)}; {there}{more}")
     spelled = {spelling.format(second=machine.second): field for spelling, field in table.keys.items()}
     field = {spelling.lower(): field for spelling, field in spelled.items()}.get(key.lower())
     if field is None:
