@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.common import Options, Result, lublin, show, spread
-from walltime.report import write_report
+from walltime.report import write_comparison_page
 from walltime.simulation import simulate
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -41,7 +41,7 @@ def pages(options: Options) -> Result:
     count = options.size(250_000, 5_000)
     drawn, stalls = [], []
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
-        page = write_report(Path(folder) / "page.html", [simulate(lublin(count, 0.8), "easy")])
+        page = write_comparison_page(Path(folder) / "page.html", [simulate(lublin(count, 0.8), "easy")])
         browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
         for _ in range(options.long_runs):
             tab = browser.new_page(viewport={"width": 1200, "height": 900})

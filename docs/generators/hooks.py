@@ -39,7 +39,7 @@ from walltime.auditor import CHECKS
 from walltime.auditor.machine_promises import NOT_DECIDED, WORDS
 from walltime.auditor.machine_promises import PROMISES as MACHINE_PROMISES
 from walltime.auditor.report import ALWAYS
-from walltime.campaign import DIMENSIONS, Line, compare_cells, replication_cells
+from walltime.campaign import DIMENSIONS, CombinationMean, compare_cells, replication_cells
 from walltime.cli.schema import FILES, toml_file
 from walltime.declared import meaning_of
 from walltime.errors import WalltimeError
@@ -280,7 +280,7 @@ def swept(load: float, seed: int) -> Workload:
     return MODELS["lublin99"].generate(1000, 128, load, seed)
 
 
-def swept_lines() -> list[Line]:
+def swept_lines() -> list[CombinationMean]:
     """What the gallery draws over the load: ten workloads of a model for each of five loads, under three policies."""
     results, combinations = [], []
     for load in (0.5, 0.6, 0.7, 0.8, 0.9):

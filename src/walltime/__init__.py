@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     from walltime.policy import order as order
     from walltime.predictors import Prediction as Prediction
     from walltime.predictors import predictor as predictor
-    from walltime.report import write_report as write_report
+    from walltime.report import write_comparison_page as write_comparison_page
     from walltime.schedule import Schedule as Schedule
     from walltime.schedule import compare as compare
     from walltime.schedule import read_schedule as read_schedule
@@ -122,7 +122,7 @@ _NAMES = {
     "logs.fetch": ("fetch",),
     "policy": ("FCFS", "SJF", "WFP", "Conservative", "Easy", "Hybrid", "NoBackfilling", "PlainPolicy", "Slurm", "order"),
     "predictors": ("Prediction", "predictor"),
-    "report": ("write_report",),
+    "report": ("write_comparison_page",),
     "schedule": ("Schedule", "compare", "read_schedule"),
     "simulation": ("Scheduler", "Simulation", "diff", "predict", "replicate", "simulate", "simulate_many"),
     "tuning": ("tune",),

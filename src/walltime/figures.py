@@ -21,7 +21,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from walltime import metrics
-from walltime.campaign import Line, Results
+from walltime.campaign import CombinationMean, Results
 from walltime.declared import nearest
 from walltime.errors import PolicyError, WorkloadError
 from walltime.report import estimates as of_estimates
@@ -131,7 +131,7 @@ def accuracy_by_runtime(workload: Workload, *, ax: Axes | None = None, width: st
 
 
 def sweep(
-    results: Results | Sequence[Line],
+    results: Results | Sequence[CombinationMean],
     metric: str = "mean_wait",
     over: str | None = None,
     *,
@@ -156,7 +156,7 @@ def sweep(
 
 
 def intervals(
-    results: Results | Sequence[Line] | Sequence[Replications],
+    results: Results | Sequence[CombinationMean] | Sequence[Replications],
     metric: str = "mean_wait",
     *,
     where: Mapping[str, Any] | None = None,
@@ -285,13 +285,13 @@ def _measured(schedules: tuple[Schedule, ...], trim: str) -> list[Array]:
     return [metrics.measured(s.end, s.last_submit, trim) for s in schedules]
 
 
-def _lines(results: Results | Sequence[Line] | Sequence[Replications], metric: str) -> Sequence[Line]:
+def _lines(results: Results | Sequence[CombinationMean] | Sequence[Replications], metric: str) -> Sequence[CombinationMean]:
     """The lines of this measure."""
     if isinstance(results, Results):
-        return results.lines([metric])
+        return results.means([metric])
     listed: Sequence[object] = list(results) if isinstance(results, Sequence) else [results]
-    if listed and all(isinstance(one, Line) for one in listed):
-        return [one for one in listed if isinstance(one, Line)]
+    if listed and all(isinstance(one, CombinationMean) for one in listed):
+        return [one for one in listed if isinstance(one, CombinationMean)]
     of_seeds = [one for one in listed if isinstance(one, Replications)]
     if not listed or len(of_seeds) < len(listed):
         raise PolicyError(f"{shown(results)} is not what walltime.campaign.read_results, compare_cells or walltime.replicate returns")

@@ -10,7 +10,7 @@ from tests.browser.everybody import assert_for_everybody
 from tests.traces import trace_path
 from walltime import metrics, read, simulate
 from walltime.policy import Conservative, Easy, Kind, NoBackfilling
-from walltime.report import write_report
+from walltime.report import write_comparison_page
 from walltime.report.stretch import assign_processors
 from walltime.wording import human_difference, human_time
 from walltime.workload import Origin, Workload
@@ -44,7 +44,7 @@ def schedules():
 
 @pytest.fixture(scope="module")
 def page(schedules, tmp_path_factory):
-    return write_report(tmp_path_factory.mktemp("report") / "report.html", schedules)
+    return write_comparison_page(tmp_path_factory.mktemp("report") / "report.html", schedules)
 
 
 def view_of(tab, k=0):
@@ -94,7 +94,7 @@ def test_report__without_scripts_it_shows_its_figures(tabs, page, keep):
 
 @pytest.mark.nightly
 def test_report__without_the_live_part_it_is_small(tabs, schedules, tmp_path):
-    path = write_report(tmp_path / "still.html", schedules, live=False)
+    path = write_comparison_page(tmp_path / "still.html", schedules, live=False)
     tab = tabs().open(path, ready=False)
     assert tab.locator("canvas").count() == 0
     assert tab.locator("h2", has_text="A stretch of the schedules").is_visible()
@@ -367,7 +367,7 @@ def test_names__cannot_break_out(tabs, tmp_path):
     evil = '</script><script>console.log("no")</script><img src="https://example.org/x">'
     names = {"user": tuple(f"{k}{evil}" for k in range(1, 20))}
     workload = jobs(50, origin=Origin(evil, sha256="ab" * 32, records=50, unix_start_time=10**9, names=names))
-    tab = tabs().open(write_report(tmp_path / "evil.html", [simulate(workload, "easy")], title=evil), address="#job=9")
+    tab = tabs().open(write_comparison_page(tmp_path / "evil.html", [simulate(workload, "easy")], title=evil), address="#job=9")
     assert tab.locator("h1").inner_text() == evil
     assert (
         tab.locator("#live-explanation h3").inner_text() == f"Job 9 of user {workload.origin.name_of('user', workload.columns['user'][4])}"
@@ -385,7 +385,7 @@ def test_times__local_across_clock_changes_and_without_a_calendar(tabs, tmp_path
         (Origin("c"), ["the first submission", "1 h 00 min", "2 h 00 min", "3 h 00 min", "4 h 00 min"]),
     ):
         workload = Workload.from_arrays(submit=submit, runtime=[60] * 5, procs=[1] * 5, machine_procs=1, origin=origin)
-        path = write_report(tmp_path / f"{origin.name}.html", [simulate(workload, "easy")])
+        path = write_comparison_page(tmp_path / f"{origin.name}.html", [simulate(workload, "easy")])
         tab = tabs().open(path)
         for number, said in zip(range(1, 6), shown, strict=True):
             tab.fill("#live-job", str(number))
@@ -396,7 +396,7 @@ def test_times__local_across_clock_changes_and_without_a_calendar(tabs, tmp_path
 @pytest.mark.nightly
 def test_gantt__quarter_of_a_million_jobs(tabs, tmp_path, keep):
     """Drawn, and zoomed by keys; how fast is measured by benchmarks/pages.py."""
-    path = write_report(tmp_path / "large.html", [simulate(jobs(250_000, load=0.8), "easy")])
+    path = write_comparison_page(tmp_path / "large.html", [simulate(jobs(250_000, load=0.8), "easy")])
     tab = tabs().open(path)
     begin, end = view_of(tab)
     tab.locator(".gantt canvas").first.focus()
@@ -415,4 +415,6 @@ def test_kth__small_enough(kth_page):
 @pytest.fixture
 def kth_page(tmp_path):
     workload = read(trace_path("KTH-SP2-1996-2"))
-    return write_report(tmp_path / "kth.html", [simulate(workload, policy) for policy in (Easy(), NoBackfilling(), Conservative())])
+    return write_comparison_page(
+        tmp_path / "kth.html", [simulate(workload, policy) for policy in (Easy(), NoBackfilling(), Conservative())]
+    )

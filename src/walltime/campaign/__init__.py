@@ -1,7 +1,7 @@
 """Many runs: a plan in TOML, run on all cores or on a Dask cluster, into a folder of Parquet files; resumable."""
 
 from walltime.campaign.caveats import campaign_caveats
-from walltime.campaign.comparison import Line, compare_cells, replication_cells
+from walltime.campaign.combination_means import CombinationMean, compare_cells, replication_cells
 from walltime.campaign.dimensions import DIMENSIONS
 from walltime.campaign.executors import Dask, Executor, Threads
 from walltime.campaign.plan import Plan, read_plan
@@ -12,9 +12,9 @@ from walltime.campaign.store import SCHEMA, Store
 __all__ = [
     "DIMENSIONS",
     "SCHEMA",
+    "CombinationMean",
     "Dask",
     "Executor",
-    "Line",
     "Plan",
     "Progress",
     "Results",

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from walltime.campaign.cell import Cell
-from walltime.campaign.comparison import METRICS, Line, compare_cells
+from walltime.campaign.combination_means import METRICS, CombinationMean, compare_cells
 from walltime.campaign.naming import as_spelled, orders
 from walltime.campaign.plan import Plan
 from walltime.campaign.run import plan_keys
@@ -49,8 +49,10 @@ class Results:
         """One row for each of the cells and each group of jobs, as in `Store.group_table`."""
         return self.store.group_table(self.keys)
 
-    def lines(self, metrics: Sequence[str] = METRICS, *, baseline: Mapping[str, Any] | None = None, by: str | None = None) -> list[Line]:
-        """Means, intervals and paired differences, one line for each combination (and group of jobs) and measure.
+    def means(
+        self, metrics: Sequence[str] = METRICS, *, baseline: Mapping[str, Any] | None = None, by: str | None = None
+    ) -> list[CombinationMean]:
+        """Means, intervals and paired differences, one for each combination (and group of jobs) and measure.
 
         `baseline`: as in `compare_cells`; by default the first policy. `by`: one of the plan's groupings. Raises PolicyError for an
         unknown measure or baseline, or a missing grouping.

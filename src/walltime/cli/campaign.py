@@ -123,7 +123,7 @@ def report(
     """Show the results: means with bands over the seeds, paired differences, and caveats."""
     from walltime.campaign import read_results
     from walltime.campaign.caveats import campaign_caveats, count_flurries
-    from walltime.campaign.comparison import METRICS
+    from walltime.campaign.combination_means import METRICS
     from walltime.cli.replications import line_records, line_tables
 
     chosen, folder = _open(plan, store)
@@ -132,7 +132,7 @@ def report(
     if missing:
         note(f"{missing:,} of {len(results.keys):,} cells are missing; run the plan again to add them")
     base = _baseline(baseline) if baseline is not None else results.baseline
-    lines = results.lines(metric or METRICS, baseline=base, by=by)
+    lines = results.means(metric or METRICS, baseline=base, by=by)
     flurries = count_flurries(chosen)
     sentences = campaign_caveats(chosen, cells, flurries)
     if page is not None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from walltime.cli import options as o
 from walltime.cli.groups import Files, LogOptions, Part, SchedulingOptions, machine_in, one_workload
 from walltime.cli.output import Output, PageOutput, caveats, drawn_in, progress_bar, write_rows
-from walltime.cli.simulate import draw_figures, run_record, write_comparison
+from walltime.cli.simulate import draw_figures, run_record, write_run_page
 from walltime.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -75,9 +75,9 @@ def compare(
     from walltime.policy import every_policy
     from walltime.report.caveats import caveats_of
     from walltime.report.tables import breakdown_table, changes_table, months_table, sides_table
-    from walltime.schedule.comparison import compare as side_by_side
     from walltime.schedule.groups import parse_grouping
     from walltime.schedule.schedule import labels
+    from walltime.schedule.side_by_side import compare as side_by_side
 
     machine = machine_in(compared.machine_file)
     site = [] if machine is None or machine.policy is None else [machine.policy, *OTHERS]
@@ -129,7 +129,7 @@ def compare(
             title = f"from {names[0]} to {name}"
             blocks += [sides_table(change, f"who gains, {title}"), changes_table(change, f"the largest changes, {title}")]
     if output.report is not None:
-        write_comparison(output.report, schedules, run, spread)
+        write_run_page(output.report, schedules, run, spread)
     draw_figures(files.figure, schedules, trim, files.size)
     output.show(
         as_object(records, output.report, warnings, spread), blocks, **{f"{len(schedules)} rows": files.out}, **drawn_in(files.figure)
@@ -156,8 +156,8 @@ def comparison_blocks(schedules: Sequence[Schedule], trim: str, sentences: Seque
     """One row per policy, then the answer in a sentence, then the caveats."""
     from walltime.report import answer
     from walltime.report.tables import summary_table
-    from walltime.schedule.comparison import compare as side_by_side
     from walltime.schedule.schedule import labels
+    from walltime.schedule.side_by_side import compare as side_by_side
 
     names, summaries = labels(schedules), side_by_side(*schedules, trim=trim).summaries
     table = summary_table(names, summaries, title=_title(schedules, trim))

@@ -13,7 +13,7 @@ from walltime.cli.compare import as_object, comparison_blocks, spread_of
 from walltime.cli.explain import paragraphs
 from walltime.cli.groups import LogOptions, SchedulingOptions, make_up
 from walltime.cli.output import Output
-from walltime.cli.simulate import run_record, write_comparison
+from walltime.cli.simulate import run_record, write_run_page
 
 if TYPE_CHECKING:
     from walltime.schedule import Schedule
@@ -53,7 +53,7 @@ def demo(
     waits = longest_waits(easy, 1)
     explanation = explain(easy, waits[0].job, sooner=False) if waits else None
     commands = next_commands(log, easy, None if explanation is None else explanation.job)
-    write_comparison(out, schedules, run, spread)
+    write_run_page(out, schedules, run, spread)
     record = as_object([run_record(schedule, run, log, 0.0)[0] for schedule in schedules], out, sentences, spread)
     record |= {"log": str(log), "explanation": None if explanation is None else explanation.as_dict(), "next": commands}
     blocks = comparison_blocks(schedules, "none", sentences, spread)

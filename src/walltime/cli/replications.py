@@ -14,7 +14,7 @@ from walltime.cli.output import PageOutput, caveats, command_line, drawn_in, pro
 from walltime.errors import PolicyError
 
 if TYPE_CHECKING:
-    from walltime.campaign import Line
+    from walltime.campaign import CombinationMean
     from walltime.cli.groups import Files, Part, SchedulingOptions
     from walltime.machine import Machine
     from walltime.report.page import Block
@@ -181,7 +181,7 @@ def as_records(results: Sequence[Replications]) -> list[dict[str, Any]]:
     return records
 
 
-def line_records(lines: Sequence[Line]) -> list[dict[str, Any]]:
+def line_records(lines: Sequence[CombinationMean]) -> list[dict[str, Any]]:
     """The lines of a comparison of many runs, ready for JSON."""
     from walltime.metrics.intervals import KINDS
 
@@ -199,7 +199,7 @@ def line_records(lines: Sequence[Line]) -> list[dict[str, Any]]:
     return records
 
 
-def line_tables(lines: Sequence[Line], baseline: Mapping[str, Any] | None, by: str | None = None) -> list[Block | str]:
+def line_tables(lines: Sequence[CombinationMean], baseline: Mapping[str, Any] | None, by: str | None = None) -> list[Block | str]:
     """A table for each measure, and what their numbers are; `by`: what the groups are, if the lines are of groups."""
     from walltime.report.runs import metric_table, remarks
 

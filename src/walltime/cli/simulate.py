@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from walltime.simulation import Fairness, Spread
     from walltime.tables import Facts, Table
 
-__all__ = ["PANEL", "draw_figures", "run_record", "simulate", "write_comparison"]
+__all__ = ["PANEL", "draw_figures", "run_record", "simulate", "write_run_page"]
 
 PANEL = "Simulations"
 
@@ -163,7 +163,7 @@ def simulate(
         write_table(files.timeline, schedule.timeline(length), schedule.workload, policy=schedule.label, **run.settings)
         record["timeline"] = files.timeline
     if output.report is not None:
-        write_comparison(output.report, [schedule], run, None)
+        write_run_page(output.report, [schedule], run, None)
         record["report"] = output.report
     output.show(record, blocks, schedule=files.out, timeline=files.timeline, **drawn_in(files.figure))
 
@@ -206,12 +206,12 @@ def run_record(schedule: Schedule, run: SchedulingOptions, trace: Path, seconds_
     return record, summary
 
 
-def write_comparison(path: Path, schedules: Sequence[Schedule], run: SchedulingOptions, spread: Spread | None) -> None:
+def write_run_page(path: Path, schedules: Sequence[Schedule], run: SchedulingOptions, spread: Spread | None) -> None:
     """Write the page of these schedules, with the command line in its provenance."""
-    from walltime.report import write_report
+    from walltime.report import write_comparison_page
 
     settings = {"command": command_line(), "seed": run.seed, "estimates": run.estimates, "feedback": run.feedback or None}
-    write_report(path, schedules, trim=run.measuring, spread=spread, settings=settings)
+    write_comparison_page(path, schedules, trim=run.measuring, spread=spread, settings=settings)
 
 
 def draw_figures(texts: Sequence[str] | None, schedules: Sequence[Schedule], trim: str, size: str = "") -> None:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from walltime.report.answers import answer as answer
     from walltime.report.calibration import calibration_page as calibration_page
     from walltime.report.campaign import campaign_page as campaign_page
-    from walltime.report.comparison import write_report as write_report
+    from walltime.report.comparison_page import write_comparison_page as write_comparison_page
     from walltime.report.html import write_page as write_page
     from walltime.report.replicated import replicated_page as replicated_page
     from walltime.report.what_if import what_if_page as what_if_page
@@ -22,7 +22,7 @@ _HOMES = {
     "report.answers": ("answer",),
     "report.calibration": ("calibration_page",),
     "report.campaign": ("campaign_page",),
-    "report.comparison": ("write_report",),
+    "report.comparison_page": ("write_comparison_page",),
     "report.html": ("write_page",),
     "report.replicated": ("replicated_page",),
     "report.what_if": ("what_if_page",),

@@ -9,7 +9,7 @@ from typing import Any
 
 from walltime.campaign import DIMENSIONS, Results, campaign_caveats
 from walltime.campaign.caveats import count_flurries
-from walltime.campaign.comparison import METRICS
+from walltime.campaign.combination_means import METRICS
 from walltime.campaign.run import find_logs
 from walltime.provenance import version
 from walltime.report.measures import measure
@@ -44,7 +44,7 @@ def campaign_page(
     """
     plan, cells = results.plan, results.cells
     base = dict(results.baseline or {}) if baseline is None else dict(baseline)
-    lines = results.lines(metrics, baseline=base)
+    lines = results.means(metrics, baseline=base)
     missing, wanted = len(results.missing), len(results.keys)
     caveats = campaign_caveats(plan, cells, dict(count_flurries(plan) if flurries is None else flurries))
     if missing:
@@ -101,7 +101,7 @@ def _groups(results: Results, base: Mapping[str, Any]) -> list[Section]:
         if names > MOST_GROUPS:
             blocks.append(note(f"{title}: {names} groups, too many for a table; see walltime campaign report --by {by}."))
         elif names:
-            lines = results.lines(OF_GROUPS, baseline=base, by=by)
+            lines = results.means(OF_GROUPS, baseline=base, by=by)
             for name in OF_GROUPS:
                 tables = groups_tables([line for line in lines if line.metric == name], f"by {by}", base)
                 blocks.append(Fold(f"{measure(name).title} by {title}", tables))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from walltime.campaign.comparison import Line
+from walltime.campaign.combination_means import CombinationMean
 from walltime.errors import PolicyError
 
 __all__ = ["chosen", "panels_of", "positions", "said", "series_of", "swept", "varying"]
@@ -18,12 +18,12 @@ FAMILIES = ("estimates", "policy", "predictor", "order", "backfill_order")
 _FAMILY = re.compile(r"(.*?[:=])(\d+(?:\.\d+)?)(.*)")
 
 
-def varying(lines: Sequence[Line]) -> list[str]:
+def varying(lines: Sequence[CombinationMean]) -> list[str]:
     """The parameters that differ between these lines."""
     return [name for name in lines[0].combination if len({line.combination[name] for line in lines}) > 1]
 
 
-def positions(lines: Sequence[Line], over: str) -> tuple[str, dict[Any, float]]:
+def positions(lines: Sequence[CombinationMean], over: str) -> tuple[str, dict[Any, float]]:
     """The label of the axis for this parameter, and the place of each of its values that has one.
 
     Texts have places if at least three differ in one number only, such as f:1, f:4 and f:11; other values, such as user, have none.
@@ -42,7 +42,7 @@ def positions(lines: Sequence[Line], over: str) -> tuple[str, dict[Any, float]]:
     return f"{over.replace('_', ' ')} {largest[0]}N{largest[1]}", families[largest]
 
 
-def swept(lines: Sequence[Line]) -> list[str]:
+def swept(lines: Sequence[CombinationMean]) -> list[str]:
     """The parameters over which a measure can be drawn: those with at least two numbers while all others stay the same."""
     names = []
     for name in lines[0].combination if lines else ():
@@ -75,22 +75,22 @@ def said(combination: Mapping[str, Any], words: Sequence[str]) -> str:
     return ", ".join(shown)
 
 
-def series_of(lines: Sequence[Line], over: str | None) -> tuple[str | None, list[str]]:
+def series_of(lines: Sequence[CombinationMean], over: str | None) -> tuple[str | None, list[str]]:
     """The parameter that becomes lines (None if nothing else is varied), and those that become panels."""
     words = [name for name in varying(lines) if name != over]
     first = next((name for name in SCHEDULER if name in words), words[0] if words else None)
     return first, [name for name in words if name != first]
 
 
-def panels_of(lines: Sequence[Line], words: Sequence[str]) -> dict[str, list[Line]]:
+def panels_of(lines: Sequence[CombinationMean], words: Sequence[str]) -> dict[str, list[CombinationMean]]:
     """The lines that agree in these parameters, under a title."""
-    panels: dict[str, list[Line]] = {}
+    panels: dict[str, list[CombinationMean]] = {}
     for line in lines:
         panels.setdefault(said(line.combination, words), []).append(line)
     return panels
 
 
-def chosen(lines: Sequence[Line], metric: str, where: Mapping[str, Any] | None = None) -> list[Line]:
+def chosen(lines: Sequence[CombinationMean], metric: str, where: Mapping[str, Any] | None = None) -> list[CombinationMean]:
     """The lines of this measure with these values of parameters; raises PolicyError if there are none."""
     those = [line for line in lines if line.metric == metric and all(line.combination.get(k) == v for k, v in (where or {}).items())]
     if not those:

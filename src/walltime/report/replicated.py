@@ -9,7 +9,7 @@ import numpy as np
 
 from walltime import metrics
 from walltime.campaign.caveats import cell_caveats
-from walltime.campaign.comparison import METRICS, Line, compare_cells, replication_cells
+from walltime.campaign.combination_means import METRICS, CombinationMean, compare_cells, replication_cells
 from walltime.errors import WorkloadError
 from walltime.provenance import provenance
 from walltime.report.page import Drawing, Group, Page, Section
@@ -78,7 +78,7 @@ def replicated_page(
 
 def compare_replications(
     results: Sequence[Replications], combinations: Sequence[Mapping[str, Any]] | None = None, names: Sequence[str] = METRICS
-) -> tuple[list[Line], dict[str, Any] | None]:
+) -> tuple[list[CombinationMean], dict[str, Any] | None]:
     """The lines of `compare_cells` for replications, and the baseline: the first policy, if there are several.
 
     `combinations`: the parameters of each result; by default its policy.

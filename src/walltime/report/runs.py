@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from walltime.campaign.comparison import Line
+from walltime.campaign.combination_means import CombinationMean
 from walltime.metrics import range_meaning
 from walltime.metrics.intervals import KINDS, SCOPES, SHOWN_LEVEL
 from walltime.report.combinations import panels_of, said, series_of, swept, varying
@@ -39,14 +39,14 @@ NO_INTERVALS = "Single runs, so there are no intervals."
 Baseline = Mapping[str, Any] | None
 
 
-def remarks(lines: Sequence[Line], baseline: Baseline) -> list[str]:
+def remarks(lines: Sequence[CombinationMean], baseline: Baseline) -> list[str]:
     """What the numbers of these tables are."""
     if all(line.runs == 1 for line in lines):
         return ["Single runs: there are no intervals. Repeat them with seeds to see which differences are clear."]
     return [MEANING, *([DIFFERENCES] if baseline else [])]
 
 
-def three_numbers(lines: Sequence[Line], baseline: Baseline) -> list[tuple[str, str]]:
+def three_numbers(lines: Sequence[CombinationMean], baseline: Baseline) -> list[tuple[str, str]]:
     """The first measure of the baseline and of the lowest of the others, with their difference; or its lowest and highest value."""
     mine = [line for line in lines if line.metric == lines[0].metric and line.group is None and math.isfinite(line.band.mean)]
     if not mine:
@@ -67,7 +67,7 @@ def three_numbers(lines: Sequence[Line], baseline: Baseline) -> list[tuple[str, 
 # ---------------------------------------------------------------------- sections
 
 
-def figures_sections(lines: Sequence[Line]) -> list[Section]:
+def figures_sections(lines: Sequence[CombinationMean]) -> list[Section]:
     """Each measure over each swept parameter, or its means with error bars if nothing is swept."""
     from walltime.report.sweeps import MOST_ROWS, intervals_figure, sweep_figure  # matplotlib is slow to load
 
@@ -104,7 +104,7 @@ def figures_sections(lines: Sequence[Line]) -> list[Section]:
     return [Section("The means", [Drawing(intervals_figure(lines), "means", alternative, caption)])]
 
 
-def numbers_section(lines: Sequence[Line], baseline: Baseline) -> Section:
+def numbers_section(lines: Sequence[CombinationMean], baseline: Baseline) -> Section:
     """A table for each measure; all but the first are folded."""
     blocks: list[Block] = [note(f"{' '.join(remarks(lines, baseline))} Point at a value for its exact number.")]
     for k, name in enumerate(dict.fromkeys(line.metric for line in lines)):
@@ -116,7 +116,7 @@ def numbers_section(lines: Sequence[Line], baseline: Baseline) -> Section:
 # ---------------------------------------------------------------------- tables
 
 
-def metric_table(lines: Sequence[Line], baseline: Baseline, by: str | None = None) -> Table:
+def metric_table(lines: Sequence[CombinationMean], baseline: Baseline, by: str | None = None) -> Table:
     """All combinations in one measure: mean with its interval, range of single runs, spread, and the difference to the baseline.
 
     `by`: what the groups are, if the lines are of groups of jobs.
@@ -149,7 +149,7 @@ def metric_table(lines: Sequence[Line], baseline: Baseline, by: str | None = Non
     )
 
 
-def overview_table(lines: Sequence[Line], baseline: Baseline) -> Table:
+def overview_table(lines: Sequence[CombinationMean], baseline: Baseline) -> Table:
     """All measures in one table: a row for each combination, means with their intervals and differences to the baseline."""
     names = list(dict.fromkeys(line.metric for line in lines))
     rows: list[Row] = []
@@ -168,7 +168,7 @@ def overview_table(lines: Sequence[Line], baseline: Baseline) -> Table:
     return Table(head, rows, "Means with their intervals, one row per policy", remark, look="overview")
 
 
-def groups_tables(lines: Sequence[Line], title: str, baseline: Baseline) -> list[Block]:
+def groups_tables(lines: Sequence[CombinationMean], title: str, baseline: Baseline) -> list[Block]:
     """The groups of jobs in one measure: a row for each, a column for each policy; a table for each combination of the others."""
     series, further = series_of(lines, None)
     columns = list(panels_of(lines, [series] if series else []))
@@ -197,7 +197,7 @@ def groups_tables(lines: Sequence[Line], title: str, baseline: Baseline) -> list
     return blocks
 
 
-def mean_cell(line: Line, shown: Measure, below: Sequence[str] = ()) -> Cell:
+def mean_cell(line: CombinationMean, shown: Measure, below: Sequence[str] = ()) -> Cell:
     """The mean with the half-width of its confidence interval; `below`: further small print."""
     mean = float(line.band.mean)
     if line.interval is None:
@@ -206,7 +206,7 @@ def mean_cell(line: Line, shown: Measure, below: Sequence[str] = ()) -> Cell:
     return Cell(shown.show(mean), [f"± {shown.change(half)}", *below], f"{raw(mean, '')} ± {raw(half, '')}", mean)
 
 
-def difference_cell(line: Line, shown: Measure) -> Cell:
+def difference_cell(line: CombinationMean, shown: Measure) -> Cell:
     """The paired difference to the baseline, and whether it is clear."""
     if line.difference is None:
         return Cell("baseline", look="base")
@@ -233,7 +233,7 @@ def value_cell(value: Any) -> Cell:
     return Cell(text, look="word long" if len(text) > LONG else "word")
 
 
-def _change(line: Line, shown: Measure) -> list[str]:
+def _change(line: CombinationMean, shown: Measure) -> list[str]:
     """The paired difference in small print, in two lines if it is not clear."""
     d = line.difference
     if d is None:
@@ -250,7 +250,7 @@ def _named(baseline: Mapping[str, Any]) -> str:
 # ---------------------------------------------------------------------- the answer
 
 
-def answer(lines: Sequence[Line], baseline: Baseline, subject: str) -> str:
+def answer(lines: Sequence[CombinationMean], baseline: Baseline, subject: str) -> str:
     """What the comparison says of one measure, in one sentence for each value that is compared with the baseline.
 
     `lines`: of one measure. `subject`: what was simulated.
@@ -258,7 +258,7 @@ def answer(lines: Sequence[Line], baseline: Baseline, subject: str) -> str:
     if not lines:
         return f"Nothing was measured on {subject}."
     shown = measure(lines[0].metric)
-    compared: dict[str, list[Line]] = {}
+    compared: dict[str, list[CombinationMean]] = {}
     for line in lines:
         if line.difference is not None and baseline:
             compared.setdefault(said(line.combination, list(baseline)), []).append(line)
@@ -283,7 +283,7 @@ def answer(lines: Sequence[Line], baseline: Baseline, subject: str) -> str:
     return f"{'; '.join([told, *verdicts, *rest])}."
 
 
-def _verdict(lines: Sequence[Line], shown: Measure) -> str:
+def _verdict(lines: Sequence[CombinationMean], shown: Measure) -> str:
     """How these combinations compare with the baseline."""
     if len(lines) == 1 and lines[0].difference is not None:
         d = lines[0].difference
@@ -292,7 +292,7 @@ def _verdict(lines: Sequence[Line], shown: Measure) -> str:
             return f"is {shown.signed(d.mean)[1:]} {side} (single runs)" if d.mean else "is the same (single runs)"
         change = shown.with_half(d.mean, d.half_width)
         return f"is {change[1:]} {side}" if lines[0].clear else f"shows {NO_CLEAR} ({change})"
-    kinds: dict[str, list[Line]] = {}
+    kinds: dict[str, list[CombinationMean]] = {}
     for line in lines:
         mean = 0.0 if line.difference is None else line.difference.mean
         side = "higher" if mean > 0 else "lower" if mean < 0 else "the same"
@@ -307,6 +307,6 @@ def _verdict(lines: Sequence[Line], shown: Measure) -> str:
     return f"{', '.join(f'{kind} in {count}' for count, kind in counts)} of {len(lines)} combinations"
 
 
-def _with_interval(line: Line, shown: Measure) -> str:
+def _with_interval(line: CombinationMean, shown: Measure) -> str:
     half = "" if line.interval is None else f" ± {shown.change(line.interval.half_width)}"
     return f"{shown.show(line.band.mean)}{half}"

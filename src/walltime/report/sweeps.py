@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from walltime.campaign.comparison import Line
+from walltime.campaign.combination_means import CombinationMean
 from walltime.report.combinations import chosen, panels_of, positions, said, series_of, swept, varying
 from walltime.report.figures import COLOURS, DASHES, MARKS, style
 from walltime.report.measures import Measure, measure
@@ -27,7 +27,7 @@ WIDE_RANGE = 30.0
 """Axes are logarithmic if their values differ by more than this factor."""
 
 
-def draw_sweep(axes: Axes, lines: Sequence[Line], over: str, styles: Mapping[str, int] | None = None) -> None:
+def draw_sweep(axes: Axes, lines: Sequence[CombinationMean], over: str, styles: Mapping[str, int] | None = None) -> None:
     """One measure over a parameter: a line for each combination of the others, with bands for the confidence intervals of the means.
 
     Bands end at 0, as no measure is below it. Values without a place on the axis, such as the users' own estimates beside f:1, f:4, ...,
@@ -62,7 +62,7 @@ def draw_sweep(axes: Axes, lines: Sequence[Line], over: str, styles: Mapping[str
     axes.grid(axis="y")
 
 
-def draw_intervals(axes: Axes, lines: Sequence[Line]) -> None:
+def draw_intervals(axes: Axes, lines: Sequence[CombinationMean]) -> None:
     """One measure of each combination: its mean as a mark, and a bar for its confidence interval."""
     words = varying(lines)
     first, _ = series_of(lines, None)
@@ -80,7 +80,7 @@ def draw_intervals(axes: Axes, lines: Sequence[Line]) -> None:
     axes.grid(axis="x")
 
 
-def sweep_figure(lines: Sequence[Line], over: str) -> tuple[Figure, int]:
+def sweep_figure(lines: Sequence[CombinationMean], over: str) -> tuple[Figure, int]:
     """One measure over a parameter, a panel for each combination of further ones; and the number of panels that are left out."""
     series, further = series_of(lines, over)
     panels = panels_of(lines, further)
@@ -107,7 +107,7 @@ def sweep_figure(lines: Sequence[Line], over: str) -> tuple[Figure, int]:
     return figure, len(panels) - len(titles)
 
 
-def intervals_figure(lines: Sequence[Line]) -> Figure:
+def intervals_figure(lines: Sequence[CombinationMean]) -> Figure:
     """Means with error bars, one panel for each measure, the combinations below each other."""
     measures = list(dict.fromkeys(line.metric for line in lines))
     rows = max(sum(line.metric == name for line in lines) for name in measures)
@@ -125,18 +125,18 @@ def intervals_figure(lines: Sequence[Line]) -> Figure:
     return figure
 
 
-def _measure_of(lines: Sequence[Line]) -> Measure:
+def _measure_of(lines: Sequence[CombinationMean]) -> Measure:
     """How the measure is shown, in a unit that suits the largest value, or on a logarithmic axis one in the middle."""
     means = [line.band.mean for line in lines if math.isfinite(line.band.mean)]
     highest = max(means, default=1.0)
     return measure(lines[0].metric, math.sqrt(highest * min(means)) if _wide(means) and min(means) > 0 else highest)
 
 
-def _drawn(line: Line) -> bool:
+def _drawn(line: CombinationMean) -> bool:
     return math.isfinite(line.band.mean)
 
 
-def _values(lines: Sequence[Line], shown: Measure) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _values(lines: Sequence[CombinationMean], shown: Measure) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mean and confidence limits of each line, in the unit of the axis; single runs have limits equal to their value."""
     rows = [
         (line.band.mean, line.interval.low, line.interval.high) if line.interval is not None else (line.band.mean,) * 3 for line in lines
@@ -149,7 +149,7 @@ def _wide(values: Sequence[float]) -> bool:
     return bool(values) and max(values) > WIDE_RANGE * min(values)
 
 
-def _value_axis(axes: Axes, lines: Sequence[Line], shown: Measure) -> None:
+def _value_axis(axes: Axes, lines: Sequence[CombinationMean], shown: Measure) -> None:
     """The vertical axis of the measure: logarithmic for a wide range of values, else from 0 where that makes sense."""
     _, low, _ = _values(lines, shown)
     if shown.from_zero and _wide([line.band.mean for line in lines]) and min(low) > 0:
@@ -163,7 +163,7 @@ def _value_axis(axes: Axes, lines: Sequence[Line], shown: Measure) -> None:
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
 
 
-def _interval_axis(axes: Axes, lines: Sequence[Line], shown: Measure) -> None:
+def _interval_axis(axes: Axes, lines: Sequence[CombinationMean], shown: Measure) -> None:
     """The horizontal axis of the measure: logarithmic for a wide range of values, else around them, but over 2 % of them at least."""
     _, low, high = _values(lines, shown)
     first, last = float(np.nanmin(low)), float(np.nanmax(high))

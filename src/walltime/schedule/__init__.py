@@ -1,8 +1,8 @@
 """Schedules: when every job started, by which columns, files and groups."""
 
-from walltime.schedule.comparison import Comparison, compare
 from walltime.schedule.files import read_schedule
 from walltime.schedule.schedule import PredictionRecord, Schedule
+from walltime.schedule.side_by_side import Comparison, compare
 
 __all__ = [
     "Comparison",

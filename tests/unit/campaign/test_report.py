@@ -14,7 +14,7 @@ import walltime as wt
 from tests.cli import call, one_line
 from walltime.campaign import Store, plan_keys, read_plan, run_campaign
 from walltime.campaign.caveats import campaign_caveats, cell_caveats
-from walltime.campaign.comparison import compare_cells
+from walltime.campaign.combination_means import compare_cells
 
 PLAN = """
 [campaign]

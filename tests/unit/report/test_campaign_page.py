@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 import walltime as wt
 from tests.cli import call, one_line
 from tests.unit.report.test_report import Page
-from walltime.campaign import Line, compare_cells, read_plan, read_results, run_campaign
+from walltime.campaign import CombinationMean, compare_cells, read_plan, read_results, run_campaign
 from walltime.campaign.naming import group_rank
 from walltime.report import campaign_page, write_page
 from walltime.report.combinations import positions, said, swept
@@ -51,7 +51,7 @@ def plan(tmp_path_factory) -> Path:
     return path
 
 
-def by_hand(**values: list[float]) -> list[Line]:
+def by_hand(**values: list[float]) -> list[CombinationMean]:
     """Lines of mean waits with these values for seeds 0, 1, 2, one list for each policy; the first is the baseline."""
     rows = [{"policy": name, "seed": k, "mean_wait": float(wait)} for name, waits in values.items() for k, wait in enumerate(waits)]
     return compare_cells(pl.DataFrame(rows), ["policy"], metrics=["mean_wait"], baseline={"policy": next(iter(values))})
@@ -195,9 +195,9 @@ def test_page__refuses_a_file_of_another_kind_and_a_campaign_that_was_not_run(ca
 # ------------------------------------------------------------------------------------------------------------- figures
 
 
-def line(mean: float, **combination: object) -> Line:
+def line(mean: float, **combination: object) -> CombinationMean:
     interval = wt.metrics.Interval(mean, mean - 1, mean + 1, "")
-    return Line(combination, None, "mean_wait", 3, interval, 0.1, None, interval)
+    return CombinationMean(combination, None, "mean_wait", 3, interval, 0.1, None, interval)
 
 
 def test_positions__of_numbers_and_of_families_of_estimates():

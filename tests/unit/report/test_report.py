@@ -15,7 +15,7 @@ from tests.pages import render
 from walltime.errors import OutputError, PolicyError, WorkloadError
 from walltime.estimates import FModel, UserEstimates
 from walltime.policy import SJF, Conservative, Easy, Hybrid, Kind, NoBackfilling, order
-from walltime.report import write_report
+from walltime.report import write_comparison_page
 from walltime.report.answers import answer
 from walltime.report.caveats import caveats
 from walltime.report.interactive import repeat_command
@@ -189,8 +189,8 @@ def test_page__links_to_its_sections():
 @pytest.mark.nightly
 def test_page__the_same_bytes_twice_also_in_another_process(tmp_path):
     schedules = [made(NoBackfilling(), 3000), made(Easy(), 50)]
-    one = write_report(tmp_path / "one.html", schedules).read_bytes()
-    assert write_report(tmp_path / "two.html", schedules).read_bytes() == one
+    one = write_comparison_page(tmp_path / "one.html", schedules).read_bytes()
+    assert write_comparison_page(tmp_path / "two.html", schedules).read_bytes() == one
     code = f"import sys; sys.path.insert(0, {str(__file__.rsplit('/', 1)[0])!r}); import test_report as t; "
     code += "sys.stdout.buffer.write(t.render([t.made(t.NoBackfilling(), 3000), t.made(t.Easy(), 50)]).encode())"
     assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout == one
@@ -243,11 +243,11 @@ def test_write_report__whole_or_not_at_all(tmp_path, monkeypatch):
     target.write_text("old")
     monkeypatch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
     with pytest.raises(OutputError, match=r"report\.html.*no space left on device"):
-        write_report(target, [made(jobs=2)])
+        write_comparison_page(target, [made(jobs=2)])
     assert target.read_text() == "old"
     assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
     with pytest.raises(OutputError) as caught:
-        write_report(tmp_path / "nowhere" / "report.html", [made(jobs=2)])
+        write_comparison_page(tmp_path / "nowhere" / "report.html", [made(jobs=2)])
     assert "\n" not in str(caught.value)
 
 

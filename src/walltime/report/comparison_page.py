@@ -24,12 +24,12 @@ from walltime.schedule.schedule import Schedule, labels
 from walltime.simulation.spread import Spread
 from walltime.wording import UNDEFINED, human_difference, human_percent, human_time, in_prose, listed
 
-__all__ = ["comparison_page", "write_report"]
+__all__ = ["comparison_page", "write_comparison_page"]
 
 Array = np.ndarray
 
 
-def write_report(
+def write_comparison_page(
     path: str | Path,
     schedules: Sequence[Schedule],
     *,
@@ -65,7 +65,7 @@ def comparison_page(
     spread: Spread | None = None,
     live: bool = True,
 ) -> Page:
-    """The page of `write_report`."""
+    """The page of `write_comparison_page`."""
     _check(schedules)
     workload = schedules[0].workload
     names = labels(schedules)

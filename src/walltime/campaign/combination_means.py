@@ -19,14 +19,14 @@ from walltime.simulation.replication import Replications
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["METRICS", "Line", "compare_cells", "replication_cells"]
+__all__ = ["METRICS", "CombinationMean", "compare_cells", "replication_cells"]
 
 METRICS = ("mean_wait", "mean_response", "mean_bounded_slowdown", "utilization", "backfilled_percent")
 """Measures compared by default."""
 
 
 @dataclass(frozen=True)
-class Line:
+class CombinationMean:
     """One combination of the varied parameters, and one measure over its seeds."""
 
     combination: Mapping[str, Any]
@@ -60,7 +60,7 @@ def compare_cells(
     groups: pl.DataFrame | None = None,
     by: str | None = None,
     orders: Mapping[str, Sequence[Any]] | None = None,
-) -> list[Line]:
+) -> list[CombinationMean]:
     """Compare the cells of a plan.
 
     `cells`: as in `Store.table`. `varied`: the parameters that distinguish the combinations, as in `Plan.varied`. `baseline`:
@@ -102,7 +102,7 @@ def compare_cells(
             spread = relative_spread(of_runs) if len(of_runs) > 1 else math.nan
             difference = _difference(by_seed, _defined(reference, metric)) if reference is not None else None
             interval = mean_interval(of_runs) if len(of_runs) > 1 else None
-            lines.append(Line(combination, group, metric, len(of_runs), range_of_runs(of_runs), spread, difference, interval))
+            lines.append(CombinationMean(combination, group, metric, len(of_runs), range_of_runs(of_runs), spread, difference, interval))
     return lines
 
 
