@@ -35,6 +35,16 @@ QUESTIONS = {
     "maintenance": "guides/machines guides/what-if",
 }
 """What ten researchers and ten operators would type, and the pages that answer; written down before anybody looked at the results."""
+WHOLE = {
+    "How do I compare EASY and conservative backfilling on my own log?": "compare easy conservative",
+    "How do I get a results table into my LaTeX paper?": "latex table",
+    "Which interval is printed after the +-, and what does it cover?": "confidence interval",
+    "How do I run thousands of simulations and resume after an interruption?": "resume campaign",
+    "Can I anonymise my sacct data before I share it?": "privacy",
+    "How do I get a weekly report by mail or cron?": "cron",
+    "How do I tell users that they ask for too much time?": "users ask too much time",
+}
+"""The same in whole sentences, of which most words say nothing."""
 
 pytestmark = pytest.mark.nightly
 
@@ -78,3 +88,8 @@ def test_page__is_for_everybody(browser, site, page, scheme, width):
 @pytest.mark.parametrize("words", QUESTIONS)
 def test_search__page_that_answers_is_among_the_first_results(search, words):
     assert set(search(words)[:FIRST]) & set(QUESTIONS[words].split())
+
+
+@pytest.mark.parametrize("question", WHOLE)
+def test_search__answers_whole_questions(search, question):
+    assert set(search(question)[:FIRST]) & set(QUESTIONS[WHOLE[question]].split())

@@ -100,7 +100,8 @@ def test_search_from_disk__has_the_index_and_the_worker_as_scripts(tmp_path, mon
     (workers / "search.1a.min.js").write_text('let said = "</script>";')
     offline.on_post_build(config)
     assert (tmp_path / "search" / "search_index.js").read_text() == 'var __index = {"docs": []};\n'
-    assert 'const text = "let said = \\"</script>\\";";' in (tmp_path / "search" / "worker.js").read_text()
+    assert 'const text = "let said = \\"</script>\\";\\nlunr.TokenSet' in (tmp_path / "search" / "worker.js").read_text()
+    assert (workers / "search.1a.min.js").read_text() == f'let said = "</script>";{offline.DIGITS}'
 
 
 def test_registries__name_what_their_packages_have():
