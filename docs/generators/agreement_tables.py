@@ -16,7 +16,15 @@ def site_agreement(file: Path = FILE) -> str:
     rows: list[dict[str, Any]] = json.loads(file.read_text()) if file.exists() else []
     if not rows:
         return "*Not measured.*"
-    head = ("log", "one-step", "mean wait, h (recorded)", "rank correlation (ceiling)", "within 10 min", "off by up to, h; trusted")
+    head = (
+        "log",
+        "one-step",
+        "mean wait, h (recorded)",
+        "rank correlation (ceiling)",
+        "within 10 min",
+        "by hindsight: one-step, mean, rank",
+        "off by up to, h; trusted",
+    )
     compared = [
         (
             row["log"],
@@ -24,6 +32,9 @@ def site_agreement(file: Path = FILE) -> str:
             f"{_change(row, 'mean_wait', 2, 3600)} ({row['mean_recorded'] / 3600:.2f})",
             f"{_change(row, 'rank_correlation', 2)} ({row['ceiling']['rank_correlation']:.2f})",
             f"{_change(row, 'within_600', 0, 0.01)} %",
+            "{one_step:.2f}, {hours:.2f}, {rank_correlation:.2f}".format(
+                **row["by_hindsight"], hours=row["by_hindsight"]["mean_wait"] / 3600
+            ),
             f"{_change(row, 'threshold', 2, 3600)}; {'yes' if row['after']['trusted_from'] is not None else 'no'}",
         )
         for row in rows

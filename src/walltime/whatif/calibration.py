@@ -307,9 +307,12 @@ def verdict(calibration: Calibration) -> list[str]:
     return said
 
 
-def agreement_over(schedule: Schedule, recorded: Array, inside: Array) -> Agreement:
-    """The agreement of a schedule's waits with the recorded ones (int64 s) over some of its jobs, bool."""
-    return _agreement(ALL, ALL, recorded[inside], schedule.wait[inside], LogWeeks.of(schedule.workload.submit, schedule), inside)
+def agreement_over(schedule: Schedule, recorded: Array, inside: Array, held: Array | int = 0) -> Agreement:
+    """The agreement of a schedule's waits with the recorded ones (int64 s) over some of its jobs, bool.
+
+    `held`: for how long each job waited before its submission in the schedule, s; it counts as waiting.
+    """
+    return _agreement(ALL, ALL, recorded[inside], (schedule.wait + held)[inside], LogWeeks.of(schedule.workload.submit, schedule), inside)
 
 
 def _rows(schedule: Schedule, recorded: Array, mask: Array) -> tuple[list[Agreement], list[Agreement]]:

@@ -12,17 +12,19 @@ from walltime.simulation.run import simulate
 from walltime.whatif.calibration import NEAR, agreement_over
 from walltime.whatif.inference import FreeRun
 from walltime.workload import Workload
-from walltime.workload.scaling import shake
+from walltime.workload.scaling import held_until, shake
 
 __all__ = ["free_runs"]
 
 Array = np.ndarray
+BY_HINDSIGHT = "with the rules, by hindsight: no job before it seems to have been free to start"
 
 
-def free_runs(workload: Workload, chosen: Array, plain: Machine, machine: Machine) -> Iterator[FreeRun]:
-    """The plain machine, the one with its rules, and the latter against itself with submissions shaken by 30 s.
+def free_runs(workload: Workload, chosen: Array, plain: Machine, machine: Machine, eligible: Array) -> Iterator[FreeRun]:
+    """The plain machine, the one with its rules, the latter against itself with submissions shaken by 30 s, and by hindsight.
 
-    `chosen`: the jobs, bool, over which they are compared with the recorded waits.
+    `chosen`: the jobs, bool, over which they are compared with the recorded waits. `eligible`: when each job seems to have been free to
+    start, which only the record knows, int64 s: the last run has the rules, and no job before that.
     """
     recorded = workload.recorded_wait
     assert recorded is not None
@@ -34,6 +36,10 @@ def free_runs(workload: Workload, chosen: Array, plain: Machine, machine: Machin
     other = _places(shaken.workload.job_id, schedule.workload.job_id)
     yield _free_run("with the rules, against itself shaken by 30 s", schedule, shaken.wait[other], chosen[place])
 
+    late = simulate(held_until(workload, eligible), machine.policy or "easy", machine=machine)
+    place = _places(workload.job_id, late.workload.job_id)
+    yield _free_run(BY_HINDSIGHT, late, recorded[place], chosen[place], (np.maximum(eligible, workload.submit) - workload.submit)[place])
+
 
 def _places(ids: Array, wanted: Array) -> Array:
     """Where these job numbers are."""
@@ -41,7 +47,7 @@ def _places(ids: Array, wanted: Array) -> Array:
     return order[np.searchsorted(ids[order], wanted)]
 
 
-def _free_run(name: str, schedule: Schedule, recorded: Array, chosen: Array) -> FreeRun:
-    own = agreement_over(schedule, recorded, chosen)
+def _free_run(name: str, schedule: Schedule, recorded: Array, chosen: Array, held: Array | int = 0) -> FreeRun:
+    own = agreement_over(schedule, recorded, chosen, held)
     within = own.within[NEAR.index(600)]
     return FreeRun(name, own.jobs, own.mean_recorded, own.mean_simulated, own.rank_correlation, within, own.threshold, own.doubt)

@@ -85,10 +85,10 @@ class Inference:
 
     `machine`: the machine and all rules, as a file has them. `before`, `after`: scores over what judges, under the plain policy
     and with all rules; `hindsight`: with the times besides at which jobs were free to start, which only the record knows. `free`:
-    simulations that run freely: on the plain machine, with the rules, and with the rules against themselves with submissions shaken by
-    30 s, which is the most that any simulation can reach. `delay`: seconds from the instant at which the policy would start a job to its
-    recorded start: 5 %, median, 95 %. `refused`: why nothing was inferred. `stopped`: at which step the search was
-    interrupted. `groups`: the agreement with the rules by class, user and month of what judges.
+    simulations that run freely: on the plain machine, with the rules, with the rules against themselves with submissions shaken by
+    30 s, which is the most that any simulation can reach, and with the rules and those times, by hindsight. `delay`: seconds from the
+    instant at which the policy would start a job to its recorded start: 5 %, median, 95 %. `refused`: why nothing was inferred. `stopped`:
+    at which step the search was interrupted. `groups`: the agreement with the rules by class, user and month of what judges.
 
     The machine's rules hold for whoever is told of them before; the outages are those that the log shows, so they are known by hindsight.
     """

@@ -465,5 +465,5 @@ def _result(search: RuleTrial, plain: OneStep, misfits: float, *, refused: str =
         notes=search.notes,
         refused=refused,
         stopped=stopped,
-        free=() if brief else tuple(free_runs(search.w, search.judge, search.machine_of(Rules()), machine)),
+        free=() if brief else tuple(free_runs(search.w, search.judge, search.machine_of(Rules()), machine, eligible)),
     )

@@ -12,7 +12,7 @@ from walltime.wording import seed_fault
 from walltime.workload.draws import uniforms
 from walltime.workload.workload import Workload
 
-__all__ = ["HIGHEST_LOAD", "WAYS", "copied", "head", "resize", "scale_load", "shake", "tail", "window"]
+__all__ = ["HIGHEST_LOAD", "WAYS", "copied", "head", "held_until", "resize", "scale_load", "shake", "tail", "window"]
 
 Array = np.ndarray
 LOWEST_LOAD, HIGHEST_LOAD = 1e-6, 1.5
@@ -160,6 +160,21 @@ def shake(workload: Workload, seconds: int = 30, seed: int = 0) -> Workload:
     first, _ = _chains(workload)
     shaken = _with_submits(workload, workload.submit + (np.maximum(moved, 0) - workload.submit)[first])
     return replace(shaken, origin=workload.origin.after(f"shaken by up to {width} s, seed {seed}"))
+
+
+def held_until(workload: Workload, eligible: Array) -> Workload:
+    """The jobs from the times on at which they were free to start (int64 s), if those are later than their submission.
+
+    The times until then are added to the column `held`, and taken off the recorded waits.
+    """
+    held = np.maximum(eligible - workload.submit, 0)
+    columns = dict(workload.columns)
+    columns["held"] = columns.get("held", 0) + held
+    wait = workload.recorded_wait
+    if wait is not None:
+        columns["wait"] = np.where(wait >= 0, np.maximum(wait - held, 0), wait)
+    later = _with_submits(replace(workload, columns=columns), workload.submit + held)
+    return replace(later, origin=workload.origin.after(f"{int((held > 0).sum()):,} jobs from when they were free to start, by hindsight"))
 
 
 def _check_count(workload: Workload, jobs: int) -> None:

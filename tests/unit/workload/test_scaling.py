@@ -15,7 +15,7 @@ import walltime as wt
 from tests.strategies import examples, workloads
 from walltime.errors import PolicyError, WorkloadError
 from walltime.workload.models import MODELS
-from walltime.workload.scaling import HIGHEST_LOAD, WAYS, _of_other_users, head, resize, scale_load, shake, tail, window
+from walltime.workload.scaling import HIGHEST_LOAD, WAYS, _of_other_users, head, held_until, resize, scale_load, shake, tail, window
 
 LEVEL = 1e-3
 """Significance of every goodness-of-fit test here; seeds are fixed, so a test passes always or never."""
@@ -494,3 +494,16 @@ def test_thin__gives_no_job_the_number_that_a_missing_one_had():
     jobs = wt.Workload.from_arrays(submit=[0, 10, 20, 1000], runtime=[10] * 4, procs=[1] * 4, machine_procs=1, columns=columns)
     scaled = scale_load(jobs, 10 * jobs.offered_load, "thin", seed=1)
     assert (scaled.dependencies()[0] == -1).all()
+
+
+def test_held_until__moves_submissions_and_takes_the_time_off_recorded_waits():
+    jobs = wt.Workload.from_arrays(
+        submit=[0, 10, 20, 30], runtime=[5] * 4, procs=[1] * 4, machine_procs=2, columns={"wait": [50, 7, -1, 0], "held": [0, 3, 0, 0]}
+    )
+    late = held_until(jobs, np.array([40, 0, 25, 30]))
+    assert late.job_id.tolist() == [2, 3, 4, 1]
+    assert late.submit.tolist() == [10, 25, 30, 40]
+    assert late.columns["held"].tolist() == [3, 5, 0, 40]
+    assert late.columns["wait"].tolist() == [7, -1, 0, 10]
+    assert "2 jobs" in late.origin.steps[-1]
+    assert "hindsight" in late.origin.steps[-1]
