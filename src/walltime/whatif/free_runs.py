@@ -17,7 +17,7 @@ from walltime.workload.scaling import held_until, shake
 __all__ = ["free_runs"]
 
 Array = np.ndarray
-BY_HINDSIGHT = "with the rules, by hindsight: no job before it seems to have been free to start"
+BY_HINDSIGHT = "with the rules, by hindsight of who was free to start"
 
 
 def free_runs(workload: Workload, chosen: Array, plain: Machine, machine: Machine, eligible: Array) -> Iterator[FreeRun]:
