@@ -28,7 +28,7 @@ _NAMED_OBJECTS = re.compile(rb'\A\s*+\{\s*+"[^"\n]{1,100}+"\s*+:\s*+\{')
 _CLASS_ADS = re.compile(rb"\A(?:\s*+\*\*\*[^\n]*+\n)?+\s*+(?:[A-Za-z]\w*+ = [^\n]*+\r?\n){5}")
 _FIRST_PAIR = re.compile(rb"[A-Za-z]\w*+=\S")
 _FEWEST_PAIRS = 4
-_PAIR = re.compile(r"(?:^|(?<=\s))([A-Za-z][\w:/.@-]*)=(.*?)(?=\s+[A-Za-z][\w:/.@-]*=|\s*$)")
+_PAIR = re.compile(r"(?:^|(?<=\s))([A-Za-z][\w:/.@-]*)=(.*?)(?=\s[A-Za-z][\w:/.@-]*=|$)")
 
 
 def holds_objects(head: bytes) -> bool:
@@ -38,7 +38,7 @@ def holds_objects(head: bytes) -> bool:
         return True
     if _FIRST_PAIR.match(start):
         lines = start.split(b"\n", _FEWEST_PAIRS)[:_FEWEST_PAIRS]
-        return sum(len(_PAIR.findall(line[:1000].decode(errors="replace"))) for line in lines) >= _FEWEST_PAIRS
+        return sum(len(_PAIR.findall(line[:1000].decode(errors="replace").strip())) for line in lines) >= _FEWEST_PAIRS
     return start[:1] == b"{" or (start[:1] == b"[" and start[1:].lstrip()[:1] in (b"{", b"]", b""))
 
 
@@ -164,11 +164,11 @@ def _pairs(content: bytes) -> pl.DataFrame:
     rows: list[dict[str, str]] = []
     first = None
     for line in content.decode("utf-8", "replace").splitlines():
-        pairs = _PAIR.findall(line)
+        pairs = _PAIR.findall(line.strip())
         if pairs and pairs[0][0] == (first := first or pairs[0][0]):
             rows.append({})
         if rows:
-            rows[-1] |= dict(pairs)
+            rows[-1] |= {name: value.strip() for name, value in pairs}
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
