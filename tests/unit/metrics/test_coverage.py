@@ -19,15 +19,19 @@ SRC = Path(__file__).resolve().parents[3] / "src" / "walltime"
 GENERATORS = SRC.parents[1] / "docs" / "generators"
 EXPERIMENTS = load()
 MADE_BY = {
-    "replications.mean": ["simulation.replication.Replications.interval", "campaign.comparison.compare_cells"],
+    "replications.mean": ["simulation.replication.Replications.interval", "campaign.combination_means.compare_cells"],
     "replications.difference": [
         "simulation.replication.Replications.difference",
-        "campaign.comparison._difference",
+        "campaign.combination_means._difference",
         "papers.shaken.difference",
         "papers.gaussier15.shaken._claims",
         "papers.zhang20.under_easy",
     ],
-    "replications.band": ["simulation.replication.Replications.band", "campaign.comparison.compare_cells", "report.replicated.draw_bands"],
+    "replications.band": [
+        "simulation.replication.Replications.band",
+        "campaign.combination_means.compare_cells",
+        "report.replicated.draw_bands",
+    ],
     "shaken.range": ["simulation.dialects._band"],
     "runs.percentiles": [
         "metrics.confidence.percentile_band",
