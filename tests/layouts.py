@@ -109,6 +109,84 @@ def oar():
     )
 
 
+def day_clock(seconds):
+    return f"{seconds // 86_400}-{hours(seconds % 86_400)}"
+
+
+def batsim():
+    """A workload of Batsim."""
+    listed = [{"id": k, "subtime": s - BEGIN, "walltime": q, "res": n, "profile": str(r)} for k, _, s, _, r, q, n in jobs()]
+    profiles = {str(job[4]): {"type": "delay", "delay": job[4]} for job in jobs()}
+    return json.dumps({"nb_res": 64, "jobs": listed, "profiles": profiles}, indent=1)
+
+
+def qstat():
+    """As `qstat -x -f -F json` of PBS prints them."""
+    listed = {}
+    for k, user, submit, wait, run, request, nodes in jobs():
+        when = {"ctime": submit, "qtime": submit, "stime": submit + wait, "obittime": submit + wait + run}
+        listed[f"{k}.a"] = {
+            "Job_Owner": f"{user}@login",
+            "job_state": "F",
+            "resources_used": {"walltime": hours(run), "ncpus": nodes},
+            "Resource_List": {"walltime": hours(request), "ncpus": nodes, "nodect": 1},
+            "Exit_status": 0,
+            **{name: stamp(time, "%a %b %d %H:%M:%S %Y") for name, time in when.items()},
+        }
+    return json.dumps({"timestamp": 1, "pbs_server": "a", "Jobs": listed}, indent=1)
+
+
+def flux():
+    """As `flux jobs --json` has them, one on each line."""
+    lines = [
+        {"id": f"f{k}X", "username": user, "t_submit": submit + 0.1, "t_run": submit + wait + 0.1, "t_inactive": submit + wait + run + 0.1}
+        | {"ncores": nodes, "duration": request, "runtime": float(run)}
+        for k, user, submit, wait, run, request, nodes in jobs()
+    ]
+    return text(map(json.dumps, lines)).decode()
+
+
+def completed(form="%Y-%m-%dT%H:%M:%S"):
+    """As Slurm's jobcomp/filetxt writes them."""
+    lines = []
+    for k, user, submit, wait, run, request, nodes in jobs():
+        begin, end = stamp(submit + wait, form), stamp(submit + wait + run, form)
+        times = f"StartTime={begin} EndTime={end} SubmitTime={stamp(submit, form)}"
+        known = f"JobId={k} UserId={user}(12) Name=a b JobState=FAILED TimeLimit={request // 60}"
+        lines.append(f"{known} {times} NodeCnt={nodes} ProcCnt={nodes} Tres=cpu=1,node=1 ")
+    return text(lines).decode()
+
+
+def shown(form="%Y-%m-%dT%H:%M:%S"):
+    """As `scontrol show job` prints them."""
+    return text(
+        f"JobId={k} JobName=my run\n   UserId={user}(12) Reason=None Dependency=(null)\n   RunTime={day_clock(run)} "
+        f"TimeLimit={day_clock(request)}\n   SubmitTime={stamp(submit, form)}\n   StartTime={stamp(submit + wait, form)} "
+        f"EndTime={stamp(submit + wait + run, form)}\n   NumNodes=1 NumCPUs={nodes}\n   Command=/a b=c\n"
+        for k, user, submit, wait, run, request, nodes in jobs()
+    ).decode()
+
+
+def bjobs(form="%b %d %H:%M:%S %Y"):
+    """As `bjobs -json -o` of LSF prints them, with the year; limits are minutes by the speed of a host."""
+    records = []
+    for k, user, submit, wait, run, request, nodes in jobs():
+        times = {"SUBMIT_TIME": stamp(submit, form), "START_TIME": stamp(submit + wait, form)}
+        times["FINISH_TIME"] = f"{stamp(submit + wait + run, form)} L"
+        known = {"JOBID": str(k), "USER": user, "STAT": "DONE", "QUEUE": "normal", "SLOTS": str(nodes)}
+        records.append(known | times | {"RUN_TIME": f"{run} second(s)", "RUNTIMELIMIT": f"{request / 60:.1f}/host-1"})
+    return json.dumps({"COMMAND": "bjobs", "JOBS": len(records), "RECORDS": records}, indent=2)
+
+
+def markdown():
+    """A table of Markdown."""
+    lines = ["| job id | user | account | submit time | start time | end time | cores | limit (s) |", "|---:|:--|---|---|:-:|---|---|---|"]
+    for k, user, submit, wait, run, request, nodes in jobs():
+        times = " | ".join(map(stamp, (submit, submit + wait, submit + wait + run)))
+        lines.append(f"| {k} | {user} | | {times} | {nodes} | {request} |")
+    return text(lines).decode()
+
+
 def text(lines):
     return ("\n".join(lines) + "\n").encode()
 

@@ -17,7 +17,7 @@ import numpy as np
 import walltime as wt
 from tests.batch_text import COBALT, LSF, MAPPING, PBS, TABLE
 from tests.cli import HEADER, record
-from tests.layouts import condor, grid_engine, lassen_files, oar, sacct, text
+from tests.layouts import batsim, bjobs, completed, condor, flux, grid_engine, lassen_files, markdown, oar, qstat, sacct, shown, text
 from tests.slurm_text import TEXT
 from walltime.benchmark.suite import Suite, parse_suite
 
@@ -333,6 +333,13 @@ INPUTS: dict[str, Callable[[], AbstractContextManager[Input]]] = {
     "grid-engine": _still(lambda: _log("grid-engine", "accounting", _first(grid_engine(), 30))),
     "class-ads": _still(lambda: _log("class-ads", "history", _first(condor(), 40))),
     "oar-json": _still(lambda: _log("oar-json", "oarstat.json", oar().encode())),
+    "qstat-json": _still(lambda: _log("qstat-json", "qstat.json", qstat().encode())),
+    "flux": _still(lambda: _log("flux", "flux.json", flux().encode())),
+    "scontrol": _still(lambda: _log("scontrol", "jobs.txt", shown().encode())),
+    "jobcomp": _still(lambda: _log("jobcomp", "jobcomp.log", completed().encode())),
+    "batsim": _still(lambda: _log("batsim", "batsim.json", batsim().encode())),
+    "bjobs-json": _still(lambda: _log("bjobs-json", "bjobs.json", bjobs().encode())),
+    "markdown": _still(lambda: _log("markdown", "table.md", markdown().encode())),
     "joined": _still(_joined),
     "mapping": _still(_mapping),
     "predictions-csv": _still(lambda: _predictions("csv")),

@@ -74,6 +74,10 @@ _UNITS = (
 )
 
 
+_OF_HOST = r"^(\d{1,9}(?:\.\d+)?)/[A-Za-z][\w.-]*$"
+"""A limit as `bjobs` prints it: minutes, and the host or model by whose speed they count."""
+
+
 def blank(texts: pl.Series) -> Array:
     """Which cells say that nothing is known."""
     return texts.is_in((*BLANK, str(MISSING), f"{MISSING}.0")).to_numpy()
@@ -82,7 +86,8 @@ def blank(texts: pl.Series) -> Array:
 def spans(texts: pl.Series) -> tuple[Array, Array]:
     """Lengths of time with their own units, s, float64, -1 where blank; and which of the cells are none.
 
-    They are read as 1-02:03:04, 02:03, `1 day, 2:03:04`, `0 days 00:10:27`, `PT1H2M`, `1h 30m`, `90 min`.
+    They are read as 1-02:03:04, 02:03, `1 day, 2:03:04`, `0 days 00:10:27`, `PT1H2M`, `1h 30m`, `90 min`, and, in
+    minutes, `60.0/host`.
     """
     parts = texts.str.extract_groups(_DAYS).struct.unnest()
     said = texts.str.contains(_DAYS)
@@ -90,7 +95,7 @@ def spans(texts: pl.Series) -> tuple[Array, Array]:
     values, odd = durations(usual)
     values = values.astype(np.float64)
     if odd.any():
-        worded = texts.str.replace(r"^P(?:T|(\d+D)T?)", "$1")
+        worded = texts.str.replace(r"^P(?:T|(\d+D)T?)", "$1").str.replace(_OF_HOST, "$1 min")
         fits = (worded.str.contains(_UNITS) & worded.str.contains(r"\d")).to_numpy()
         pieces = worded.str.extract_groups(_UNITS).struct.unnest()
         total = np.zeros(len(texts))

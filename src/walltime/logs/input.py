@@ -11,6 +11,7 @@ import io
 import lzma
 import os
 import queue
+import re
 import stat
 import threading
 import zlib
@@ -50,6 +51,9 @@ _OPEN: dict[bytes, tuple[str, Callable[[Any], Any]]] = {
 """By the first bytes of a file: what its compression is called, and what unpacks it."""
 PACKED = (".gz", ".bz2", ".xz", ".zst")
 """What compressed files end in."""
+_FRAMED = re.compile(rb"\A(?:\xef\xbb\xbf)?\s*\|[^\n]*\|[ \t\r]*\n[ \t]*\|(?:[ \t]*:?-+:?[ \t]*\|)+[ \t\r]*(?:\n|\Z)")
+"""How a table of Markdown begins that has signs at both ends of its lines: titles, and a line below them."""
+_SIGNS = re.compile(rb"(?m)^[ \t]*\|[ \t]*|[ \t]*\|[ \t\r]*$|[ \t]*(\|)[ \t]*")
 Progress = Callable[[int, int | None, str], None]
 """Is called with how much has been read, of how much, and what is counted: bytes, columns or rows."""
 PARTS = (".parquet", ".csv", ".tsv", ".jsonl", ".ndjson")
@@ -276,10 +280,10 @@ def chunks_of(path: str, where: str, digest: Digest) -> Iterator[bytes]:
             packed, unpack = next((way for first, way in _OPEN.items() if start.startswith(first)), (packed, None))
             makes = _ahead if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else iter  # who interrupts a pipe must not wait for its end
             if unpack is None:
-                yield from makes(_as_utf8(raw))
+                yield from makes(_without_frame(_as_utf8(raw)))
             else:
                 with unpack(raw) as unpacked:
-                    yield from makes(_as_utf8(unpacked))
+                    yield from makes(_without_frame(_as_utf8(unpacked)))
                 while raw.read(_CHUNK):  # what lies behind the packed data belongs to the checksum
                     pass
     except EOFError as error:
@@ -304,6 +308,12 @@ def _parts(path: str, where: str, digest: Digest) -> Iterator[bytes]:
     """The bytes of the files in a folder, one after the other; of Parquet files those of one file with all their rows."""
     files = sorted(file for file in Path(path).rglob("*") if unpacked_name(file.name.lower()).endswith(PARTS) and file.is_file())
     kinds = {Path(unpacked_name(file.name.lower())).suffix for file in files}
+    if not kinds and (logs := sorted(file.name for file in Path(path).rglob("*") if unpacked_name(file.name.lower()).endswith(".swf"))):
+        named = ", ".join([*map(printable, logs[:3]), *(["..."] if len(logs) > 3 else [])])
+        many = f"{len(logs):,} logs" if len(logs) > 1 else "a log"
+        raise LogError(
+            f"{where}: which log? This is a directory with {many} ({named}); name one, or the file into which you join its parts"
+        )
     if len(kinds) != 1:
         why = f" with files of several kinds ({', '.join(sorted(kinds))})" if kinds else ""
         raise LogError(f"{where}: this is a directory{why}; name a file in it")
@@ -347,6 +357,23 @@ def _as_utf8(file: Any) -> Iterator[bytes]:
             yield text.encode("utf-8", "replace")
         chunk = file.read(_CHUNK)
     yield from [rest.encode() for rest in [decoder.decode(b"", final=True)] if rest]
+
+
+def _without_frame(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """The pieces of a file; those of a table of Markdown with signs only between cells, and an empty line below the titles."""
+    first = next(pieces, b"")
+    if not first.startswith((b"|", b" ", b"\xef\xbb\xbf", b"\n", b"\r")) or not _FRAMED.match(first):
+        yield from filter(None, (first,))
+        yield from pieces
+        return
+    titles, _, below = first.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")
+    rest = b"\n".join((titles, b"", below.partition(b"\n")[2]))
+    for piece in pieces:
+        lines, _, further = (rest + piece).rpartition(b"\n")
+        if lines:
+            yield _SIGNS.sub(rb"\1", lines) + b"\n"
+        rest = further
+    yield _SIGNS.sub(rb"\1", rest)
 
 
 def _zstandard(raw: Any) -> Any:

@@ -1,5 +1,6 @@
 """Layouts that nobody named: titles in other words, zones by abbreviation, columns of a fixed width, documents of batch systems."""
 
+import gzip
 import json
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo, available_timezones
@@ -7,17 +8,14 @@ from zoneinfo import ZoneInfo, available_timezones
 import pytest
 
 from tests.cli import call, one_line
-from tests.layouts import jobs, soft_walltimes, text
+from tests.layouts import batsim, bjobs, completed, day_clock, flux, jobs, markdown, qstat, sacct, shown, soft_walltimes, text
 from walltime.logs import read_log
+from walltime.logs.input import LogFile
 from walltime.logs.zones import ABBREVIATIONS
 
 
 def at(seconds, form="%Y-%m-%d %H:%M:%S", hours=0.0):
     return datetime.fromtimestamp(seconds + int(hours * 3600), UTC).strftime(form)
-
-
-def clock(seconds):
-    return f"{seconds // 86_400}-{seconds // 3600 % 24:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
 
 
 def table(titles, row, sign=","):
@@ -30,39 +28,6 @@ def zoned(word, hours, form="%Y-%m-%d %H:%M:%S {}"):
         return [at(one, form.format(word), hours) for one in seconds]
 
     return table("id,start time,end time,time of submission,cores,limit", lambda k, u, s, b, e, r, q, n: [k, *times(b, e, s), n, q])
-
-
-def batsim():
-    listed = [{"id": k, "subtime": s - 1_600_000_000, "walltime": q, "res": n, "profile": str(r)} for k, _, s, _, r, q, n in jobs()]
-    return {"nb_res": 64, "jobs": listed, "profiles": {str(job[4]): {"type": "delay", "delay": job[4]} for job in jobs()}}
-
-
-def qstat(k, user, s, b, e, r, q, n):
-    times = {name: at(when, "%a %b %d %H:%M:%S %Y") for name, when in (("ctime", s), ("qtime", s), ("stime", b), ("obittime", e))}
-    used, asked = {"walltime": clock(r)[2:], "ncpus": n}, {"walltime": clock(q), "ncpus": n, "nodect": 1}
-    return {"Job_Owner": f"{user}@login", "job_state": "F", "resources_used": used, "Resource_List": asked, "Exit_status": 0, **times}
-
-
-def flux(k, user, s, b, e, r, q, n):
-    return {"id": f"f{k}X", "username": user, "t_submit": s + 0.1, "t_run": b + 0.1, "t_inactive": e + 0.1, "ncores": n, "duration": q} | {
-        "runtime": float(r)
-    }
-
-
-def completed(k, user, s, b, e, r, q, n, form="%Y-%m-%dT%H:%M:%S"):
-    times = f"StartTime={at(b, form)} EndTime={at(e, form)} SubmitTime={at(s, form)}"
-    return f"JobId={k} UserId={user}(12) Name=a b JobState=FAILED TimeLimit={q // 60} {times} NodeCnt={n} ProcCnt={n} Tres=cpu=1,node=1 "
-
-
-def shown(k, user, s, b, e, r, q, n, form="%Y-%m-%dT%H:%M:%S"):
-    return (
-        f"JobId={k} JobName=my run\n   UserId={user}(12) Reason=None Dependency=(null)\n   RunTime={clock(r)} TimeLimit={clock(q)}\n"
-        f"   SubmitTime={at(s, form)}\n   StartTime={at(b, form)} EndTime={at(e, form)}\n   NumNodes=1 NumCPUs={n}\n   Command=/a b=c\n"
-    )
-
-
-def each(made):
-    return [made(k, user, s, s + w, s + w + r, r, q, n) for k, user, s, w, r, q, n in jobs()]
 
 
 def in_words():
@@ -81,7 +46,7 @@ LAYOUTS = {
         "job_id,submit_us,start_us,end_us,cores,limit_s", lambda k, u, s, b, e, r, q, n: [k, s * 10**6, b * 10**6, e * 10**6, n, q]
     ),
     "walltimes.csv": lambda: table(
-        "id,queued at,Walltime,requested walltime,slots", lambda k, u, s, b, e, r, q, n: [k, at(s), clock(r), clock(q), n]
+        "id,queued at,Walltime,requested walltime,slots", lambda k, u, s, b, e, r, q, n: [k, at(s), day_clock(r), day_clock(q), n]
     ),
     "pods.csv": lambda: table(
         "name,num_gpu,creation_time,scheduled_time,deletion_time,timelimit",
@@ -90,13 +55,13 @@ LAYOUTS = {
     "mst.csv": lambda: zoned("MST", -7),
     "date.csv": lambda: zoned("CEST", 2, "%a %b %d %H:%M:%S {} %Y"),
     "12h.csv": lambda: zoned("JST", 9, "%a %d %b %Y %I:%M:%S %p {}"),
-    "batsim.json": lambda: json.dumps(batsim(), indent=1),
-    "qstat.json": lambda: json.dumps(
-        {"timestamp": 1, "pbs_server": "a", "Jobs": {f"{one[0]}.a": one[1] for one in each(lambda *job: (job[0], qstat(*job)))}}, indent=1
-    ),
-    "flux.json": lambda: "\n".join(map(json.dumps, each(flux))) + "\n",
-    "jobcomp.log": lambda: "\n".join(each(completed)) + "\n",
-    "scontrol.txt": lambda: "\n".join(each(shown)) + "\n",
+    "batsim.json": batsim,
+    "qstat.json": qstat,
+    "flux.json": flux,
+    "jobcomp.log": completed,
+    "scontrol.txt": shown,
+    "bjobs.json": bjobs,
+    "table.md": markdown,
     "soft.csv": lambda: "\n".join(
         ",".join(line.split()) for line in soft_walltimes() if not line.startswith(";") and "," not in line.split()[5]
     ),
@@ -161,7 +126,7 @@ def fixed(change=lambda line: line, widths=WIDTHS):
     lines = [line(list(widths)), line(["-" * abs(width) for width in widths.values()])]
     form = "%Y-%m-%dT%H:%M:%S"
     for k, user, s, w, r, q, n in jobs():
-        limit = clock(q + 11 * 86_400) if k % 10 == 0 else clock(q)
+        limit = day_clock(q + 11 * 86_400) if k % 10 == 0 else day_clock(q)
         cells = [str(k), f"{user}_name", at(s, form), at(s + w, form), at(s + w + r, form), limit, str(n), "OUT_OF_MEMORY", "a b|c"]
         lines += [line(cells), line([f"{k}.interactive", "", *cells[2:5], "", *cells[6:]])]
     return "\n".join(map(change, lines)) + "\n"
@@ -201,3 +166,34 @@ def test_table_of_unknown_titles__is_refused_with_them(tmp_path, capsys):
     assert "columns were not recognised; say what they mean with --mapping FILE; they are Auftrag, Beginn, Ende, Kerne" in one_line(
         *call(capsys, "info", tmp_path / "log.csv")
     )
+
+
+def test_markdown__is_read_alike_in_pieces_packed_and_with_the_titles_of_slurm(tmp_path, monkeypatch):
+    whole = tmp_path / "table.md"
+    whole.write_text(markdown())
+    expected = read_log(whole)
+    packed = tmp_path / "table.md.gz"
+    packed.write_bytes(gzip.compress(b"\xef\xbb\xbf" + whole.read_bytes().replace(b"\n", b"\r\n")))
+    assert {name: values.tolist() for name, values in read_log(packed).columns.items()} == {
+        name: values.tolist() for name, values in expected.columns.items()
+    }
+    monkeypatch.setattr("walltime.logs.input._CHUNK", 500)
+    monkeypatch.setattr("walltime.logs.input._LATER_CHUNKS", 70)
+    file = LogFile(whole)
+    lines = file.content().decode().splitlines()
+    assert lines[0] == "job id|user|account|submit time|start time|end time|cores|limit (s)"
+    assert lines[1] == ""
+    assert [line.split("|")[0] for line in lines[2:]] == [str(job[0]) for job in jobs()]
+    assert {line.count("|") for line in lines[2:]} == {7}
+    titled = tmp_path / "sacct.md"
+    first, *others = (f"| {line.replace('|', ' | ')} |" for line in sacct())
+    titled.write_text("\n".join([first, f"|{'---|' * first.count(' | ')}---|", *others]))
+    assert read_log(titled).format == "slurm"
+    assert len(read_log(titled).columns["submit"]) == 60
+
+
+def test_folder_of_swf__asks_which(tmp_path, capsys):
+    for name in ("b.swf", "a.swf.gz"):
+        (tmp_path / name).write_text("1 2 3")
+    said = one_line(*call(capsys, "info", tmp_path))
+    assert "which log? This is a directory with 2 logs (a.swf.gz, b.swf); name one" in said
