@@ -7,6 +7,7 @@ ok, FAILED or skipped, and why. The exit status is 1 if anything failed.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -138,14 +139,21 @@ def wheel() -> list[str]:
     return []
 
 
+def interpreter(version: str) -> str | None:
+    """A Python of this version on this machine, on the path or among those of pyenv; None if none runs."""
+    own = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
+    found = [shutil.which(f"python{version}"), *sorted(map(str, own.glob(f"{version}.*/bin/python{version}")))]
+    works = (one for one in found if one and subprocess.run([one, "-c", ""], capture_output=True).returncode == 0)
+    return next(works, None)
+
+
 def python(version: str) -> Callable[[], list[str]]:
-    """A check that the wheel works with another Python, of this machine or of a newer Debian (tests/slurm/chroot.py)."""
+    """A check that the wheel works with another Python, of this machine or newer Debian (tests/slurm/chroot.py), and can be made there."""
 
     def check() -> list[str]:
-        (file,) = (ROOT / "dist").glob("*.whl")
-        program = shutil.which(f"python{version}")
-        if program is not None and subprocess.run([program, "-c", ""], capture_output=True).returncode == 0:
-            run("env", f"PYTHON={program}", "bash", "tools/smoke.sh", str(file))
+        built = [next((ROOT / "dist").glob(ending)) for ending in ("*.whl", "*.tar.gz")]
+        if program := interpreter(version):
+            run("env", f"PYTHON={program}", "bash", "tools/smoke.sh", *map(str, built))
             return []
         sys.path.insert(0, str(ROOT))
         from tests.slurm import chroot
@@ -157,7 +165,8 @@ def python(version: str) -> Callable[[], list[str]]:
                     shutil.copytree(ROOT, Path(name) / "checkout", ignore=shutil.ignore_patterns(".*", "site"))
                     enter = Path(name) / "enter"
                     enter.write_text(chroot.ENTER.format(root=root, path=chroot.PATH))
-                    smoke = [f"PYTHON=python{version}", "bash", f"{name}/checkout/tools/smoke.sh", f"{name}/checkout/dist/{file.name}"]
+                    files = [f"{name}/checkout/dist/{file.name}" for file in built]
+                    smoke = [f"PYTHON=python{version}", "bash", f"{name}/checkout/tools/smoke.sh", *files]
                     run("sh", str(enter), "env", *smoke)
                 return []
         raise Skipped(f"there is no python{version} here; python3 -m tests.slurm.chroot sid trixie makes folders that have newer ones")

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Tries a wheel out: tools/smoke.sh WHEEL. Installs it, with the versions of requirements.lock, into a virtual environment of its own;
+# Tries a wheel out: tools/smoke.sh WHEEL [SDIST]. Installs it, with the versions of requirements.lock, into an environment of its own;
 # then imports, commands and worked examples must do there, in a folder that holds nothing of the source but these tests.
-# PYTHON=python3.13 chooses another interpreter.
+# The source distribution must give the same wheel with this Python, but for the names of the tool that builds it. PYTHON=python3.13 chooses another interpreter.
 set -euo pipefail
 wheel=$(realpath "$1")
+sdist=${2:+$(realpath "$2")}
 cd "$(dirname "$0")/.."
 
 folder=$(mktemp -d)
@@ -33,6 +34,17 @@ assert (Path(walltime.__file__).parent / 'py.typed').is_file(), 'the wheel has n
 "$walltime" --help >/dev/null
 "$walltime" paper list >/dev/null
 say "imports, and has its data files"
+
+if [ -n "$sdist" ]; then
+  "$python" -m pip --disable-pip-version-check --quiet wheel --no-deps --wheel-dir "$folder/built" "$sdist"
+  "$python" -c "
+import sys, zipfile
+one, other = ({name: file.read(name) for name in file.namelist()} for file in map(zipfile.ZipFile, sys.argv[1:]))
+different = sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name) and not name.endswith(('/WHEEL', '/RECORD')))
+sys.exit('the source distribution gives another wheel: ' + ', '.join(different) if different else 0)
+" "$wheel" "$folder"/built/*.whl
+  say "comes of the source distribution as it is"
+fi
 
 "$walltime" generate lublin99 --jobs 500 --procs 64 --load 0.7 --seed 1 --out log.swf.gz
 "$walltime" simulate log.swf.gz --policy easy --out schedule.csv

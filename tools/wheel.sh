@@ -16,4 +16,4 @@ tar -x -z -C "$folder/unpacked" --strip-components 1 -f "$folder"/dist/*.tar.gz
 
 rm -rf dist
 cp -r "$folder/dist" dist
-PYTHON=${PYTHON:-.venv/bin/python} bash tools/smoke.sh dist/*.whl
+PYTHON=${PYTHON:-.venv/bin/python} bash tools/smoke.sh dist/*.whl dist/*.tar.gz

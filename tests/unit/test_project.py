@@ -167,6 +167,17 @@ def test_release__finds_nothing_to_mend(release, check):
     assert getattr(release, check)() == []
 
 
+def test_release__finds_a_python_of_pyenv_that_runs(release, tmp_path, monkeypatch):
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path))
+    assert release.interpreter("3.99") is None
+    for number, body in (("3.99.0", "exit 1"), ("3.99.1", "exit 0")):
+        program = tmp_path / "versions" / number / "bin" / "python3.99"
+        program.parent.mkdir(parents=True)
+        program.write_text(f"#!/bin/sh\n{body}\n")
+        program.chmod(0o755)
+    assert release.interpreter("3.99") == str(program)
+
+
 def test_release__images_install_every_extra(release):
     try:
         assert release.image() == []
