@@ -65,24 +65,34 @@ def enter_queue(state, rules, jobs, line, index):
     state.unreserved += 1
     if k < state.looked_at:
         state.freed = 1
-    note_blocks(state, line, k)
+    if k == state.waiting - 1 and k % PLACES_IN_BLOCK > 0:
+        _add_to_block(queue[k], line.blocks[k // PLACES_IN_BLOCK])
+        include(line.live, k // PLACES_IN_BLOCK)
+    else:
+        _note_blocks(state, queue, line.blocks, line.live, k)
+
+
+@called_kernel
+def _note_blocks(state, queue, blocks, live, first):
+    """Note what the jobs mean for the blocks from that of a place on."""
+    for number in range(first // PLACES_IN_BLOCK, (state.waiting + PLACES_IN_BLOCK - 1) // PLACES_IN_BLOCK):
+        block = blocks[number]
+        block.least, block.partitions, block.called, block.old = HOLE, 0, 0, 0
+        for i in range(number * PLACES_IN_BLOCK, min((number + 1) * PLACES_IN_BLOCK, state.waiting)):
+            _add_to_block(queue[i], block)
+        if block.least < HOLE:
+            include(live, number)
+        else:
+            exclude(live, number)
 
 
 @kernel
-def note_blocks(state, line, first):
-    """Note what the jobs from a place on mean for their blocks; where others have moved, for all jobs of the block."""
-    if first < state.waiting - 1:
-        first -= first % PLACES_IN_BLOCK
-    for i in range(first, state.waiting):
-        place, block = line.queue[i], line.blocks[i // PLACES_IN_BLOCK]
-        if i % PLACES_IN_BLOCK == 0:
-            block.least, block.partitions, block.called, block.old = HOLE, 0, 0, 0
-            exclude(line.live, i // PLACES_IN_BLOCK)
+def _add_to_block(place, block):
+    """Note what the job of one place means for its block."""
+    block.called += 1 if place.called else 0
+    if place.procs != HOLE:
         block.least = min(block.least, place.procs)
-        block.called += 1 if place.called else 0
-        if place.procs != HOLE:
-            block.partitions |= 1 << min(place.partition, np.int64(62))
-            include(line.live, i // PLACES_IN_BLOCK)
+        block.partitions |= 1 << min(place.partition, np.int64(62))
 
 
 @called_kernel
@@ -90,17 +100,19 @@ def sort_waiting_jobs(state, rules, jobs, line):
     """Sort the waiting jobs by tier, rank and arrival; they are nearly sorted since the last time."""
     queue = line.queue
     for i in range(state.waiting):
-        queue[i].rank = order_rank(rules, state.now, jobs, queue[i].job)
-        rank, tie, job, partition = queue[i].rank, queue[i].tie, queue[i].job, queue[i].partition
-        procs, second, length = queue[i].procs, queue[i].second, jobs[queue[i].job].own_length
-        tier, k = jobs[job].tier, i
+        job, tie = queue[i].job, queue[i].tie
+        rank, tier = order_rank(rules, state.now, jobs, job), jobs[job].tier
+        queue[i].rank, queue[i].length = rank, jobs[job].own_length
+        if i == 0 or not before(tier, rank, tie, jobs[queue[i - 1].job].tier, queue[i - 1].rank, queue[i - 1].tie):
+            continue
+        partition, procs, second, length, k = queue[i].partition, queue[i].procs, queue[i].second, queue[i].length, i
         while k > 0 and before(tier, rank, tie, jobs[queue[k - 1].job].tier, queue[k - 1].rank, queue[k - 1].tie):
             queue[k] = queue[k - 1]
             k -= 1
         place = queue[k]
         place.rank, place.tie, place.job, place.partition, place.procs, place.second = rank, tie, job, partition, procs, second
         place.length = length
-    note_blocks(state, line, 0)
+    _note_blocks(state, queue, line.blocks, line.live, 0)
 
 
 @kernel
@@ -227,12 +239,9 @@ def _is_idle(state, partitions, place):
 @kernel
 def _renew_block(state, line, block, first, last):
     """Note what the jobs that are left in a block mean for it."""
-    block.least, block.partitions, block.old = HOLE, 0, 0
+    block.least, block.partitions, block.called, block.old = HOLE, 0, 0, 0
     for i in range(first, last):
-        place = line.queue[i]
-        if place.procs != HOLE:
-            block.least = min(block.least, place.procs)
-            block.partitions |= 1 << min(place.partition, np.int64(62))
+        _add_to_block(line.queue[i], block)
     if block.least == HOLE:
         exclude(line.live, first // PLACES_IN_BLOCK)
 
@@ -428,7 +437,7 @@ def drop_started(state, jobs, line):
             left += 1
     if left < state.waiting:
         state.waiting, state.holes = left, 0
-        note_blocks(state, line, 0)
+        _note_blocks(state, queue, line.blocks, line.live, 0)
 
 
 @kernel
