@@ -126,7 +126,7 @@ def pass_with_fresh_places(state, rules, jobs, machine, line, plan, kept):
         return
     _begin_pass(state, rules, jobs, machine, line, plan)
     in_order, queue, partitions = backfills_in_order(rules), line.queue, machine.partitions
-    i, is_over = state.looked_at, False
+    i, is_over, smallest = state.looked_at, False, NEVER  # none of the candidates needs less
     state.looked_at = state.waiting
     while not (state.again or is_over):
         i = _next_place(state, partitions, line, i)
@@ -135,7 +135,7 @@ def pass_with_fresh_places(state, rules, jobs, machine, line, plan, kept):
             i += 1
             called = _take_call(machine.limits, line, at)
             may = _may_or_parks(state, rules, jobs, machine, line, at)
-        elif state.candidates > 0:
+        elif state.candidates > 0 and smallest <= state.most_free:
             at = next_candidate(state, line.candidates)
             may = may_start(state, jobs, machine, queue[at].job)
         else:
@@ -156,6 +156,7 @@ def pass_with_fresh_places(state, rules, jobs, machine, line, plan, kept):
         elif may and in_queue:
             if fits and not at_once:
                 index = queue[at].job
+                smallest = min(smallest, queue[at].procs)
                 push_candidate(state, line.candidates, backfill_rank(rules, state.now, jobs, index), jobs[index].arrival, at)
             if not settled:
                 _block(state, rules, jobs, machine, line, plan, queue[at].job, reserves)
@@ -379,8 +380,10 @@ def _start_now(state, rules, jobs, machine, line, plan, place, behind):
     if job.reserved_start < 0 and rules.depth > 1 and _reservations(machine.pools, machine.pools_of, job) < rules.depth:
         job.reserved_start = state.now
     start_in_place(state, rules, jobs, machine, index, behind)
+    block = line.blocks[place // PLACES_IN_BLOCK]
+    if line.queue[place].procs == block.least:
+        block.old = 1
     line.queue[place].procs = HOLE
-    line.blocks[place // PLACES_IN_BLOCK].old = 1
     state.holes += 1
 
 
