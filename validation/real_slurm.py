@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -28,6 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import walltime as wt
 from tests.slurm.lab import SETTINGS, Lab
 from tests.slurm.replay import WHOLE, miniature, replay, save, shared_out
+from walltime.durations import seconds_of
 from walltime.slurm import read_cluster
 
 Array = np.ndarray
@@ -44,10 +46,16 @@ WAYS = {
 }
 """The policy in question; the same where nodes come back half a second after the end of a job; the same with a wrong parameter; and what
 one would take without it."""
-DOUBLED = ("bf_interval", "bf_resolution", "sched_interval")
+SECONDS = ("bf_interval", "bf_resolution", "sched_interval")
 """Parameters that are times in seconds."""
+SPANS = {"PriorityDecayHalfLife", "PriorityCalcPeriod", "PriorityMaxAge"}
+"""Settings that are spans of time."""
+LATER = 0.7
+"""s by which each repetition begins later after the start of its Slurm than the one before: passes fall differently."""
 LONG = 10
 """s; jobs that run longer are long here."""
+LOGGED = {"SlurmctldDebug": "debug", "DebugFlags": "Backfill"}
+"""Has slurmctld log when its passes begin and end; validation/slurm_noise.py reads it."""
 WITHIN = (10, 60)
 """s between a simulated start and the real one."""
 
@@ -70,14 +78,16 @@ class Scenario:
         """A cluster for it."""
         parameters = SETTINGS["SchedulerParameters"].replace("bf_max_job_test=500", f"bf_max_job_test={self.tested}")
         more = {"partitions": (*WHOLE, *self.partitions)} if self.whole else {}
-        return Lab(nodes=nodes, cpus=cpus, settings={"SchedulerParameters": parameters, **self.settings}, before=self.accounts, **more)
+        return Lab(
+            nodes=nodes, cpus=cpus, settings={"SchedulerParameters": parameters, **LOGGED, **self.settings}, before=self.accounts, **more
+        )
 
 
 SMALL_FIRST = {"PriorityType": "priority/multifactor", "PriorityWeightJobSize": "1000", "PriorityFavorSmall": "YES"}
 ENFORCE = {"AccountingStorageEnforce": "associations,limits,qos", "PriorityType": "priority/multifactor"}
 HALF_LIFE = 120
 """s; a quarter of the time in which jobs are submitted."""
-DECAY = {"PriorityWeightFairShare": "10000", "PriorityDecayHalfLife": f"00:{HALF_LIFE // 60:02}:00", "PriorityCalcPeriod": "00:00:05"}
+DECAY = {"PriorityWeightFairShare": "10000", "PriorityDecayHalfLife": f"00:{HALF_LIFE // 60:02}:00", "PriorityCalcPeriod": "00:01:00"}
 SHARES = {"physics": 6, "biology": 3, "history": 1}
 """Shares of the accounts; all submit as many jobs."""
 
@@ -141,21 +151,28 @@ class Run:
 
     def simulated(self, way: str) -> Array:
         """The waits that one of WAYS gives the jobs, s."""
-        jobs, machine = self.in_half_seconds() if way == LATE else (self.jobs, self.machine)
+        jobs, machine = self.in_parts(2, 1) if way == LATE else (self.jobs, self.machine)
         schedule = wt.simulate(jobs, WAYS[way], machine=machine)
         assert len(schedule) == len(self.jobs)
         return (schedule.start - jobs.submit)[self.order] / (2 if way == LATE else 1)
 
-    def in_half_seconds(self) -> tuple[wt.Workload, wt.machine.Machine]:
-        """The same with every time doubled, and each job half a second longer, which is then 1."""
-        requested = self.jobs.requested * 2
-        times = {"submit": self.jobs.submit * 2, "runtime": self.jobs.runtime * 2 + 1, "requested": requested, "believed": requested}
+    def in_parts(self, parts: int, longer: int) -> tuple[wt.Workload, wt.machine.Machine]:
+        """The same in parts of seconds, so many to one, and each job `longer` parts longer."""
+        requested = self.jobs.requested * parts
+        times = {"submit": self.jobs.submit * parts, "runtime": self.jobs.runtime * parts + longer}
+        return replace(self.jobs, **times, requested=requested, believed=requested), replace(self.machine, slurm=self.settings_in(parts))
+
+    def settings_in(self, parts: int) -> dict[str, str]:
+        """Slurm's settings, where so many parts of seconds are called seconds."""
         parameters = []
         for one in self.machine.slurm["SchedulerParameters"].split(","):
             name, _, value = one.partition("=")
-            parameters.append(f"{name}={2 * int(value)}" if name in DOUBLED else one)
+            parameters.append(f"{name}={parts * int(value)}" if name in SECONDS else one)
         settings = {**self.machine.slurm, "SchedulerParameters": ",".join(parameters)}
-        return replace(self.jobs, **times), replace(self.machine, slurm=settings)
+        for name in settings.keys() & SPANS:
+            seconds = parts * seconds_of(settings[name])
+            settings[name] = f"{seconds // 86_400}-{seconds // 3600 % 24:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+        return settings
 
 
 def classes(run: Run, cpus: int) -> dict[str, Array]:
@@ -207,7 +224,7 @@ def compared(runs: Sequence[Run], cpus: int) -> Numbers:
 
 
 def make(scenario: Scenario, folder: Path, given: argparse.Namespace) -> None:
-    """Run a scenario once on a real Slurm, if that was not done before."""
+    """Run a scenario once on a real Slurm, if that was not done before. `folder`: named by the number of the repetition."""
     if (folder / "cluster.txt").exists():
         return
     nodes, cpus = given.nodes, given.cpus
@@ -215,6 +232,7 @@ def make(scenario: Scenario, folder: Path, given: argparse.Namespace) -> None:
     if scenario.kinds:
         jobs = shared_out(jobs, scenario.kinds, given.seed)
     with scenario.lab(nodes, cpus) as lab:
+        time.sleep(LATER * (int(folder.name) - 1))
         late = replay(lab, jobs)
         save(lab, folder)
     print(f"{folder.parent.name} {folder.name}: submissions late by {max(late):.3f} s at most", flush=True)

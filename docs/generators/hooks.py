@@ -27,7 +27,7 @@ from performance_tables import performance
 from predictions_tables import judged
 from reference_pages import commands_table
 from reproduction_tables import reproduction
-from slurm_tables import real_slurm
+from slurm_tables import real_slurm, slurm_noise
 from specification_tables import changes, specifications
 from start_times_tables import start_times
 from support_tables import supported
@@ -361,6 +361,7 @@ GENERATORS = {
     "later": later,
     "performance": performance,
     "real-slurm": real_slurm,
+    "slurm-noise": slurm_noise,
     "start-times": start_times,
     "reproduction": reproduction,
     "tuning": tuning,

@@ -1,4 +1,7 @@
-"""The tables and sentences of the page on the comparison with a real Slurm, made from what `validation/real_slurm.py` stored."""
+"""The tables and sentences of the page on the comparison with a real Slurm.
+
+Made from what `validation/real_slurm.py` and, of latencies, `validation/slurm_noise.py` stored.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from performance_tables import table
 
 Numbers = dict[str, Any]
 FILE = Path(__file__).with_name("slurm.json")
+NOISE = Path(__file__).with_name("slurm-noise.json")
 
 
 def real_slurm(what: str, file: Path = FILE) -> str:
@@ -59,6 +63,43 @@ def span(values: Sequence[float]) -> str:
     """The smallest and the largest value."""
     low, high = f"{min(values):.0f}", f"{max(values):.0f}"
     return low if low == high else f"{low} to {high}"
+
+
+def slurm_noise(what: str, file: Path = NOISE) -> str:
+    """`latencies` or `starts` of all scenarios as Markdown, or a note that they were not measured."""
+    stored: Numbers = json.loads(file.read_text()) if file.exists() else {}
+    if not stored:
+        return "*Not measured.*"
+    return latencies(stored) if what == "latencies" else noise(stored)
+
+
+def latencies(stored: Numbers) -> str:
+    """What passes and launches take: medians, and what 95 % are below."""
+    whats = next(iter(stored.values()))["seconds"]
+    rows = []
+    for what in whats:
+        found = [result["seconds"][what] for result in stored.values()]
+        rows.append((what, *(f"{milliseconds(median)} ({milliseconds(high)})" for median, _, high in found)))
+    means = (f"{milliseconds(mean)} ({milliseconds(most)})" for mean, most in (result["main"] for result in stored.values()))
+    rows.append(("a pass of the main scheduler: mean (longest)", *means))
+    return table(("ms: median (95 % are below)", *stored), rows)
+
+
+def milliseconds(seconds: float) -> str:
+    """With two digits where it is short."""
+    return f"{1000 * seconds:.2g}" if seconds < 0.01 else f"{1000 * seconds:,.0f}"
+
+
+def noise(stored: Numbers) -> str:
+    """How far starts are from each other, and from the simulated ones, in s and in units of two real runs."""
+    rows = []
+    for name, result in stored.items():
+        real = result["apart"]["two real runs"]
+        for what, (median, whole) in result["apart"].items():
+            units = f"{median / real[0]:.1f}" if real[0] else "", f"{whole / real[1]:.1f}" if real[1] else ""
+            rows.append((f"{name}, {result['runs']} runs", what, f"{median:.1f} s", f"{whole:.1f} s", *units))
+    heads = ("median", "mean")
+    return table(("scenario", "starts of the same job", *heads, *(f"{one}, in units of two real runs" for one in heads)), rows)
 
 
 PARTS = {"facts": facts, "waits": waits, "starts": starts}

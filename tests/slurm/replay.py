@@ -67,12 +67,17 @@ def replay(lab: Lab, jobs: Sequence[Job]) -> list[float]:
 
 
 def save(lab: Lab, folder: Path) -> None:
-    """What Slurm says of its jobs and itself, by the commands of `walltime slurm`: jobs.txt.gz, cluster.txt; and sdiag.txt, log.txt.gz."""
+    """What Slurm says of its jobs and itself, by the commands of `walltime slurm`: jobs.txt.gz, cluster.txt; and its logs.
+
+    sdiag.txt; log.txt.gz of slurmctld; nodes.txt.gz of all slurmd.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     lab.shell(printed("sacct-command", "--begin=now-1day", f"--out={folder / 'jobs.txt.gz'}"))
     lab.shell(printed("cluster-command", f"--out={folder / 'cluster.txt'}"))
     (folder / "sdiag.txt").write_text(lab.run("sdiag"))
     (folder / "log.txt.gz").write_bytes(gzip.compress((lab.folder / "slurmctld.log").read_bytes(), mtime=0))
+    nodes = b"".join(file.read_bytes() for file in sorted(lab.folder.glob("slurmd-*.log")))
+    (folder / "nodes.txt.gz").write_bytes(gzip.compress(nodes, mtime=0))
 
 
 def printed(*words: str) -> str:

@@ -12,6 +12,7 @@ GENERATORS = DOCS / "generators"
 PAGE = (DOCS / "background" / "real-slurm.md").read_text()
 MARKS = re.findall(r"^<!-- generated: real-slurm (\S+) -->$", PAGE, re.MULTILINE)
 STORED = json.loads((GENERATORS / "slurm.json").read_text())
+NOISE = json.loads((GENERATORS / "slurm-noise.json").read_text())
 
 
 @pytest.fixture
@@ -29,7 +30,7 @@ def mean(values):
 
 
 def test_every_part_of_the_page_is_made(tables, tmp_path):
-    assert len(MARKS) == 12
+    assert len(MARKS) == 18
     for mark in MARKS:
         text = tables.real_slurm(mark)
         assert "Not run" not in text, mark
@@ -50,6 +51,35 @@ def test_what_the_page_says_is_true():
     means = {way: mean(values) for way, values in STORED["whole"]["classes"]["all"]["simulated"].items()}
     real = mean(STORED["whole"]["classes"]["all"]["real"])
     assert means["easy"] < means["conservative-scratch"] < means["slurm"] < real < means["slurm, half a second later"]
+    tiers = {what: mean([row[2] for row in rows]) for what, rows in STORED["tiers"]["starts"].items()}
+    assert tiers["slurm"] < tiers["between repetitions"] < tiers["easy"]
+    for name in ("tiers", "fair-share"):
+        found = STORED[name]["classes"]["all"]
+        assert mean(found["simulated"]["slurm"]) < mean(found["real"])
+    assert mean(found["real"]) < mean(found["simulated"]["slurm, half a second later"])
     late = STORED["untested"]["starts"]["slurm, half a second later"]
     assert all(near == 1 for near, _, _ in late), "every start is within 10 s of the real one"
     assert mean(STORED["untested"]["classes"]["all"]["real"]) > 2 * real
+
+
+def test_latencies_and_noise_are_shown_as_stored(tables, tmp_path):
+    for what in ("latencies", "starts"):
+        assert f"<!-- generated: slurm-noise {what} -->" in PAGE
+        text = tables.slurm_noise(what)
+        assert "nan" not in text
+        assert tables.slurm_noise(what, tmp_path / "no.json") == "*Not measured.*"
+    for name, result in NOISE.items():
+        median, whole = result["apart"]["simulated with the run's latencies"]
+        real = result["apart"]["two real runs"]
+        row = next(line for line in text.splitlines() if line.startswith(f"| {name}, ") and "latencies" in line)
+        assert f"| {median:.1f} s | {whole:.1f} s | {median / real[0]:.1f} | {whole / real[1]:.1f} |" in row
+
+
+def test_what_the_page_says_of_latencies_is_true():
+    assert {"tiers", "fair-share"} <= NOISE.keys()
+    for result in NOISE.values():
+        seconds = {what: median for what, (median, _, _) in result["seconds"].items()}
+        assert 0.4 < seconds["from the end of a job to the next pass of the main scheduler"] < 0.6
+        assert seconds["from a start to the launch on the node"] < 0.02
+        assert seconds["a cycle of backfilling with jobs to test"] < 0.01
+        assert result["main"][0] < 0.001
