@@ -35,7 +35,7 @@ from walltime.slurm.sidecar.host import Host
 from walltime.slurm.sidecar.ledger import Ledger
 from walltime.slurm.sidecar.round import Sidecar
 from walltime.slurm.sidecar.rules import time_min_of
-from walltime.slurm.sidecar.settings import Settings
+from walltime.slurm.sidecar.settings import SidecarSettings
 
 OUT = ROOT / "docs" / "generators" / "gaming.json"
 LOGS = {
@@ -58,8 +58,8 @@ DAY = 86_400
 HISTORY = 20_000
 """So many jobs before the stretch are learned from."""
 LOOSE = "tang13:key=request,statistic=p95,window=3"
-BOUNDED = Settings(every=EVERY, floor=25, share=1.0, changes=1000)
-UNBOUNDED = Settings(every=EVERY, floor=25, share=1.0, changes=1000, slip=1e9, overdue=1e9, misses=10**9)
+BOUNDED = SidecarSettings(every=EVERY, floor=25, share=1.0, changes=1000)
+UNBOUNDED = SidecarSettings(every=EVERY, floor=25, share=1.0, changes=1000, slip=1e9, overdue=1e9, misses=10**9)
 
 
 def stretch(log: Any, first: int, count: int, gamers: int) -> tuple[list[Job], int]:

@@ -208,7 +208,7 @@ def _agent() -> Input:
     from walltime.logs import write_swf
 
     jobs = wt.workloads.Lublin99().generate(jobs=640, machine_procs=32, load=0.8, seed=3)
-    tiny = learn.Settings(episodes=24, together=8, group=4, decisions=500, batch=128, hidden=(4,), hidden_value=(4,))
+    tiny = learn.TrainingSettings(episodes=24, together=8, group=4, decisions=500, batch=128, hidden=(4,), hidden_value=(4,))
     with tempfile.TemporaryDirectory() as folder:
         write_swf(Path(folder) / "log.swf", jobs)
         learn.train(wt.read(Path(folder) / "log.swf"), Path(folder) / "agent", seed=1, task=learn.Task(window=32), settings=tiny)

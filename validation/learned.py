@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.common import ROOT, cpu_model, find_log
 from validation.run import rounded
 from walltime import Workload, read
-from walltime.learn import Settings, evaluate, train
+from walltime.learn import TrainingSettings, evaluate, train
 from walltime.workloads import Lublin99
 
 OUT = ROOT / "docs" / "generators" / "learned.json"
@@ -41,7 +41,7 @@ def find(name: str) -> Workload | None:
 
 def measure(name: str, workload: Workload, seeds: int, episodes: int, store: Path) -> dict[str, Any]:
     """The agents' training, and the comparison."""
-    settings = Settings(episodes=episodes)
+    settings = TrainingSettings(episodes=episodes)
     agents = []
     for seed in range(1, seeds + 1):
         agents.append(train(workload, store / f"{name}-{seed}", seed=seed, settings=settings))
@@ -62,7 +62,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=LOGS, metavar="LOG", help=f"of {', '.join(LOGS)}")
     parser.add_argument("--seeds", type=int, default=5, help="agents for each log (5)")
-    parser.add_argument("--episodes", type=int, default=Settings().episodes, help=f"of each training ({Settings().episodes:,})")
+    parser.add_argument(
+        "--episodes", type=int, default=TrainingSettings().episodes, help=f"of each training ({TrainingSettings().episodes:,})"
+    )
     parser.add_argument("--store", type=Path, default=ROOT / "learned", help="the folder of the agents (learned)")
     parser.add_argument("--out", type=Path, default=OUT, help="the file that keeps what is found (docs/generators/learned.json)")
     given = parser.parse_args(arguments)

@@ -16,7 +16,7 @@ from walltime.slurm.sidecar.ledger import Entry, Event, Ledger, LedgerError
 from walltime.slurm.sidecar.prolog import Spool
 from walltime.slurm.sidecar.report import Report
 from walltime.slurm.sidecar.round import Sidecar
-from walltime.slurm.sidecar.settings import Settings
+from walltime.slurm.sidecar.settings import SidecarSettings
 
 EVERY = 60.0
 GAMER = "gamer"
@@ -142,7 +142,7 @@ def play(
         return sidecar_class(
             Client(cluster, timeout=10),
             lambda job, now: runtimes[job.key] * shares[job.key] if job.key in runtimes else None,
-            Settings(every=EVERY, floor=10, share=1.0),
+            SidecarSettings(every=EVERY, floor=10, share=1.0),
             Host(
                 cluster.clock,
                 "sidecar",
@@ -215,7 +215,7 @@ def late_heads(cluster: FakeSlurm) -> list[str]:
 
     A day is added for reservations, outages, and jobs that were put back into the queue.
     """
-    bounds, longest = Settings(), 2 * 86_400
+    bounds, longest = SidecarSettings(), 2 * 86_400
     found = []
     for key, promised in cluster.promised.items():
         job = cluster.jobs[key]
@@ -305,7 +305,7 @@ def day(folder, jobs, nodes, kind=Sidecar, share=0.5, soft=False):
     one = kind(
         Client(cluster),
         lambda job, now: runtimes[job.key] * share if job.key in runtimes else None,
-        Settings(share=1.0),
+        SidecarSettings(share=1.0),
         Host(cluster.clock, "sidecar", lambda text: None),
         ledger,
     )

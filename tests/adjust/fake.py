@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from walltime.slurm.client import Answer
-from walltime.slurm.queue import FIELDS
+from walltime.slurm.squeue_fields import FIELDS
 
 STEP = 10
 MIN_JOB_AGE = 300

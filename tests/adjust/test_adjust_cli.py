@@ -7,7 +7,7 @@ import pytest
 
 from tests.cli import HEADER, call, one_line
 from walltime.cli.slurm.adjust import Options
-from walltime.slurm.sidecar.settings import Settings
+from walltime.slurm.sidecar.settings import SidecarSettings
 from walltime.toml_file import key_tables
 
 
@@ -61,8 +61,8 @@ def test_settings_are_read_of_a_file__and_options_hold(capsys, log, tmp_path, te
 
 def test_every_setting_is_an_option_and_explained():
     shown = {field.name for field in fields(Options)}
-    assert shown == {field.name for field in fields(Settings)}
-    assert all(f"| `{name}` |" in key_tables(Settings) for name in shown)
+    assert shown == {field.name for field in fields(SidecarSettings)}
+    assert all(f"| `{name}` |" in key_tables(SidecarSettings) for name in shown)
 
 
 def test_without_a_cluster(capsys, log, monkeypatch, tmp_path):

@@ -15,7 +15,7 @@ from tests.adjust.test_unlucky import short_soon, until
 from tests.cli import call
 from walltime.slurm.client import Answer
 from walltime.slurm.sidecar.metrics import COUNTERS, GAUGES, Metrics
-from walltime.slurm.sidecar.settings import Settings
+from walltime.slurm.sidecar.settings import SidecarSettings
 
 RULES = files("walltime.slurm.sidecar") / "alerts.yml"
 DASHBOARD = files("walltime.slurm.sidecar") / "dashboard.json"
@@ -100,10 +100,10 @@ def watch(name, tmp_path):
         watched.go(15)
     elif name == "Failures":
         one.slurm._runner = refusing(cluster, "TimeMin")
-        one.settings = Settings(share=1.0)
+        one.settings = SidecarSettings(share=1.0)
         watched.go(12)
     elif name == "LateHead":
-        one.settings = Settings(share=1.0, slip=0.0, overdue=10, misses=1000)
+        one.settings = SidecarSettings(share=1.0, slip=0.0, overdue=10, misses=1000)
         watched.go(125)
     elif name == "Quarantine":
         one.slurm._runner = lowering(cluster)

@@ -10,14 +10,14 @@ from walltime.errors import LogError, WorkloadError
 from walltime.logs import read_log
 from walltime.predictors import parse_predictor
 from walltime.slurm.client import Answer, Client
-from walltime.slurm.queue import read_queue
 from walltime.slurm.sidecar.adjustments import Adjustments
-from walltime.slurm.sidecar.advice import Advice, History, check_texts
+from walltime.slurm.sidecar.advice import Advice, AdviceOfLog, check_texts
 from walltime.slurm.sidecar.ledger import Entry, Ledger, State
 from walltime.slurm.sidecar.overruns import Overruns
 from walltime.slurm.sidecar.queue_heads import WHY, QueueHead, QueueHeads
 from walltime.slurm.sidecar.selection import in_turn
-from walltime.slurm.sidecar.settings import Settings
+from walltime.slurm.sidecar.settings import SidecarSettings
+from walltime.slurm.squeue_fields import read_queue
 
 HEADING = "JobIDRaw|User|Account|Partition|QOS|State|Submit|Eligible|Start|End|ElapsedRaw|TimelimitRaw|AllocCPUS|NNodes"
 
@@ -59,9 +59,9 @@ def test_a_log_with_texts_of_users_is_not_learned_from(tmp_path):
     for name in ("JobName", "SubmitLine"):
         path.write_text("\n".join(f"{line}|{name if k == 0 else 'x'}" for k, line in enumerate(clean.splitlines())) + "\n")
         with pytest.raises(LogError, match=name.lower()):
-            History(parse_predictor(PREDICTOR), path).read()
+            AdviceOfLog(parse_predictor(PREDICTOR), path).read()
     path.write_text(clean)
-    assert History(parse_predictor(PREDICTOR), path).read().jobs == 12
+    assert AdviceOfLog(parse_predictor(PREDICTOR), path).read().jobs == 12
     check_texts(tmp_path / "missing.swf")
     with pytest.raises(WorkloadError, match="names of programs"):
         Advice(parse_predictor("tang13:key=program"), _with_programs(tmp_path))
@@ -77,7 +77,7 @@ def _with_programs(folder):
 
 def test_a_history_that_comes_later_is_learned_from_beside_the_rounds(tmp_path):
     path = tmp_path / "log.txt"
-    history = History(parse_predictor(PREDICTOR), path)
+    history = AdviceOfLog(parse_predictor(PREDICTOR), path)
     history.refresh()
     history._reading.join()
     assert "nothing to learn from" in history.missing
@@ -107,22 +107,22 @@ def ran(tmp_path, cluster, missed, kept, user="ann"):
 def test_jobs_that_outlive_their_time_min_count_against_the_next_ones(tmp_path, missed, kept, factor):
     cluster = crowd()
     overdue = ran(tmp_path, cluster, missed, kept)
-    assert overdue.factor("ann", Settings()) == factor
-    assert overdue.factor("bob", Settings()) == 1
+    assert overdue.factor("ann", SidecarSettings()) == factor
+    assert overdue.factor("bob", SidecarSettings()) == 1
     overdue._entries.ledger.close()
     again = Overruns(Adjustments(Ledger(tmp_path), cluster.clock, print), cluster.clock)
-    assert again.factor("ann", Settings()) == factor  # also for the next process
+    assert again.factor("ann", SidecarSettings()) == factor  # also for the next process
     cluster.clock.now += 8 * 86_400
-    assert again.factor("ann", Settings()) == 1
+    assert again.factor("ann", SidecarSettings()) == 1
     again._entries.ledger.close()
 
 
 def test_what_a_user_holds_beyond_time_min_is_limited(tmp_path):
     overdue = ran(tmp_path, crowd(), 7, 0)  # 7 node-hours; 1 % of four nodes over a week are 6.7
-    assert "outlived" in overdue.why_not(queued(), FACTS, Settings())
-    assert overdue.why_not(queued(), FACTS, Settings(overdue=0.02)) is None
-    assert overdue.why_not(queued(UserName="bob"), FACTS, Settings()) is None
-    assert overdue.why_not(queued(Partition="free"), FACTS, Settings()) is None
+    assert "outlived" in overdue.why_not(queued(), FACTS, SidecarSettings())
+    assert overdue.why_not(queued(), FACTS, SidecarSettings(overdue=0.02)) is None
+    assert overdue.why_not(queued(UserName="bob"), FACTS, SidecarSettings()) is None
+    assert overdue.why_not(queued(Partition="free"), FACTS, SidecarSettings()) is None
     overdue._entries.ledger.close()
 
 
@@ -131,7 +131,7 @@ def heads_of(*starts):
 
 
 def test_a_head_whose_reserved_start_slips_stops_adjusting_in_its_partition():
-    heads, now, bounds = QueueHeads(), float(BEGIN), Settings(slip=0.5)  # 08:00
+    heads, now, bounds = QueueHeads(), float(BEGIN), SidecarSettings(slip=0.5)  # 08:00
     first, later = heads_of("2027-01-15T10:00:00", "2027-01-16T10:00:00")
     assert heads.look([first, queued(JobArrayID=8, EligibleTime="2027-01-15T03:00:00")], now)
     assert list(heads.jobs) == ["7"]
@@ -151,7 +151,7 @@ def gaming(slip):
     jobs += [Job(k, "zoe", 1, 86_000, 1440, BEGIN + 2400 + (k - 3) * 3600) for k in range(3, 60)]
     cluster = FakeSlurm(4, jobs)
     cluster.advance(60)
-    return cluster, Settings(share=1.0, slip=slip, overdue=10, misses=1000)
+    return cluster, SidecarSettings(share=1.0, slip=slip, overdue=10, misses=1000)
 
 
 @pytest.mark.nightly
@@ -251,7 +251,7 @@ def test_one_users_jobs_do_not_fill_what_may_be_adjusted(tmp_path):
     cluster = FakeSlurm(4, [*jobs, *(Job(k, "bob", 4, 60, 60, BEGIN) for k in range(22, 26))], soft=True)
     cluster.advance(60)
     one, _ = sidecar(cluster, tmp_path)
-    one.settings = Settings(share=0.5)
+    one.settings = SidecarSettings(share=0.5)
     one.round()
     adjusted = [job.user for job in cluster.waiting() if job.time_min]
     assert (adjusted.count("zoe"), adjusted.count("bob")) == (6, 4)
@@ -263,7 +263,7 @@ def test_users_take_turns_for_the_changes_of_a_minute(tmp_path):
     cluster = FakeSlurm(4, [*jobs, *(Job(k, "bob", 4, 60, 60, BEGIN) for k in range(22, 26))], soft=True)
     cluster.advance(60)
     one, _ = sidecar(cluster, tmp_path)
-    one.settings = Settings(share=1.0, changes=4)
+    one.settings = SidecarSettings(share=1.0, changes=4)
     one.round()
     assert [job.user for job in cluster.waiting() if job.time_min] == ["zoe", "zoe", "bob", "bob"]
     one.ledger.close()

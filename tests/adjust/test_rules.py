@@ -8,13 +8,13 @@ from tests.adjust.fake import BEGIN, FakeSlurm, Job, row
 from walltime.errors import PolicyError
 from walltime.slurm.client import Answer, Client, DeniedError, run
 from walltime.slurm.configuration import Limits, read_configuration, read_limits
-from walltime.slurm.queue import FIELDS, read_queue
 from walltime.slurm.records import ClusterRecords, SlurmError, read_text
 from walltime.slurm.sidecar.host import Host
 from walltime.slurm.sidecar.ledger import Entry, Ledger, LedgerError, State
 from walltime.slurm.sidecar.round import Sidecar
 from walltime.slurm.sidecar.rules import time_min_of, why_never
-from walltime.slurm.sidecar.settings import Settings
+from walltime.slurm.sidecar.settings import SidecarSettings
+from walltime.slurm.squeue_fields import FIELDS, read_queue
 
 CONFIG = "SchedulerType           = sched/backfill\nSLURM_VERSION = 24.11.5\nSchedulerParameters = bf_continue,time_min_as_soft_limit\n"
 PARTITIONS = "PartitionName=main Nodes=n[1-4] MaxTime=2-00:00:00\nPartitionName=free Nodes=n[3-9] MaxTime=UNLIMITED\n"
@@ -61,14 +61,14 @@ def queued(**changes):
     ],
 )
 def test_who_is_never_adjusted(changes, why):
-    found = why_never(queued(**changes), FACTS, Limits(), Settings(), NOW)
+    found = why_never(queued(**changes), FACTS, Limits(), SidecarSettings(), NOW)
     assert found is None if why is None else why in found
 
 
 def test_only_chosen_accounts_and_partitions():
-    assert why_never(queued(), FACTS, Limits(), Settings(account=("bio",)), NOW) is None
-    assert "account" in why_never(queued(), FACTS, Limits(), Settings(account=("chem",)), NOW)
-    assert "partition" in why_never(queued(Partition="main,free"), FACTS, Limits(), Settings(partition=("main",)), NOW)
+    assert why_never(queued(), FACTS, Limits(), SidecarSettings(account=("bio",)), NOW) is None
+    assert "account" in why_never(queued(), FACTS, Limits(), SidecarSettings(account=("chem",)), NOW)
+    assert "partition" in why_never(queued(Partition="main,free"), FACTS, Limits(), SidecarSettings(partition=("main",)), NOW)
 
 
 @pytest.mark.parametrize(
@@ -81,8 +81,8 @@ def test_reservations_within_the_users_limit(nodes, after, crosses):
         records_of(CONFIG, PARTITIONS, f"ReservationName=m StartTime={start} EndTime={end} Nodes={nodes} Flags=MAINT\n")
     )
     now = cluster.reservations[0].start - after
-    assert (why_never(queued(EligibleTime="1970-01-02T00:00:00"), cluster, Limits(), Settings(), now) is not None) == crosses
-    assert why_never(queued(EligibleTime="1970-01-02T00:00:00"), cluster, Limits(), Settings(), cluster.reservations[0].end) is None
+    assert (why_never(queued(EligibleTime="1970-01-02T00:00:00"), cluster, Limits(), SidecarSettings(), now) is not None) == crosses
+    assert why_never(queued(EligibleTime="1970-01-02T00:00:00"), cluster, Limits(), SidecarSettings(), cluster.reservations[0].end) is None
 
 
 ASSOCIATIONS = "Account|ParentName|User|MaxWall|GrpTRESRunMins|MaxTRESMins|GrpTRESMins|GrpWall|Share\n"
@@ -127,7 +127,7 @@ def enforced(words):
     ],
 )
 def test_jobs_whose_limits_on_minutes_slurm_would_test_with_time_min_are_left_alone(changes, enforce, left):
-    why = why_never(queued(**changes), enforced(enforce), LIMITS, Settings(), NOW)
+    why = why_never(queued(**changes), enforced(enforce), LIMITS, SidecarSettings(), NOW)
     assert (why == "limits on minutes") == left
 
 
@@ -135,8 +135,8 @@ def test_the_limits_of_a_partitions_qos_count_and_unknown_ones_do():
     cluster = read_configuration(
         records_of(CONFIG + "AccountingStorageEnforce = limits\n", PARTITIONS.replace("MaxTime=2", "QoS=short MaxTime=2"), NONE)
     )
-    assert why_never(queued(Account="art"), cluster, LIMITS, Settings(), NOW) == "limits on minutes"
-    assert "could not be read" in why_never(queued(), enforced("safe"), Limits(known=False), Settings(), NOW)
+    assert why_never(queued(Account="art"), cluster, LIMITS, SidecarSettings(), NOW) == "limits on minutes"
+    assert "could not be read" in why_never(queued(), enforced("safe"), Limits(known=False), SidecarSettings(), NOW)
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_the_longest_limit_is_that_of_partition_qos_and_association(changes, enf
 
 
 def test_time_min():
-    bounds = Settings(floor=10, gain=0.5)
+    bounds = SidecarSettings(floor=10, gain=0.5)
     assert [time_min_of(s, 60, bounds) for s in (1, 600, 601, 1800, 1801, float("nan"))] == [10, 10, 11, 30, None, None]
     assert time_min_of(1, 10, bounds) is None
 
@@ -167,7 +167,7 @@ def test_time_min():
 @pytest.mark.parametrize("wrong", [{"every": 0}, {"floor": 1}, {"every": 300}, {"share": 0}, {"gain": 2}, {"changes": 0}, {"tasks": 0}])
 def test_impossible_bounds(wrong):
     with pytest.raises(PolicyError):
-        Settings(**wrong)
+        SidecarSettings(**wrong)
 
 
 def test_tasks_of_an_array_have_their_own_names():
@@ -255,7 +255,7 @@ def test_a_ledger_that_is_none(tmp_path):
 def sidecar(cluster, tmp_path=None, spool=None, need_prolog=False, **options):
     said = []
     ledger = None if tmp_path is None else Ledger(tmp_path)
-    settings, host = Settings(share=1.0, need_prolog=need_prolog), Host(cluster.clock, "sidecar", said.append, **options)
+    settings, host = SidecarSettings(share=1.0, need_prolog=need_prolog), Host(cluster.clock, "sidecar", said.append, **options)
     return Sidecar(Client(cluster), lambda job, now: 600.0, settings, host, ledger, spool), said
 
 
@@ -330,10 +330,10 @@ def test_users_own_time_min_and_the_stop_file(tmp_path):
 def test_limits_on_the_number_of_changes(tmp_path):
     cluster = crowd(soft=True)
     one, _ = sidecar(cluster, tmp_path)
-    one.settings = Settings(share=0.5)
+    one.settings = SidecarSettings(share=0.5)
     one.round()
     assert sum(job.time_min > 0 for job in cluster.waiting()) == 3
-    one.settings = Settings(share=1.0, changes=4)
+    one.settings = SidecarSettings(share=1.0, changes=4)
     one.round()
     assert sum(job.time_min > 0 for job in cluster.waiting()) == 4
     one.ledger.close()
@@ -353,7 +353,7 @@ def test_not_all_tasks_of_an_array_become_records(tmp_path):
         return cluster(("scontrol", "update", f"JobId={int(key.partition('_')[2]) + 2}", f"TimeMin={minutes}"), timeout)
 
     one, _ = sidecar(cluster, tmp_path)
-    one.slurm, one.settings = Client(runner), Settings(share=1.0, tasks=2)
+    one.slurm, one.settings = Client(runner), SidecarSettings(share=1.0, tasks=2)
     one.round()
     report = one.round()
     assert asked == ["2_0", "2_1"]

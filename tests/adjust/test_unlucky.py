@@ -13,7 +13,7 @@ from walltime.slurm.client import Answer
 from walltime.slurm.sidecar.ledger import Ledger, LedgerError, open_ledger
 from walltime.slurm.sidecar.loop import keep_on
 from walltime.slurm.sidecar.prolog import Spool
-from walltime.slurm.sidecar.settings import Settings
+from walltime.slurm.sidecar.settings import SidecarSettings
 
 
 def short_soon(others=0):
@@ -48,7 +48,7 @@ def test_slow_updates_do_not_keep_a_short_job_waiting(tmp_path, seconds, jobs):
     """A reservation takes everything back just before a job starts short."""
     cluster = short_soon(jobs)
     one, _ = sidecar(cluster, tmp_path)
-    one.settings = Settings(share=1.0, changes=10_000)
+    one.settings = SidecarSettings(share=1.0, changes=10_000)
     until(
         cluster,
         one,
@@ -95,7 +95,7 @@ def test_a_round_of_slow_changes_looks_at_short_jobs_again_and_ends_before_all_i
 def test_a_stop_with_many_entries_gives_back_first_and_asks_systemd_to_wait(tmp_path):
     cluster = short_soon(60)
     one, said = sidecar(cluster, tmp_path)
-    one.settings = Settings(share=1.0, changes=10_000)
+    one.settings = SidecarSettings(share=1.0, changes=10_000)
     until(cluster, one, lambda: sum(job.time_min > 0 for job in cluster.waiting()) > 55)
     cluster.advance(1200)  # job 3 has come, and has waited for somebody to look at it
     one.round()
@@ -375,7 +375,7 @@ def test_the_whole_queue_is_asked_for_at_its_own_pace(tmp_path):
 
     one, _ = sidecar(cluster, tmp_path)
     one.slurm._runner = runner
-    one.settings = Settings(share=1.0, account=("bio",), changes=3)
+    one.settings = SidecarSettings(share=1.0, account=("bio",), changes=3)
     go(cluster, one, 600)
     assert asked.count("whole") <= 6
     assert asked.count("watched") > 2 * asked.count("whole")

@@ -19,7 +19,7 @@ from walltime.learn.training import simple_costs
 from walltime.logs import write_swf
 
 LOG = wt.workloads.Lublin99().generate(jobs=1280, machine_procs=32, load=0.8, seed=3)
-TINY = learn.Settings(episodes=24, together=8, group=4, decisions=500, batch=128, hidden=(8,), hidden_value=(8,))
+TINY = learn.TrainingSettings(episodes=24, together=8, group=4, decisions=500, batch=128, hidden=(8,), hidden_value=(8,))
 TASK = learn.Task(window=32)
 
 
@@ -115,7 +115,7 @@ def test_training__finds_that_short_jobs_come_first():
     runtime = np.where(draw.random(400) < 0.5, 10, 2000)
     jobs = wt.Workload.from_arrays(submit=np.arange(400) * 700, runtime=runtime, procs=np.full(400, 4), machine_procs=4)
     episodes = learn.windows(jobs, 40)
-    settings = learn.Settings(
+    settings = learn.TrainingSettings(
         episodes=320, together=32, group=8, decisions=4000, batch=256, hidden=(8,), hidden_value=(8,), learning_rate=0.02
     )
     agent, rules = ppo.Agent(settings, np.random.default_rng(1)), Rules(decision="both", slots=32)
@@ -178,8 +178,8 @@ def test_folder_of_another_training__is_refused(tmp_path):
         (lambda: learn.Task(decision="formula"), "cannot be trained with the decision formula"),
         (lambda: learn.Task(reward="p90_wait"), "cannot be trained with the reward p90_wait"),
         (lambda: learn.Task(test_share=1.0), "between 0 and 1"),
-        (lambda: learn.Settings(together=10, group=4), "groups of 4 episodes do not make up 10"),
-        (lambda: learn.Settings(episodes=0), "episodes must be 1 or more"),
+        (lambda: learn.TrainingSettings(together=10, group=4), "groups of 4 episodes do not make up 10"),
+        (lambda: learn.TrainingSettings(episodes=0), "episodes must be 1 or more"),
         (lambda: learn.evaluate([], LOG), "there is no agent"),
     ],
 )

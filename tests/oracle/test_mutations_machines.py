@@ -5,7 +5,7 @@ import pytest
 
 from validation import mutations_machines
 from validation.mutations_machines import trial
-from walltime.auditor import pool_decisions, pool_flows, pools, slurm_decisions, slurm_needs
+from walltime.auditor import pool_decisions, pool_flows, pools, slurm_decisions, slurm_inputs
 
 SAMPLE = {"pools": 150, "nodes": 60}
 """Mutants that are judged in every run of the tests."""
@@ -81,7 +81,7 @@ FAULTS = {
     "Slurm's decisions are not compared": ("nodes", replaced(pools, "slurm_differences", nothing)),
     "ends and limits under Slurm are not looked at": ("nodes", by_method(NODES, "_check", nothing)),
     "priorities are all alike": ("nodes", by_method(NODES, "_priority", lambda one: lambda *args: 1)),
-    "use is not summed up": ("nodes", by_method(slurm_needs.Tree, "add", never)),
+    "use is not summed up": ("nodes", by_method(slurm_inputs.Tree, "add", never)),
     "outages take no nodes": ("nodes", replaced(slurm_decisions, "hardware", lambda one: lambda place: one(place)._replace(outages=[]))),
     "jobs take any nodes": (
         "nodes",

@@ -166,7 +166,7 @@ class _Audit:
             self.skipped.update(dict.fromkeys(OF_POLICIES, "no policy was given"))
             return
         from walltime.auditor.decisions import Decisions, RecordedJobs
-        from walltime.auditor.lowering import lowered
+        from walltime.auditor.policy_numbers import lowered
 
         self.checked += self.policy.promises
         rows = self.rows

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from walltime.auditor.lowering import orders_of
 from walltime.auditor.passes import state as s
 from walltime.auditor.passes.events import RUNS
+from walltime.auditor.policy_numbers import orders_of
 from walltime.auditor.report import Violation
 from walltime.auditor.scores import LongestWait, Scores, Standing
 from walltime.engine.compiler.cache import is_kept

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from walltime.auditor.decisions import STEPS, Decisions, RecordedJobs
-from walltime.auditor.lowering import lowered
 from walltime.auditor.passes import state as s
 from walltime.auditor.passes.asked import ASKED, BY_CLOCK, BY_OUTAGE, FREE_TO_START, WINDOW, SiteAnswers, ask_along
+from walltime.auditor.policy_numbers import lowered
 from walltime.errors import PolicyError, WorkloadError
 from walltime.machine import NO_OVERHEAD, Overhead
 from walltime.machine.overheads import freed

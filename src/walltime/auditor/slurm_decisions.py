@@ -11,7 +11,7 @@ from heapq import heappop
 
 import numpy as np
 
-from walltime.auditor.slurm_needs import Tree, hardware, lasting_merit, needs, new_blocks, rules_of
+from walltime.auditor.slurm_inputs import Tree, hardware, lasting_merit, needs, new_blocks, rules_of
 from walltime.auditor.slurm_passes import (
     NEVER,
     SLURM_JOB,

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.groups import DecisionOptions, LogOptions, machine_in
+from walltime.cli.option_groups import DecisionOptions, LogOptions, machine_in
 from walltime.cli.output import PageOutput, command_line, progress_bar
 from walltime.wording import in_prose
 

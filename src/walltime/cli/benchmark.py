@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.groups import CommandGroup, LogOptions, Stretch
+from walltime.cli.option_groups import CommandGroup, LogOptions, Stretch
 from walltime.cli.output import Output, PageOutput, caveats, command_line, progress_bar
 from walltime.errors import PolicyError
 from walltime.tables import Cell, Table

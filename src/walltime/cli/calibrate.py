@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from walltime.cli import options as o
 from walltime.cli.explain import paragraphs
-from walltime.cli.groups import LogOptions, Site, Stretch, machine_in
+from walltime.cli.option_groups import LogOptions, Site, Stretch, machine_in
 from walltime.cli.output import PageOutput, caveats, command_line, progress_bar
 from walltime.errors import PolicyError
 

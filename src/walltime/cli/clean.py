@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.groups import LogOptions, Part
+from walltime.cli.option_groups import LogOptions, Part
 from walltime.cli.output import PageOutput, command_line
 
 if TYPE_CHECKING:

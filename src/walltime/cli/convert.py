@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.groups import read_shown
+from walltime.cli.option_groups import read_shown
 from walltime.cli.output import Output
 from walltime.errors import PolicyError
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from walltime.cli import options as o
 from walltime.cli.compare import as_object, comparison_blocks, spread_of
 from walltime.cli.explain import paragraphs
-from walltime.cli.groups import LogOptions, SchedulingOptions, make_up
+from walltime.cli.option_groups import LogOptions, SchedulingOptions, make_up
 from walltime.cli.output import Output
 from walltime.cli.simulate import run_record, write_run_page
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.groups import LogOptions, Stretch
+from walltime.cli.option_groups import LogOptions, Stretch
 from walltime.cli.output import PageOutput, command_line, note, progress_bar, write_rows
 from walltime.errors import PolicyError
 

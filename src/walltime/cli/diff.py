@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.groups import LogOptions
+from walltime.cli.option_groups import LogOptions
 from walltime.cli.output import PageOutput, command_line, progress_bar
 
 __all__ = ["PANEL", "diff"]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from walltime.cli import options as o
-from walltime.cli.groups import LogOptions, Stretch, machine_in
+from walltime.cli.option_groups import LogOptions, Stretch, machine_in
 from walltime.cli.output import Output, PageOutput, caveats, command_line, note, progress_bar
 from walltime.errors import PolicyError
 

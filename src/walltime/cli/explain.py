@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from walltime.cli import options as o
-from walltime.cli.groups import LogOptions, Part, SchedulingOptions, machine_in, one_workload
+from walltime.cli.option_groups import LogOptions, Part, SchedulingOptions, machine_in, one_workload
 from walltime.cli.output import PageOutput, command_line, progress_bar
 from walltime.errors import PolicyError
 

@@ -12,7 +12,7 @@ import typer
 
 from walltime.cli import options as o
 from walltime.cli.completion import completion_of
-from walltime.cli.groups import LogOptions, make_up
+from walltime.cli.option_groups import LogOptions, make_up
 from walltime.cli.output import Output
 from walltime.errors import OutputError
 

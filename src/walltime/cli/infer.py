@@ -10,7 +10,7 @@ import typer
 from walltime.cli import options as o
 from walltime.cli import output as terminal
 from walltime.cli.explain import paragraphs
-from walltime.cli.groups import LogOptions, Stretch, machine_in
+from walltime.cli.option_groups import LogOptions, Stretch, machine_in
 from walltime.cli.output import PageOutput, command_line, progress_bar
 
 __all__ = ["PANEL", "infer"]

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from walltime.cli import options as o
-from walltime.cli.groups import LogOptions, Stretch, read_shown
+from walltime.cli.option_groups import LogOptions, Stretch, read_shown
 from walltime.cli.output import Output, command_line
 
 if TYPE_CHECKING:

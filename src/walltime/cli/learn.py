@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.groups import CommandGroup, LogOptions, make_up
+from walltime.cli.option_groups import CommandGroup, LogOptions, make_up
 from walltime.cli.output import Output, PageOutput, caveats, command_line, progress_bar, write_rows
 from walltime.errors import PolicyError
 
@@ -86,7 +86,7 @@ def train(
 ) -> None:
     """Train an agent by proximal policy optimisation; stopped by Ctrl-C, the same command goes on from the last state it kept."""
     _one_thread()
-    from walltime.learn.ppo import Settings
+    from walltime.learn.ppo import TrainingSettings
     from walltime.learn.training import Task
     from walltime.learn.training import train as learn
     from walltime.provenance import plain
@@ -105,7 +105,7 @@ def train(
         overrun=training.overrun,
     )
     task.rules  # noqa: B018 (what is impossible is said before the log is read)
-    settings = Settings(episodes=training.episodes)
+    settings = TrainingSettings(episodes=training.episodes)
     workload = generated.load_or_make(log, reading)
     how = {name: value for name, value in (reading.of_file | reading.of_jobs).items() if name != "anonymise"}  # a key is a secret
     source = plain({"log": log, "reading": how, "jobs": generated.jobs, "load": generated.load, "log_seed": generated.log_seed})

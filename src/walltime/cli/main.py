@@ -19,7 +19,7 @@ import typer
 from walltime import cli
 from walltime.cli import output
 from walltime.cli.completion import answer_bash
-from walltime.cli.groups import CommandGroup
+from walltime.cli.option_groups import CommandGroup
 from walltime.cli.output import CompilationRow
 from walltime.engine.compiler.compilation import listen
 from walltime.errors import OutputError, PolicyError, WalltimeError

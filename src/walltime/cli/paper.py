@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.groups import CommandGroup
+from walltime.cli.option_groups import CommandGroup
 from walltime.cli.output import Output, note, progress_row
 from walltime.errors import OutputError, PolicyError
 from walltime.tables import Table

@@ -9,13 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from walltime.cli.groups import Files, note_feedback
+from walltime.cli.option_groups import Files, note_feedback
 from walltime.cli.output import PageOutput, caveats, command_line, drawn_in, progress_bar, write_rows
 from walltime.errors import PolicyError
 
 if TYPE_CHECKING:
     from walltime.campaign import CombinationMean
-    from walltime.cli.groups import Files, Part, SchedulingOptions
+    from walltime.cli.option_groups import Files, Part, SchedulingOptions
     from walltime.machine import Machine
     from walltime.report.page import Block
     from walltime.simulation.replication import Replications

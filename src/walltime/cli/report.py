@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.groups import LogOptions, machine_in
+from walltime.cli.option_groups import LogOptions, machine_in
 from walltime.cli.output import Output, caveats, command_line, program
 from walltime.errors import PolicyError
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from walltime.cli import options as o
-from walltime.cli.groups import LogOptions, Stretch
+from walltime.cli.option_groups import LogOptions, Stretch
 from walltime.cli.output import PageOutput, caveats, command_line, progress_bar, write_json
 from walltime.errors import PolicyError
 

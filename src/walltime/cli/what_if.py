@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from walltime.cli import options as o
-from walltime.cli.groups import LogOptions, Site, Stretch, machine_in
+from walltime.cli.option_groups import LogOptions, Site, Stretch, machine_in
 from walltime.cli.output import PageOutput, caveats, command_line, progress_bar, write_rows
 from walltime.errors import PolicyError
 

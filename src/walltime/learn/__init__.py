@@ -16,7 +16,7 @@ from walltime.errors import PolicyError
 from walltime.learn.batch import AT_THE_END, DECISIONS, REWARDS, SELECTIONS, Rules
 from walltime.learn.evaluation import AgainstScheduler, Evaluation, Importance, evaluate
 from walltime.learn.features import FEATURES, FORMULAS, QUEUE, Feature
-from walltime.learn.ppo import Settings
+from walltime.learn.ppo import TrainingSettings
 from walltime.learn.sources import Episode, drawn, overlapping, shaken, windows
 from walltime.learn.training import Task, TrainedAgent, kept, load, train
 
@@ -41,9 +41,9 @@ __all__ = [
     "Feature",
     "Importance",
     "Rules",
-    "Settings",
     "Task",
     "TrainedAgent",
+    "TrainingSettings",
     "drawn",
     "evaluate",
     "kept",

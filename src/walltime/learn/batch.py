@@ -12,7 +12,7 @@ import numpy as np
 
 from walltime.engine.interface.load import load_unchecked
 from walltime.engine.kernel import decisions as kernel
-from walltime.engine.kernel import formulas
+from walltime.engine.kernel import learning_scores
 from walltime.engine.kernel.memory import records
 from walltime.errors import PolicyError
 from walltime.estimates import effective_times
@@ -25,10 +25,10 @@ __all__ = ["AT_THE_END", "DECISIONS", "REWARDS", "SELECTIONS", "Batch", "Rules",
 Array = np.ndarray
 DECISIONS = {"next": kernel.NEXT, "backfill": kernel.BACKFILL, "formula": kernel.FORMULA, "both": kernel.BOTH}
 REWARDS = {
-    "wait": formulas.WAIT,
-    "response": formulas.RESPONSE,
-    "slowdown": formulas.SLOWDOWN,
-    "bounded_slowdown": formulas.BOUNDED,
+    "wait": learning_scores.WAIT,
+    "response": learning_scores.RESPONSE,
+    "slowdown": learning_scores.SLOWDOWN,
+    "bounded_slowdown": learning_scores.BOUNDED,
 }
 """Metrics of a job that a reward can be made of: s, or without unit."""
 AT_THE_END = {
@@ -105,7 +105,7 @@ class Rules:
         rule = rules[0]
         rule.kind, rule.procs, rule.period = DECISIONS[self.decision], size, self.period
         rule.committed = theirs or bool(self.committed)
-        rule.backfills, rule.cost = self.backfilling, REWARDS.get(self.reward, formulas.BOUNDED)
+        rule.backfills, rule.cost = self.backfilling, REWARDS.get(self.reward, learning_scores.BOUNDED)
         rule.one_by_one = rule.ends_before = rule.shadow_once = theirs
         rule.extra_nodes, rule.turns = not theirs, self.in_turns
         rule.fill_by_arrival = theirs or self.decision == "next"

@@ -26,7 +26,7 @@ __all__ = [
     "Agent",
     "Network",
     "Rollout",
-    "Settings",
+    "TrainingSettings",
     "advantages",
     "iterate",
     "less_the_group",
@@ -47,7 +47,7 @@ WIDEST = 4096
 
 
 @dataclass(frozen=True)
-class Settings:
+class TrainingSettings:
     """How an agent learns.
 
     `episodes`: how many it plays in all; `together`: how many in an iteration, and `group`: how many of these are the same one.
@@ -133,7 +133,7 @@ class Agent:
     `scale`: the mean and the inverse spread of each input, from the first decisions; None before.
     """
 
-    def __init__(self, settings: Settings, draw: np.random.Generator):
+    def __init__(self, settings: TrainingSettings, draw: np.random.Generator):
         self.policy = Network((ALL + 1, *settings.hidden, 1), draw)
         self.value = Network((ALL + 3, *settings.hidden_value, 1), draw)
         self.scale: Array | None = None
@@ -276,7 +276,7 @@ def objective(
     return -float(bounded.mean() + entropy * spread.mean()), gradient
 
 
-def iterate(batch: Batch, agent: Agent, settings: Settings, number: int, seed: int, scales: Array) -> dict[str, float]:
+def iterate(batch: Batch, agent: Agent, settings: TrainingSettings, number: int, seed: int, scales: Array) -> dict[str, float]:
     """One iteration: play, and learn from it. It depends on the agent, its number and the seed only.
 
     `scales`: the cost of a simple scheduler in each episode. Returns what can be shown: the mean `cost` against it, and the `entropy`.

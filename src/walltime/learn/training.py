@@ -85,7 +85,7 @@ class TrainedAgent:
 
     agent: ppo.Agent
     task: Task
-    settings: ppo.Settings
+    settings: ppo.TrainingSettings
     seed: int
     log: str
     jobs_sha256: str
@@ -144,7 +144,7 @@ class _Lesson:
     simple: Array
 
     @classmethod
-    def of(cls, workload: Workload, task: Task, settings: ppo.Settings) -> _Lesson:
+    def of(cls, workload: Workload, task: Task, settings: ppo.TrainingSettings) -> _Lesson:
         check_workload(workload)
         early = task.windows(workload, "train")
         kept = max(1, round(len(early) * VALIDATION))
@@ -167,7 +167,7 @@ def train(
     *,
     seed: int = 0,
     task: Task | None = None,
-    settings: ppo.Settings | None = None,
+    settings: ppo.TrainingSettings | None = None,
     minutes: float | None = None,
     source: Mapping[str, Any] | None = None,
     progress: Callable[[int], None] | None = None,
@@ -183,7 +183,7 @@ def train(
     has an agent of other settings or another log, or cannot be written.
     """
     logs = [workload] if isinstance(workload, Workload) else list(workload)
-    task, settings = task or Task(), settings or ppo.Settings()
+    task, settings = task or Task(), settings or ppo.TrainingSettings()
     lessons = [_Lesson.of(one, task, settings) for one in logs]
     if not lessons:
         raise WorkloadError("an agent needs a log to learn from")
@@ -250,13 +250,13 @@ def _of_kind(plan: Mapping[str, Any], name: str, kind: type) -> Any:
     return plan[name]
 
 
-def _settings(plain: Mapping[str, Any]) -> ppo.Settings:
+def _settings(plain: Mapping[str, Any]) -> ppo.TrainingSettings:
     """From JSON, which has lists for tuples."""
     values = {name: tuple(value) if isinstance(value, list) else value for name, value in plain.items()}
-    return ppo.Settings(**_like(ppo.Settings(), values))
+    return ppo.TrainingSettings(**_like(ppo.TrainingSettings(), values))
 
 
-def _like(usual: Task | ppo.Settings, values: Mapping[str, Any]) -> dict[str, Any]:
+def _like(usual: Task | ppo.TrainingSettings, values: Mapping[str, Any]) -> dict[str, Any]:
     """The values of these fields; raises KeyError or TypeError unless each is of the kind that it usually has."""
     kept_values = {}
     for field in fields(usual):
@@ -268,7 +268,7 @@ def _like(usual: Task | ppo.Settings, values: Mapping[str, Any]) -> dict[str, An
 
 
 def _trained(
-    agent: ppo.Agent, task: Task, settings: ppo.Settings, plan: Mapping[str, Any], done: int, rows: list[dict[str, Any]]
+    agent: ppo.Agent, task: Task, settings: ppo.TrainingSettings, plan: Mapping[str, Any], done: int, rows: list[dict[str, Any]]
 ) -> TrainedAgent:
     own = {name: _of_kind(plan, name, kind) for name, kind in OWN.items()}
     return TrainedAgent(agent, task, settings, done=done, progress=tuple(rows), **own)
@@ -277,7 +277,7 @@ def _trained(
 class _Best:
     """The policy that was best on the validation windows so far."""
 
-    def __init__(self, agent: ppo.Agent, settings: ppo.Settings):
+    def __init__(self, agent: ppo.Agent, settings: ppo.TrainingSettings):
         self.agent = ppo.Agent(settings, np.random.default_rng(0))
         self.agent.policy.parameters = [one.copy() for one in agent.policy.parameters]
         self.cost = np.inf

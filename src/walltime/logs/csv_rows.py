@@ -13,7 +13,7 @@ import numpy as np
 
 from walltime.errors import LogError
 from walltime.lazy import LaterModule
-from walltime.logs.accounting import NEWLINE_IN_TEXT, Counts, lines_in, quoted
+from walltime.logs.batch_systems import NEWLINE_IN_TEXT, Counts, lines_in, quoted
 from walltime.logs.input import LogFile, without_panics
 from walltime.logs.joblog import BadLines
 from walltime.logs.mapping import TableMapping

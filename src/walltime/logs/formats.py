@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 
 from walltime.errors import LogError
-from walltime.logs import accounting
+from walltime.logs import batch_systems
 from walltime.logs.anonymous import anonymise as hidden
 from walltime.logs.anonymous import read_key
 from walltime.logs.catalogue import find_log, known_by_lines, known_by_titles, shipped
@@ -225,4 +225,4 @@ def _unknown_titles(file: LogFile) -> list[str]:
 
 def all_rules() -> tuple[Rule, ...]:
     """The rules for all logs, those of all batch systems, then those of single formats."""
-    return (*RULES, *accounting.RULES, *(rule for known in FORMATS for rule in known.rules))
+    return (*RULES, *batch_systems.RULES, *(rule for known in FORMATS for rule in known.rules))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
-from walltime.logs.accounting import FIRST_LINES, OTHER_EVENT, Counts, JobRows, Odd, text_lines, whole
+from walltime.logs.batch_systems import FIRST_LINES, OTHER_EVENT, Counts, JobRows, Odd, text_lines, whole
 from walltime.logs.input import LogFile
 from walltime.logs.joblog import BadLines, JobLog, LogFormat, ReadOptions
 from walltime.workload import MISSING

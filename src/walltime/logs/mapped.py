@@ -12,7 +12,7 @@ import numpy as np
 
 from walltime.errors import LogError
 from walltime.lazy import LaterModule
-from walltime.logs.accounting import (
+from walltime.logs.batch_systems import (
     NO_LIMIT,
     STILL_PENDING,
     STILL_RUNNING,

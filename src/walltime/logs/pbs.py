@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import ClassVar
 
-from walltime.logs.accounting import FIRST_LINES, OTHER_EVENT, Counts, JobRows, Odd, text_lines, whole
+from walltime.logs.batch_systems import FIRST_LINES, OTHER_EVENT, Counts, JobRows, Odd, text_lines, whole
 from walltime.logs.input import LogFile
 from walltime.logs.joblog import BadLines, JobLog, LogFormat, ReadOptions
 from walltime.logs.rules import Rule

@@ -12,7 +12,7 @@ import numpy as np
 
 from walltime.errors import LogError
 from walltime.lazy import LaterModule
-from walltime.logs.accounting import Counts, Names, nothing_left, quoted
+from walltime.logs.batch_systems import Counts, Names, nothing_left, quoted
 from walltime.logs.input import LogFile, decoded
 from walltime.logs.joblog import BadLine, BadLines, ReadOptions, faults, narrowed
 from walltime.logs.rules import Rule

@@ -14,7 +14,7 @@ import numpy as np
 from walltime.errors import LogError
 from walltime.files import whole_file, write_as_parquet
 from walltime.lazy import LaterModule
-from walltime.logs.accounting import Names, quoted
+from walltime.logs.batch_systems import Names, quoted
 from walltime.logs.header import Header
 from walltime.logs.input import LogFile, reading_parquet
 from walltime.logs.joblog import JobLog, LogFormat, ReadOptions, is_further_name

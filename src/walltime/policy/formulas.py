@@ -73,12 +73,12 @@ class Formula(ScoredOrder):
     @classmethod
     def known(cls) -> tuple[str, ...]:
         """The names that it may have."""
-        return tuple(_PLAIN)
+        return tuple(_BY_FORMULA)
 
     @property
     def scoring(self) -> ScoreFunction:
         """The formula."""
-        return _PLAIN[self.name][0]
+        return _BY_FORMULA[self.name][0]
 
     @property
     def growing(self) -> bool:
@@ -110,12 +110,12 @@ class FittedFormula(Formula):
     @classmethod
     def known(cls) -> tuple[str, ...]:
         """The names that it may have."""
-        return tuple(_FITTED)
+        return tuple(_CARASTAN17)
 
     @property
     def scoring(self) -> ScoreFunction:
         """The formula."""
-        return _FITTED[self.name]
+        return _CARASTAN17[self.name]
 
     @property
     def parameters(self) -> Sequence[float]:
@@ -151,7 +151,7 @@ def _f4(believed, procs, elapsed, weight=5.30e5):
     return -(believed * math.sqrt(procs) + weight * math.log10(max(elapsed, 0.1)))
 
 
-_PLAIN: dict[str, tuple[ScoreFunction, str]] = {
+_BY_FORMULA: dict[str, tuple[ScoreFunction, str]] = {
     "lcfs": (_lcfs, "the latest arrival"),
     "ljf": (_ljf, "the longest believed runtime"),
     "sqf": (_sqf, "the fewest processors"),
@@ -161,9 +161,9 @@ _PLAIN: dict[str, tuple[ScoreFunction, str]] = {
     "lxf": (_lxf, "the largest expansion factor: (wait + believed) / believed"),
     "unicef": (_unicef, "the highest wait / (log2(procs) x believed); serial jobs before all others"),
 }
-_FITTED: dict[str, ScoreFunction] = {"f1": _f1, "f2": _f2, "f3": _f3, "f4": _f4}
-FORMULAS: Mapping[str, tuple[type[Formula], str]] = {name: (Formula, f"First {what}.") for name, (_, what) in _PLAIN.items()} | {
-    name: (FittedFormula, f"{name.upper()} of carastan17, fitted to simulations of small sets of jobs.") for name in _FITTED
+_CARASTAN17: dict[str, ScoreFunction] = {"f1": _f1, "f2": _f2, "f3": _f3, "f4": _f4}
+FORMULAS: Mapping[str, tuple[type[Formula], str]] = {name: (Formula, f"First {what}.") for name, (_, what) in _BY_FORMULA.items()} | {
+    name: (FittedFormula, f"{name.upper()} of carastan17, fitted to simulations of small sets of jobs.") for name in _CARASTAN17
 }
 """The orders of this module by name: the class, and what comes first."""
 

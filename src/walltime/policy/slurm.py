@@ -97,12 +97,12 @@ NOT_MODELLED = {
     "PriorityUsageResetPeriod": ("NONE", "(null)", ""),
     "TopologyPlugin": ("topology/none", "topology/default", "topology/flat", "(null)", ""),
 }
-"""Settings of which only these values are modelled."""
+"""SlurmSettings of which only these values are modelled."""
 FLAGS = ("NO_FAIR_TREE", "SMALL_RELATIVE_TO_TIME")
 
 
 @dataclass(frozen=True)
-class Settings:
+class SlurmSettings:
     """What a simulation runs with: the value of every parameter, and what was asked for that is not modelled."""
 
     values: Mapping[str, Any]
@@ -222,14 +222,14 @@ class Slurm(Policy):
         values: dict[str, Any] = dict(read_settings(settings)[0])
         return cls(**values)
 
-    def settings(self, machine: Mapping[str, str] | None = None) -> Settings:
+    def settings(self, machine: Mapping[str, str] | None = None) -> SlurmSettings:
         """All parameters: those of this policy, then of the machine's table `[slurm]`, then the defaults; with notes for the user."""
         read, notes = read_settings(machine or {})
         own = {name: getattr(self, name) for name in PARAMETERS if getattr(self, name) is not None}
         values = {name: parameter.default for name, parameter in PARAMETERS.items()} | read | own
         flags = str(values["priority_flags"]).replace(":", ",").upper().split(",")
         notes += [f"PriorityFlags={flag}" for flag in flags if flag not in ("", "(NULL)", *FLAGS)]
-        return Settings(values, tuple(notes))
+        return SlurmSettings(values, tuple(notes))
 
     @property
     def without(self) -> Mapping[str, str]:

@@ -15,7 +15,7 @@ from walltime.errors import WorkloadError
 from walltime.machine import Machine, Placement, place
 from walltime.policy import Policy
 from walltime.policy.oar import STREAM
-from walltime.policy.slurm import Settings
+from walltime.policy.slurm import SlurmSettings
 from walltime.workload import Workload
 from walltime.workload.draws import whole_numbers
 
@@ -156,7 +156,7 @@ def _fit_when_empty(nodes: Nodes, procs: Array, second: Array, needed: Array, wh
 
 
 def with_priorities(
-    placed: Workload, machine: Machine, settings: Settings, demands: NodeDemands, nodes: Nodes
+    placed: Workload, machine: Machine, settings: SlurmSettings, demands: NodeDemands, nodes: Nodes
 ) -> tuple[NodeDemands, Shares]:
     """The same needs with each job's association and the part of its priority that does not change, and the tree of shares."""
     if not settings.multifactor:
@@ -170,7 +170,7 @@ def with_priorities(
     return demands._replace(association=association, merit=merit.astype(np.float64)), shares
 
 
-def job_size(nodes: Array, procs: Array, limit: Array, all_nodes: int, all_procs: int, settings: Settings) -> Array:
+def job_size(nodes: Array, procs: Array, limit: Array, all_nodes: int, all_procs: int, settings: SlurmSettings) -> Array:
     """The job size factor, float64 from 0 to 1: the mean of the parts of nodes and of processors, by Slurm's guide on priorities."""
     if settings.flag("SMALL_RELATIVE_TO_TIME"):
         size = procs / np.maximum(limit // 60, 1) / all_procs

@@ -7,12 +7,12 @@ from walltime.lazy import lazy
 if TYPE_CHECKING:
     from walltime.slurm.cluster import Cluster as Cluster
     from walltime.slurm.cluster import read_cluster as read_cluster
-    from walltime.slurm.jobs import SNAPSHOT_RULES as SNAPSHOT_RULES
-    from walltime.slurm.jobs import SnapshotJob as SnapshotJob
     from walltime.slurm.snapshot import Snapshot as Snapshot
     from walltime.slurm.snapshot import read_snapshot as read_snapshot
     from walltime.slurm.snapshot import snapshot_of as snapshot_of
     from walltime.slurm.snapshot import take_snapshot as take_snapshot
+    from walltime.slurm.snapshot_jobs import SNAPSHOT_RULES as SNAPSHOT_RULES
+    from walltime.slurm.snapshot_jobs import SnapshotJob as SnapshotJob
     from walltime.slurm.starts.forecast import Draws as Draws
     from walltime.slurm.starts.from_history import learn_from_history as learn_from_history
     from walltime.slurm.starts.ledger import PredictionLedger as PredictionLedger

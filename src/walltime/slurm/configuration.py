@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from walltime.logs.slurm.values import Minutes, known, minutes_of, time_of
-from walltime.slurm.queue import QueueJob
 from walltime.slurm.records import ClusterRecords, Record, SlurmError, expand
+from walltime.slurm.squeue_fields import QueueJob
 
 __all__ = ["SOFT_LIMIT", "Configuration", "Limits", "Mode", "Partition", "Reservation", "read_configuration", "read_limits"]
 

@@ -21,8 +21,8 @@ from walltime.machine import Machine, write_machine
 from walltime.machine.files import parse_machine
 from walltime.slurm.client import CLUSTER, Client
 from walltime.slurm.cluster import cluster_of
-from walltime.slurm.jobs import RUNNING, SNAPSHOT_RULES, WAITING, SnapshotJob
 from walltime.slurm.records import SlurmError, file_text, read_records
+from walltime.slurm.snapshot_jobs import RUNNING, SNAPSHOT_RULES, WAITING, SnapshotJob
 from walltime.slurm.squeue import BETWEEN, SQUEUE_JSON, SQUEUE_TEXT, read_squeue_json, read_squeue_text
 from walltime.wording import harmless, printable
 

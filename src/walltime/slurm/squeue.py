@@ -23,7 +23,7 @@ from walltime.logs.slurm.values import (
     text_of,
     time_of,
 )
-from walltime.slurm.jobs import MOST, RUNNING, WAITING, SnapshotJob
+from walltime.slurm.snapshot_jobs import MOST, RUNNING, WAITING, SnapshotJob
 from walltime.wording import harmless
 
 __all__ = ["BETWEEN", "FIELDS", "SQUEUE_JSON", "SQUEUE_TEXT", "read_squeue_json", "read_squeue_text"]

@@ -8,7 +8,7 @@ import pytest
 from tests.cli import call
 from tests.layouts import frontier, jobs, text
 from walltime.cli import output
-from walltime.cli.groups import read_shown
+from walltime.cli.option_groups import read_shown
 from walltime.logs import csv_rows, mapped
 from walltime.logs import input as files
 

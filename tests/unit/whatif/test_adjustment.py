@@ -6,7 +6,7 @@ import pytest
 import walltime as wt
 from walltime.machine import Machine, Partition, Pool
 from walltime.slurm.sidecar.rules import time_min_of
-from walltime.slurm.sidecar.settings import Settings
+from walltime.slurm.sidecar.settings import SidecarSettings
 from walltime.whatif.adjustment import Adjustment, parse_adjustment
 from walltime.whatif.changes import parse_change
 from walltime.whatif.setting import Setting
@@ -70,7 +70,9 @@ def test_time_min_is_that_of_the_side_car():
     )
     predicted = np.minimum(wt.predict(jobs, [wt.predictors.LastRun()])[0].predicted, requested)
     found = Adjustment(wt.predictors.parse_predictor("last"), 20, 0.5).apply(jobs).columns["time_min"].tolist()
-    wanted = [time_min_of(float(s), int(limit) // 60, Settings(floor=20, gain=0.5)) for s, limit in zip(predicted, requested, strict=True)]
+    wanted = [
+        time_min_of(float(s), int(limit) // 60, SidecarSettings(floor=20, gain=0.5)) for s, limit in zip(predicted, requested, strict=True)
+    ]
     assert found == [-1 if minutes is None else 60 * minutes for minutes in wanted]
     assert sum(one > 0 for one in found) > 20
 

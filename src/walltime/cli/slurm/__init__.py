@@ -1,6 +1,6 @@
 """`walltime slurm`: the commands for Slurm clusters."""
 
-from walltime.cli.groups import CommandGroup
+from walltime.cli.option_groups import CommandGroup
 from walltime.cli.slurm.adjust import adjust
 from walltime.cli.slurm.cluster import cluster, cluster_command, sacct_command
 from walltime.cli.slurm.report import report

@@ -13,7 +13,7 @@ import typer
 from walltime.cli import options as o
 from walltime.cli.output import command_line, program
 from walltime.errors import PolicyError
-from walltime.slurm.sidecar.settings import SETTINGS_FILE, Settings
+from walltime.slurm.sidecar.settings import SETTINGS_FILE, SidecarSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,8 +30,8 @@ PREDICTOR = "tang13:key=request,statistic=p95,window=3,weight=work,small=0.01"
 def _options() -> type:
     """The settings as options of the command; None is one that was not given."""
     options: list[tuple[str, Any, Any]] = []
-    hints = get_type_hints(Settings, include_extras=True)
-    for field in fields(Settings):
+    hints = get_type_hints(SidecarSettings, include_extras=True)
+    for field in fields(SidecarSettings):
         kind, key = get_args(hints[field.name])
         kind = list[str] if get_origin(kind) is tuple else kind
         usual = "" if field.default in ((), False) else f" Default: {field.default:g}."
@@ -166,20 +166,20 @@ def adjust(
     _run(_tang13(predictor), places, chosen, acting.once, as_json)
 
 
-def _settings(path: Path | None, options: Any) -> Settings:
+def _settings(path: Path | None, options: Any) -> SidecarSettings:
     """The settings of the file, in place of which those hold that were given as options."""
     given = {field.name: getattr(options, field.name) for field in fields(options)}
     given = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items() if value is not None}
     if path is None:
-        return Settings(**given)
+        return SidecarSettings(**given)
     content = SETTINGS_FILE.content(SETTINGS_FILE.text(path), str(path))
     return SETTINGS_FILE.value(content | given, str(path))
 
 
-def _report(path: Path, places: Places, predictor: Tang13, settings: Settings, gain: Gain) -> None:
+def _report(path: Path, places: Places, predictor: Tang13, settings: SidecarSettings, gain: Gain) -> None:
     """Write the page: what happened by the ledger, and what is gained by simulation."""
     from walltime.cli import output
-    from walltime.cli.groups import LogOptions
+    from walltime.cli.option_groups import LogOptions
     from walltime.machine import read_machine
     from walltime.report.adjust import adjust_page, answer, recorded, sentences
     from walltime.report.html import write_page
@@ -210,7 +210,7 @@ def _tang13(text: str) -> Tang13:
     return predictor
 
 
-def _run(predictor: Tang13, places: Places, settings: Settings, once: bool, as_json: bool) -> None:
+def _run(predictor: Tang13, places: Places, settings: SidecarSettings, once: bool, as_json: bool) -> None:
     """Round after round, or one."""
     import os
     from pwd import getpwuid
@@ -218,7 +218,7 @@ def _run(predictor: Tang13, places: Places, settings: Settings, once: bool, as_j
     from walltime.errors import OutputError
     from walltime.slurm.client import Client
     from walltime.slurm.records import SlurmError
-    from walltime.slurm.sidecar.advice import NOT_READ, History
+    from walltime.slurm.sidecar.advice import NOT_READ, AdviceOfLog
     from walltime.slurm.sidecar.host import Host, Signals, SystemClock
     from walltime.slurm.sidecar.ledger import open_ledger
     from walltime.slurm.sidecar.loop import keep_on
@@ -235,7 +235,7 @@ def _run(predictor: Tang13, places: Places, settings: Settings, once: bool, as_j
     # The ledger first: what may be short is looked after whatever else is missing.
     assert places.history is not None
     ledger = None if places.ledger is None else open_ledger(places.ledger, say)
-    history = History(predictor, places.history)
+    history = AdviceOfLog(predictor, places.history)
     if ledger is None:
         say(f"learned from {history.read().jobs:,} jobs")
     else:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from walltime.cli import options as o
-from walltime.cli.groups import LogOptions
+from walltime.cli.option_groups import LogOptions
 from walltime.cli.output import Output
 from walltime.cli.report import LogArgument, Span, print_timer, read_period, show_period
 from walltime.cli.slurm.cluster import FIELDS

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.groups import LogOptions
+from walltime.cli.option_groups import LogOptions
 from walltime.cli.output import command_line
 from walltime.errors import PolicyError
 from walltime.wording import printable

@@ -13,14 +13,14 @@ from walltime.engine.kernel.memory import NEVER, record, records
 from walltime.engine.kernel.nodes.memory import SLURM_JOB, SLURM_RULES, Records, SlurmMemory, new_slurm_memory, with_room
 from walltime.engine.kernel.pools.memory import as_lists, followers_of
 from walltime.engine.problem import NodeDemands, NodeRanges, Nodes, Outcome, Problem, running_at_first
-from walltime.policy.slurm import Settings
+from walltime.policy.slurm import SlurmSettings
 
 __all__ = ["NodesEngine"]
 
 Array = np.ndarray
 
 
-def _lowered(settings: Settings, kill: bool, starts_only: bool) -> Records:
+def _lowered(settings: SlurmSettings, kill: bool, starts_only: bool) -> Records:
     """The parameters as the loop takes them."""
     numbers = settings.numbers
     restraints = ("most_of_user", "most_of_partition", "most_of_user_in_partition", "most_reserved", "least_age", "least_priority")

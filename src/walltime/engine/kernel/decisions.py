@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from walltime.engine.kernel.formulas import FCFS, cost_of, score_of
 from walltime.engine.kernel.jit import entry, kernel
+from walltime.engine.kernel.learning_scores import FCFS, cost_of, score_of
 from walltime.engine.kernel.memory import NEVER, RUN, records
 from walltime.engine.kernel.running import enter_running, find_shadow
 from walltime.engine.kernel.slots import sort_waiting, take_turns

@@ -28,7 +28,7 @@ class Predictions(NamedTuple):
     again: bool = False
 
 
-class History:
+class GroupHistory:
     """What users, groups and queues have had, as orders may ask: summed anew from all starts and ends so far.
 
     `columns`: of the log, by name, a number for each job.
@@ -102,7 +102,7 @@ class Engine:
         """The reservations must be recomputed."""
         self._arrived = self._started = 0
         self._slowdowns: list[int] = []  # of jobs that have ended: bounded, in thousandths
-        self.history = History(self.known.columns)
+        self.history = GroupHistory(self.known.columns)
         self._scores: dict[tuple[Order, int, int], float] = {}  # those that do not change while jobs wait
 
     def _in_order(self, jobs: Sequence[Any], order: Order) -> list[Any]:

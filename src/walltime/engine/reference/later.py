@@ -12,7 +12,7 @@ from typing import Any
 
 from walltime.engine.reference.plain import Job
 
-__all__ = ["PASSES"]
+__all__ = ["PASS_OF_KIND"]
 
 
 def relaxed(engine: Any, policy: Any) -> None:
@@ -200,7 +200,7 @@ def _start_beside(engine: Any, others: Sequence[Job], profile: Any, line: Sequen
             engine._start(job, engine._kind_behind(job, line[: line.index(job)]))
 
 
-PASSES: dict[str, Callable[[Any, Any], None]] = {
+PASS_OF_KIND: dict[str, Callable[[Any, Any], None]] = {
     "relaxed": relaxed,
     "lookahead": look_ahead,
     "selective": selective,

@@ -239,8 +239,8 @@ class Reference(Engine):
                 self._keep_reservations(policy.order, passes.compression)
             case "own":
                 self._ask(policy)
-            case kind if kind in later.PASSES:
-                later.PASSES[kind](self, policy)
+            case kind if kind in later.PASS_OF_KIND:
+                later.PASS_OF_KIND[kind](self, policy)
             case _:
                 raise PolicyError(f"the reference engine does not know the policy {policy!r}")
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 
 from walltime.engine.problem import Shares
-from walltime.policy.slurm import Settings
+from walltime.policy.slurm import SlurmSettings
 
 __all__ = ["FairShares"]
 
@@ -14,7 +14,7 @@ __all__ = ["FairShares"]
 class FairShares:
     """The tree of accounts and users; `factor` has the fair-share factor of each user, 0 to 1."""
 
-    def __init__(self, shares: Shares, settings: Settings):
+    def __init__(self, shares: Shares, settings: SlurmSettings):
         self.parent, self.shares = shares.parent.tolist(), shares.shares.tolist()
         self.is_user = [leaf == 1 for leaf in shares.leaf.tolist()]
         self.children = [[k for k in range(1, len(self.parent)) if self.parent[k] == above] for above in range(len(self.parent))]

@@ -11,7 +11,7 @@ import numpy as np
 
 from walltime.errors import LogError
 from walltime.lazy import LaterModule
-from walltime.logs.accounting import Counts, quoted
+from walltime.logs.batch_systems import Counts, quoted
 from walltime.logs.input import LogFile
 from walltime.logs.joblog import BadLines, LogFormat, ReadOptions
 from walltime.logs.slurm.fields import STATES, state_word

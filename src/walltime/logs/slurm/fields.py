@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from walltime.lazy import LaterModule
-from walltime.logs.accounting import NO_LIMIT
+from walltime.logs.batch_systems import NO_LIMIT
 from walltime.logs.clock import Local, to_unix
 from walltime.workload import MISSING
 

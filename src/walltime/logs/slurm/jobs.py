@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from walltime.errors import LogError
-from walltime.logs.accounting import STILL_PENDING, STILL_RUNNING, Counts, make_log, nothing_left
+from walltime.logs.batch_systems import STILL_PENDING, STILL_RUNNING, Counts, make_log, nothing_left
 from walltime.logs.clock import AMBIGUOUS, SKIPPED, ZONE_UNKNOWN, Local, settle
 from walltime.logs.joblog import BadLines, JobLog
 from walltime.logs.rules import Rule

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import pairwise
 
 from walltime.errors import LogError
-from walltime.logs.accounting import NEWLINE_IN_TEXT, NOT_UTF8, Counts
+from walltime.logs.batch_systems import NEWLINE_IN_TEXT, NOT_UTF8, Counts
 from walltime.logs.input import LogFile, decoded
 from walltime.logs.joblog import BadLines
 from walltime.logs.rules import Rule

@@ -10,7 +10,7 @@ import numpy as np
 
 from walltime.errors import LogError
 from walltime.lazy import LaterModule
-from walltime.logs.accounting import Counts, Names, nothing_left, quoted, unknown
+from walltime.logs.batch_systems import Counts, Names, nothing_left, quoted, unknown
 from walltime.logs.clock import Local
 from walltime.logs.input import LogFile
 from walltime.logs.joblog import BadLines, LogFormat, ReadOptions

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from walltime.slurm.queue import QueueJob
 from walltime.slurm.sidecar.host import Clock
 from walltime.slurm.sidecar.ledger import Entry, Event, Ledger, LedgerError, State
+from walltime.slurm.squeue_fields import QueueJob
 
 __all__ = ["OPEN", "Adjustments"]
 

@@ -13,11 +13,11 @@ from walltime.errors import LogError, WalltimeError, WorkloadError
 from walltime.predictors import Tang13
 from walltime.predictors.base import check_columns
 from walltime.predictors.history import log_ends
-from walltime.slurm.queue import QueueJob
+from walltime.slurm.squeue_fields import QueueJob
 from walltime.wording import printable
 from walltime.workload import Workload
 
-__all__ = ["ANY_SIZE", "NOT_READ", "Advice", "History", "check_texts"]
+__all__ = ["ANY_SIZE", "NOT_READ", "Advice", "AdviceOfLog", "check_texts"]
 
 TEXTS = {"user": "user", "group": "account", "queue": "qos"}
 """Which text of a waiting job stands in which column of the log; the partition is there as well."""
@@ -84,7 +84,7 @@ class Advice:
         return self._kept[kind]
 
 
-class History:
+class AdviceOfLog:
     """The advice of a log file, read again when the file has changed; a file that has become unreadable leaves the old advice.
 
     It is read beside the rounds, which must not wait for it. `missing`: why there is no advice, empty if there is one.

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from walltime.logs.slurm.values import Minutes
 from walltime.slurm.client import Client, DeniedError
 from walltime.slurm.configuration import Configuration, Limits
-from walltime.slurm.queue import QueueJob
 from walltime.slurm.records import SlurmError
 from walltime.slurm.sidecar.adjustments import Adjustments
 from walltime.slurm.sidecar.host import Budget, Clock
@@ -19,6 +18,7 @@ from walltime.slurm.sidecar.ledger import Entry, State
 from walltime.slurm.sidecar.overruns import Overruns
 from walltime.slurm.sidecar.prolog import Spool
 from walltime.slurm.sidecar.report import Report
+from walltime.slurm.squeue_fields import QueueJob
 
 __all__ = ["GiveBack"]
 

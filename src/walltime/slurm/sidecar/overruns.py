@@ -7,11 +7,11 @@ from collections import deque
 from dataclasses import dataclass
 
 from walltime.slurm.configuration import Configuration
-from walltime.slurm.queue import QueueJob
 from walltime.slurm.sidecar.adjustments import Adjustments
 from walltime.slurm.sidecar.host import Clock
 from walltime.slurm.sidecar.ledger import Entry
-from walltime.slurm.sidecar.settings import Settings
+from walltime.slurm.sidecar.settings import SidecarSettings
+from walltime.slurm.squeue_fields import QueueJob
 
 __all__ = ["Overrun", "Overruns"]
 
@@ -69,13 +69,13 @@ class Overruns:
             self._ended.popleft()
         return [ran for ran in (*self._ended, *self._running.values()) if ran.user == user]
 
-    def factor(self, user: str, settings: Settings) -> int:
+    def factor(self, user: str, settings: SidecarSettings) -> int:
         """By what the TimeMin of a user's next jobs is multiplied: 1, and 1 more for each one that was outlived beyond what is usual."""
         runs = self._of(user)
         missed = sum(ran.beyond > 0 for ran in runs)
         return 1 + max(math.ceil(missed - max(settings.misses, len(runs) / 10)), 0)
 
-    def why_not(self, job: QueueJob, cluster: Configuration, settings: Settings) -> str | None:
+    def why_not(self, job: QueueJob, cluster: Configuration, settings: SidecarSettings) -> str | None:
         """Why a job may not be adjusted, None if it may: what ran beyond its TimeMin is limited, per user and partition."""
         for name in job.partitions:
             beyond = sum(ran.beyond for ran in self._of(job.user) if ran.partition == name)

@@ -20,8 +20,8 @@ from pathlib import Path
 from walltime.errors import OutputError
 from walltime.files import whole_file
 from walltime.logs.slurm.values import Minutes
-from walltime.slurm.queue import KEY, check_key
 from walltime.slurm.sidecar import installed_text
+from walltime.slurm.squeue_fields import KEY, check_key
 from walltime.wording import printable
 
 __all__ = ["YEAR", "Spool", "script"]

@@ -10,8 +10,8 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from walltime.slurm.queue import QueueJob
-from walltime.slurm.sidecar.settings import Settings
+from walltime.slurm.sidecar.settings import SidecarSettings
+from walltime.slurm.squeue_fields import QueueJob
 
 __all__ = ["WHY", "QueueHead", "QueueHeads"]
 
@@ -27,7 +27,7 @@ class QueueHead:
     start: int
     partitions: tuple[str, ...]
 
-    def latest(self, settings: Settings) -> float:
+    def latest(self, settings: SidecarSettings) -> float:
         """Until when others may be planned by predictions ahead of it."""
         return self.start + max(settings.slip * (self.start - self.begin), settings.floor * 60)
 
@@ -61,7 +61,7 @@ class QueueHeads:
             head.partitions = job.partitions
         return self.note() != before
 
-    def late(self, now: float, settings: Settings) -> dict[str, str]:
+    def late(self, now: float, settings: SidecarSettings) -> dict[str, str]:
         """The partitions in which nothing is adjusted, and the head for which."""
         return {name: key for key, head in self.jobs.items() if now > head.latest(settings) for name in head.partitions}
 

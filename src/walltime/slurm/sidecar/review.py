@@ -17,7 +17,7 @@ from walltime.provenance import plain
 from walltime.simulation import simulate
 from walltime.simulation.specification import Scheduler
 from walltime.slurm.sidecar.ledger import Event
-from walltime.slurm.sidecar.settings import Settings
+from walltime.slurm.sidecar.settings import SidecarSettings
 from walltime.whatif import WhatIf, what_if
 from walltime.whatif.adjustment import planned_by_time_min
 from walltime.whatif.setting import Setting, without_warnings
@@ -264,7 +264,7 @@ def with_delays(review: Review, jobs: Workload, machine: Machine, policy: str | 
 def gain_of(
     jobs: Workload,
     predictor: Predictor,
-    settings: Settings,
+    settings: SidecarSettings,
     machine: Machine | None = None,
     policy: str | Policy | None = None,
     replications: int = REPLICATIONS,

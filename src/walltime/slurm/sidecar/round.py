@@ -14,7 +14,6 @@ from walltime.errors import OutputError
 from walltime.logs.slurm.values import Minutes
 from walltime.slurm.client import Client, DeniedError
 from walltime.slurm.configuration import Configuration, Limits, Mode
-from walltime.slurm.queue import QueueJob
 from walltime.slurm.records import SlurmError
 from walltime.slurm.sidecar.adjustments import OPEN, Adjustments
 from walltime.slurm.sidecar.giveback import GiveBack
@@ -26,7 +25,8 @@ from walltime.slurm.sidecar.report import Report
 from walltime.slurm.sidecar.rules import why_never
 from walltime.slurm.sidecar.selection import Predict, choose
 from walltime.slurm.sidecar.self_tests import NAMES, WHOLE, WORKS, SelfTests
-from walltime.slurm.sidecar.settings import Settings
+from walltime.slurm.sidecar.settings import SidecarSettings
+from walltime.slurm.squeue_fields import QueueJob
 
 __all__ = ["Sidecar"]
 
@@ -51,7 +51,13 @@ class Sidecar:
     """
 
     def __init__(
-        self, slurm: Client, predict: Predict, settings: Settings, host: Host, ledger: Ledger | None = None, spool: Spool | None = None
+        self,
+        slurm: Client,
+        predict: Predict,
+        settings: SidecarSettings,
+        host: Host,
+        ledger: Ledger | None = None,
+        spool: Spool | None = None,
     ):
         self.slurm, self.predict, self.settings, self.ledger = slurm, predict, settings, ledger
         self.clock, self.user, self.say = host.clock, host.user, host.say

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 
 from walltime.slurm.configuration import Configuration, Limits
-from walltime.slurm.queue import QueueJob
-from walltime.slurm.sidecar.settings import Settings
+from walltime.slurm.sidecar.settings import SidecarSettings
+from walltime.slurm.squeue_fields import QueueJob
 
 __all__ = ["time_min_of", "why_never"]
 
 
-def why_never(job: QueueJob, cluster: Configuration, limits: Limits, settings: Settings, now: float) -> str | None:
+def why_never(job: QueueJob, cluster: Configuration, limits: Limits, settings: SidecarSettings, now: float) -> str | None:
     """Why this waiting job must not have a TimeMin of the side-car's, None if it may; `now`: Unix time."""
     if job.limit is None:
         return "it has no time limit"
@@ -47,10 +47,10 @@ def why_never(job: QueueJob, cluster: Configuration, limits: Limits, settings: S
     return None
 
 
-def time_min_of(seconds: float | None, limit: int, settings: Settings) -> int | None:
+def time_min_of(seconds: float | None, limit: int, settings: SidecarSettings) -> int | None:
     """The TimeMin, minutes, of a job with this limit (minutes) and prediction (s); None if none is worth setting.
 
-    >>> [time_min_of(seconds, 60, Settings()) for seconds in (1201, 5, 3540, None)]
+    >>> [time_min_of(seconds, 60, SidecarSettings()) for seconds in (1201, 5, 3540, None)]
     [21, 10, None, None]
     """
     if seconds is None or not math.isfinite(seconds):

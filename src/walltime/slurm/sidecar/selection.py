@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 
-from walltime.slurm.queue import QueueJob, array_of
 from walltime.slurm.sidecar.ledger import Entry
 from walltime.slurm.sidecar.overruns import Overruns
 from walltime.slurm.sidecar.report import Report
 from walltime.slurm.sidecar.rules import time_min_of
-from walltime.slurm.sidecar.settings import Settings
+from walltime.slurm.sidecar.settings import SidecarSettings
+from walltime.slurm.squeue_fields import QueueJob, array_of
 
 __all__ = ["Predict", "choose", "in_turn"]
 
@@ -24,7 +24,7 @@ def choose(
     entries: Mapping[str, Entry],
     predict: Predict,
     overdue: Overruns,
-    settings: Settings,
+    settings: SidecarSettings,
     now: float,
     report: Report,
 ) -> Iterator[Choice]:

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from walltime.errors import OutputError
 from walltime.slurm.client import Client
 from walltime.slurm.configuration import Configuration
-from walltime.slurm.queue import QueueJob
 from walltime.slurm.records import SlurmError
 from walltime.slurm.sidecar.ledger import Ledger
 from walltime.slurm.sidecar.prolog import Spool
-from walltime.slurm.sidecar.settings import Settings
+from walltime.slurm.sidecar.settings import SidecarSettings
+from walltime.slurm.squeue_fields import QueueJob
 
 __all__ = ["NAMES", "PATIENCE", "WHOLE", "WORKS", "PrologTest", "SelfTest", "SelfTests"]
 
@@ -197,7 +197,7 @@ class SelfTests:
     `spool`: of the prolog, None without one.
     """
 
-    def __init__(self, slurm: Client, settings: Settings, say: Callable[[str], None], ledger: Ledger, spool: Spool | None):
+    def __init__(self, slurm: Client, settings: SidecarSettings, say: Callable[[str], None], ledger: Ledger, spool: Spool | None):
         self.slurm, self.settings, self.say, self.ledger, self.spool = slurm, settings, say, ledger, spool
         self.distrust = ""
         self.failures = 0

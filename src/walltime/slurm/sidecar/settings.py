@@ -9,14 +9,14 @@ from walltime.declared import Key, wrong_field
 from walltime.errors import PolicyError
 from walltime.toml_file import TomlFile
 
-__all__ = ["SETTINGS_FILE", "Settings"]
+__all__ = ["SETTINGS_FILE", "SidecarSettings"]
 
 POLLS_IN_FLOOR = 5
 """A shortened job must live through so many polls, whatever the prediction."""
 
 
 @dataclass(frozen=True)
-class Settings:
+class SidecarSettings:
     """How the side-car works, and how far it may go."""
 
     every: Annotated[float, Key(least=1, most=3600, meaning="Seconds from one round to the next.")] = 30.0
@@ -56,4 +56,4 @@ class Settings:
             )
 
 
-SETTINGS_FILE = TomlFile(Settings, "the side-car's settings, a TOML file", "the guide on the side-car", PolicyError)
+SETTINGS_FILE = TomlFile(SidecarSettings, "the side-car's settings, a TOML file", "the guide on the side-car", PolicyError)

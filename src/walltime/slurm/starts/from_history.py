@@ -10,8 +10,8 @@ import numpy as np
 from walltime.errors import PolicyError
 from walltime.policy import Policy
 from walltime.simulation.specification import Scheduler
-from walltime.slurm.jobs import SnapshotJob
 from walltime.slurm.snapshot import Snapshot
+from walltime.slurm.snapshot_jobs import SnapshotJob
 from walltime.slurm.starts.initial_state import NAMED, UNLIMITED
 from walltime.slurm.starts.learned import FEWEST, SAMPLES, Replay, draw_past, learned, little_known, replay, said
 from walltime.slurm.starts.queue_features import QueueFeatures

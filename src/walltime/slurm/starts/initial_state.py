@@ -10,8 +10,8 @@ import numpy as np
 from walltime.errors import PolicyError
 from walltime.machine import NO_OVERHEAD, Placement, place
 from walltime.simulation.specification import Scheduler
-from walltime.slurm.jobs import SnapshotJob
 from walltime.slurm.snapshot import Snapshot
+from walltime.slurm.snapshot_jobs import SnapshotJob
 from walltime.workload import MISSING, Origin, Workload
 
 __all__ = ["InitialState", "common_names", "initial_state_of"]

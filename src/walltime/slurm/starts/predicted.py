@@ -13,8 +13,8 @@ from walltime.predictors.external import External, LogColumn, twins, twins_remar
 from walltime.predictors.hindsight import hindsight_remarks
 from walltime.predictors.unlearned import ExactRuntime
 from walltime.simulation.replay import predict
-from walltime.slurm.jobs import SnapshotJob
 from walltime.slurm.snapshot import Snapshot
+from walltime.slurm.snapshot_jobs import SnapshotJob
 from walltime.slurm.starts.initial_state import NAMED, UNLIMITED, common_names
 from walltime.workload import Origin, Workload
 

@@ -138,7 +138,7 @@ class Projection:
 
     def _prepare_slurm(self) -> None:
         """Nodes, settings, and priorities: waiting jobs have Slurm's own, and shares stay as they are at the snapshot."""
-        from walltime.policy.slurm import Settings
+        from walltime.policy.slurm import SlurmSettings
         from walltime.simulation.nodes import nodes_of, with_priorities
 
         state, machine = self.state, self.state.placement.machine
@@ -150,9 +150,9 @@ class Projection:
         if settings.multifactor:
             demands = with_priorities(state.workload, machine, settings, demands, self._nodes)[0]
             demands = demands._replace(merit=self._merits(demands.merit, settings), association=np.zeros_like(demands.association))
-            self._settings = Settings({**settings.values, "priority_weight_fairshare": 0}, settings.notes)
+            self._settings = SlurmSettings({**settings.values, "priority_weight_fairshare": 0}, settings.notes)
             if not self._settings.multifactor:  # else all would have the same
-                self._settings = Settings({**self._settings.values, "priority_weight_qos": 1}, settings.notes)
+                self._settings = SlurmSettings({**self._settings.values, "priority_weight_qos": 1}, settings.notes)
         self._demands = demands
 
     def _merits(self, static: Array, settings: Any) -> Array:

@@ -10,8 +10,8 @@ import numpy as np
 from walltime.errors import PolicyError, WorkloadError
 from walltime.machine import Machine, place
 from walltime.schedule import Schedule
-from walltime.slurm.jobs import RUNNING, WAITING, SnapshotJob
 from walltime.slurm.snapshot import Snapshot
+from walltime.slurm.snapshot_jobs import RUNNING, WAITING, SnapshotJob
 from walltime.slurm.starts.forecast import USUAL, Draws
 from walltime.slurm.starts.scores import Outcome
 from walltime.slurm.starts.start_times import start_times

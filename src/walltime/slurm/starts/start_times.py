@@ -15,8 +15,8 @@ from walltime.machine import NO_OVERHEAD
 from walltime.policy import Policy
 from walltime.predictors import Predictor
 from walltime.simulation.specification import Scheduler
-from walltime.slurm.jobs import SNAPSHOT_RULES, SnapshotJob
 from walltime.slurm.snapshot import Snapshot
+from walltime.slurm.snapshot_jobs import SNAPSHOT_RULES, SnapshotJob
 from walltime.slurm.starts.forecast import USUAL, Draws, Forecast
 from walltime.slurm.starts.predicted import PredictedRuntimes
 from walltime.slurm.starts.projection import FIRST_NUMBER

@@ -16,8 +16,8 @@ from walltime.logs.slurm.values import resource_of
 from walltime.policy import Policy
 from walltime.predictors import Predictor
 from walltime.simulation.specification import Scheduler
-from walltime.slurm.jobs import MOST, WAITING, SnapshotJob
 from walltime.slurm.snapshot import Snapshot
+from walltime.slurm.snapshot_jobs import MOST, WAITING, SnapshotJob
 from walltime.slurm.starts.forecast import USUAL, Draws, Forecast
 from walltime.slurm.starts.predicted import predicted_of_snapshot
 from walltime.slurm.starts.start_times import quantiles_of, unix

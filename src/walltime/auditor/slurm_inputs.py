@@ -9,7 +9,7 @@ import numpy as np
 
 from walltime.auditor.slurm_passes import NEVER, SLURM_RULES, Blocks
 from walltime.machine import Machine, Placement
-from walltime.policy.slurm import Settings
+from walltime.policy.slurm import SlurmSettings
 from walltime.workload import Workload
 
 __all__ = ["Hardware", "Needs", "Tree", "hardware", "lasting_merit", "needs", "new_blocks", "rules_of"]
@@ -73,7 +73,7 @@ def needs(workload: Workload, placement: Placement, nodes: Hardware) -> Needs:
     return Needs(fewest.astype(np.int64), whole.astype(np.int64), each.astype(np.int64))
 
 
-def lasting_merit(workload: Workload, placement: Placement, settings: Settings, fewest: Array, nodes: Hardware) -> Array:
+def lasting_merit(workload: Workload, placement: Placement, settings: SlurmSettings, fewest: Array, nodes: Hardware) -> Array:
     """The part of each job's priority that does not change, float64: of its size, partition and quality of service."""
     procs, all_procs = workload.procs, int(nodes.capacity[:, 0].sum())
     if settings.flag("SMALL_RELATIVE_TO_TIME"):
@@ -88,7 +88,7 @@ def lasting_merit(workload: Workload, placement: Placement, settings: Settings, 
     return np.asarray(merit + settings["priority_weight_qos"] * _quality(workload, placement.machine), np.float64)
 
 
-def rules_of(settings: Settings) -> Any:
+def rules_of(settings: SlurmSettings) -> Any:
     """Slurm's parameters as its schedulers take them."""
     rules = np.zeros(1, SLURM_RULES).view(np.recarray)[0]
     numbers = settings.numbers
@@ -119,7 +119,7 @@ def _quality(workload: Workload, machine: Machine) -> Array:
 class Tree:
     """Accounts and users, the root first: what they have used, decayed, and the fair-share factors; `association`: each job's user."""
 
-    def __init__(self, workload: Workload, machine: Machine, settings: Settings):
+    def __init__(self, workload: Workload, machine: Machine, settings: SlurmSettings):
         self.parent, self.shares, self.is_user = [-1], [1], [False]
         self._places: dict[tuple[str | None, str | None], int] = {(None, None): 0}
         self._accounts = {one.account: one for one in machine.shares if one.user is None}
