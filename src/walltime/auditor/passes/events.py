@@ -40,14 +40,18 @@ from walltime.auditor.passes.state import (
     PAUSED,
     QUEUES,
     QUIET,
+    RELAXED,
     SELECTED,
     SEQUENTIAL,
+    SLACK,
     WAITING,
 )
 from walltime.auditor.passes.together import together, within_slack
 from walltime.engine.kernel.jit import called_kernel, entry, kernel
 
 __all__ = ["RUNS", "arrive", "correct_expired", "decide", "end_job", "follow", "next_arrival", "next_start", "observe", "run_along"]
+
+NO_BRANCH = "the auditor decides nothing for this kind of passes: it needs a branch in auditor/passes/events.py"
 
 
 @kernel
@@ -280,7 +284,9 @@ def decide(state, rules, jobs, lists, profile, tables):
         return easy(state, rules, jobs, lists)
     if rules.kind == GREEDY:
         return greedy(state, rules, jobs, lists)
-    return relaxed(state, rules, jobs, lists)
+    if rules.kind == RELAXED:
+        return relaxed(state, rules, jobs, lists)
+    raise AssertionError(NO_BRANCH)
 
 
 @called_kernel
@@ -294,7 +300,9 @@ def decide_by_plan(state, rules, jobs, lists, profile):
         return selective(state, rules, jobs, lists, profile)
     if rules.kind == QUEUES:
         return several_queues(state, rules, jobs, lists, profile)
-    return within_slack(state, rules, jobs, lists, profile)
+    if rules.kind == SLACK:
+        return within_slack(state, rules, jobs, lists, profile)
+    raise AssertionError(NO_BRANCH)
 
 
 @called_kernel
