@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "slurm.cluster": ("Cluster", "read_cluster"),
-    "slurm.jobs": ("SNAPSHOT_RULES", "SnapshotJob"),
+    "slurm.snapshot_jobs": ("SNAPSHOT_RULES", "SnapshotJob"),
     "slurm.snapshot": ("Snapshot", "read_snapshot", "snapshot_of", "take_snapshot"),
     "slurm.starts.ledger": ("PredictionLedger", "Scorecard"),
     "slurm.starts.forecast": ("Draws",),
