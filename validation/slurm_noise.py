@@ -28,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import walltime as wt
 from validation.real_slurm import SCENARIOS, Array, Numbers, Run, rounded
+from walltime.policy import Slurm
 
 OUT = Path(__file__).resolve().parents[1] / "docs" / "generators" / "slurm-noise.json"
 PARTS = 10
@@ -36,7 +37,8 @@ LINE = re.compile(r"\[(\S+)\] (.*)")
 MAIN = re.compile(r"debug:  sched: Running job scheduler")
 BACKFILL = re.compile(r"sched/backfill: _attempt_backfill: beginning")
 COMPLETED = re.compile(r"sched/backfill: _attempt_backfill: completed testing .* usec=(\d+)")
-SUBMITTED = re.compile(r"_slurm_rpc_submit_batch_job: JobId=(\d+) ")
+SUBMITTED = re.compile(r"_slurm_rpc_submit_batch_job: JobId=(\d+) InitPrio=(\d+) ")
+MULTIFACTOR = re.compile(r"debug:  priority/multifactor: init: ")
 STARTED = re.compile(r"sched: Allocate JobId=(\d+) |sched/backfill: _start_job: Started JobId=(\d+) ")
 ENDED = re.compile(r"_job_complete: JobId=(\d+) done")
 LAUNCHED = re.compile(r"Launching batch job (\d+) ")
@@ -47,7 +49,8 @@ class Log:
     """What a run's daemons logged, in s since 1970. `passes`: when passes of the main scheduler began; the others by the job's number.
 
     `in_pass`: from the beginning of the pass, of whichever scheduler, to each start in it; `testing`: how long cycles of backfilling
-    with jobs to test took; `main`: the mean and the longest pass of the main scheduler. All s.
+    with jobs to test took; `main`: the mean and the longest pass of the main scheduler. All s. `priority`: at submission, and `since`: from
+    when on priorities were computed, nan if they were not.
     """
 
     passes: Array
@@ -58,6 +61,8 @@ class Log:
     in_pass: Array
     testing: Array
     main: tuple[float, float]
+    priority: dict[int, int]
+    since: float
 
     @classmethod
     def read(cls, folder: Path) -> Log:
@@ -66,7 +71,8 @@ class Log:
         submitted: dict[int, float] = {}
         started: dict[int, float] = {}
         ended: dict[int, float] = {}
-        begun = np.nan
+        priority: dict[int, int] = {}
+        begun = since = np.nan
         for when, text in lines(folder / "log.txt.gz"):
             if MAIN.match(text):
                 passes.append(when)
@@ -78,6 +84,9 @@ class Log:
                 in_pass.append(when - begun)
             elif match := SUBMITTED.match(text):
                 submitted[int(match[1])] = when
+                priority[int(match[1])] = int(match[2])
+            elif MULTIFACTOR.match(text):
+                since = when
             elif match := ENDED.match(text):
                 ended[int(match[1])] = when
             elif match := COMPLETED.match(text):
@@ -85,7 +94,9 @@ class Log:
         launched = {int(match[1]): when for when, text in lines(folder / "nodes.txt.gz") if (match := LAUNCHED.match(text))}
         told = (folder / "sdiag.txt").read_text().partition("Main schedule statistics")[2].partition("Backfilling stats")[0]
         mean, most = (int(re.search(rf"{what} cycle: +(\d+)", told)[1]) / 1e6 for what in ("Mean", "Max"))  # type: ignore[index]
-        return cls(np.array(passes), submitted, started, ended, launched, np.array(in_pass), np.array(testing), (mean, most))
+        return cls(
+            np.array(passes), submitted, started, ended, launched, np.array(in_pass), np.array(testing), (mean, most), priority, since
+        )
 
     def until_pass(self, times: dict[int, float]) -> Array:
         """From each of these times to the beginning of the next pass of the main scheduler, s."""
@@ -122,6 +133,33 @@ def with_latencies(run: Run, log: Log) -> Array:
     jobs = replace(run.jobs, submit=submit, runtime=runtime, requested=requested, believed=requested)
     schedule = wt.simulate(jobs, "slurm", machine=replace(run.machine, slurm=run.settings_in(PARTS)))
     return schedule.start[run.order] / PARTS
+
+
+def shares_in_order(run: Run, log: Log) -> tuple[int, int]:
+    """How many periods of PriorityCalcPeriod order the accounts as their use of their shares does, and how many there are with submissions.
+
+    Use is of the real starts and ends, and halved as the policy halves it; the order is that of priorities at submission.
+    """
+    settings = Slurm().settings(run.machine.slurm)
+    period, names = settings["priority_calc_period"], run.jobs.origin.names["group"]
+    shares = {one.account: one.shares for one in run.machine.shares if one.user is None}
+    account = {job: names[group - 1] for job, group in zip(run.jobs.job_id.tolist(), run.jobs.columns["group"].tolist(), strict=True)}
+    procs = dict(zip(run.jobs.job_id.tolist(), run.jobs.columns["allocated_procs"].tolist(), strict=True))
+    used = dict.fromkeys(account.values(), 0.0)
+    alike = there = 0
+    for begin in np.arange(log.since, max(log.submitted.values()), period):
+        ranks: dict[int, set[str]] = {}
+        for job, when in log.submitted.items():
+            if begin <= when < begin + period:
+                ranks.setdefault(log.priority[job], set()).add(account[job])
+        if begin > log.since and ranks:
+            there += 1
+            real = [name for rank in sorted(ranks, reverse=True) for name in sorted(ranks[rank])]
+            alike += real == sorted(real, key=lambda name: used[name] / shares[name])
+        used = {name: value * settings.decay for name, value in used.items()}
+        for job, start in log.started.items():
+            used[account[job]] += procs[job] * max(0.0, min(log.ended[job], begin + period) - max(start, begin))
+    return alike, there
 
 
 def in_parts(seconds: Sequence[float]) -> Array:
@@ -165,7 +203,9 @@ def measured(folders: Sequence[Path]) -> Numbers:
     real = [real_starts(run, log) for run, log in zip(runs, logs, strict=True)]
     plain = [run.simulated("slurm") - run.wait + run.start for run in runs]
     known = [with_latencies(run, log) for run, log in zip(runs, logs, strict=True)]
+    fair = Slurm().settings(runs[0].machine.slurm)["priority_weight_fairshare"] > 0
     return {
+        **({"shares in order": [shares_in_order(run, log) for run, log in zip(runs, logs, strict=True)]} if fair else {}),
         "runs": len(runs),
         "jobs": len(runs[0].wait),
         "seconds": latencies_of(logs),
@@ -202,6 +242,8 @@ def show(name: str, result: Numbers) -> None:
     for what, (median, mean, high) in result["seconds"].items():
         print(f"  {what}: median {1000 * median:.1f} ms, mean {1000 * mean:.1f}, 95 % below {1000 * high:.1f}")
     print(f"  a pass of the main scheduler: mean {1000 * result['main'][0]:.2f} ms, at most {1000 * result['main'][1]:.2f}")
+    for alike, there in result.get("shares in order", []):
+        print(f"  the use of shares orders the accounts as Slurm did in {alike} of {there} periods")
     real = result["apart"]["two real runs"]
     for what, values in result["apart"].items():
         shares = ", ".join(f"{value / one:.2f}" if one else "-" for value, one in zip(values, real, strict=True))

@@ -1,11 +1,12 @@
 """What is read of a real Slurm's logs, on logs of three jobs; `validation/slurm_noise.py` makes the page's table of it."""
 
 import gzip
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from validation.slurm_noise import Log, apart, latencies_of, main
+from validation.slurm_noise import Log, apart, latencies_of, main, shares_in_order
 
 LOG = """\
 [2026-11-26T17:00:00.000] debug:  sched: Running job scheduler for full queue.
@@ -61,6 +62,8 @@ def test_log__gives_each_latency(folder):
     np.testing.assert_allclose(log.over, [0.038, 0.037, 0.030], atol=1e-6)
     assert log.testing.tolist() == [0.0039]
     assert log.main == (0.000154, 0.00052)
+    assert log.priority == {1: 1, 2: 1, 3: 1}
+    assert np.isnan(log.since)
 
 
 def test_latencies__are_medians_means_and_high_ones_of_all_runs(folder):
@@ -77,3 +80,24 @@ def test_folder_without_runs__is_refused(tmp_path, capsys):
     with pytest.raises(SystemExit):
         main([str(tmp_path)])
     assert "has no scenario with two runs and their logs" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("second", "alike"), [((7500, 5000), 1), ((5000, 7500), 0)])
+def test_shares_in_order__tells_whether_the_use_explains_the_priorities(folder, second, alike):
+    """Two accounts, of 1 and 3 shares, use as much in the first minute; in the second, who has used less of his share is first."""
+    log = Log.read(folder)
+    since = log.passes[0]
+    number = dict(zip(range(1, 5), (0, 1, 70, 71), strict=True))
+    log = Log(
+        *(log.passes, {job: since + at for job, at in number.items()}, {1: since, 2: since + 30}, {1: since + 10, 2: since + 40}, {}),
+        *(log.in_pass, log.testing, log.main, dict(zip(number, (9, 9, *second), strict=True)), since),
+    )
+    jobs = SimpleNamespace(
+        job_id=np.array(list(number)),
+        columns={"group": np.array([1, 2, 2, 1]), "allocated_procs": np.full(4, 8)},
+        origin=SimpleNamespace(names={"group": ("few", "many")}),
+    )
+    shares = [SimpleNamespace(account=name, user=None, shares=count) for name, count in (("few", 1), ("many", 3))]
+    slurm = {"PriorityDecayHalfLife": "00:02:00", "PriorityCalcPeriod": "00:01:00", "PriorityWeightFairShare": "10000"}
+    run = SimpleNamespace(jobs=jobs, machine=SimpleNamespace(shares=shares, slurm=slurm))
+    assert shares_in_order(run, log) == (alike, 1)
