@@ -5,6 +5,7 @@ import re
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
@@ -51,12 +52,13 @@ def test_what_the_page_says_is_true():
     means = {way: mean(values) for way, values in STORED["whole"]["classes"]["all"]["simulated"].items()}
     real = mean(STORED["whole"]["classes"]["all"]["real"])
     assert means["easy"] < means["conservative-scratch"] < means["slurm"] < real < means["slurm, half a second later"]
-    tiers = {what: mean([row[2] for row in rows]) for what, rows in STORED["tiers"]["starts"].items()}
-    assert tiers["slurm"] < tiers["between repetitions"] < tiers["easy"]
     for name in ("tiers", "fair-share"):
-        found = STORED[name]["classes"]["all"]
-        assert mean(found["simulated"]["slurm"]) < mean(found["real"])
-    assert mean(found["real"]) < mean(found["simulated"]["slurm, half a second later"])
+        medians = {what: mean([row[2] for row in rows]) for what, rows in STORED[name]["starts"].items()}
+        assert medians["slurm"] < 1.25 * medians["between repetitions"] < medians["easy"]
+    found = STORED["tiers"]["classes"]["all"]
+    assert (
+        mean(found["simulated"]["slurm"]) < min(found["real"]) < mean(found["simulated"]["slurm, half a second later"]) < max(found["real"])
+    )
     late = STORED["untested"]["starts"]["slurm, half a second later"]
     assert all(near == 1 for near, _, _ in late), "every start is within 10 s of the real one"
     assert mean(STORED["untested"]["classes"]["all"]["real"]) > 2 * real
@@ -76,10 +78,17 @@ def test_latencies_and_noise_are_shown_as_stored(tables, tmp_path):
 
 
 def test_what_the_page_says_of_latencies_is_true():
-    assert {"tiers", "fair-share"} <= NOISE.keys()
+    assert {"whole", "shared", "tiers", "fair-share"} <= NOISE.keys()
+    assert np.sum(NOISE["fair-share"]["shares in order"], axis=0).tolist() == [23, 24]
     for result in NOISE.values():
         seconds = {what: median for what, (median, _, _) in result["seconds"].items()}
         assert 0.4 < seconds["from the end of a job to the next pass of the main scheduler"] < 0.6
         assert seconds["from a start to the launch on the node"] < 0.02
         assert seconds["a cycle of backfilling with jobs to test"] < 0.01
         assert result["main"][0] < 0.001
+        _, real = result["apart"]["two real runs"]
+        for what, (_, apart) in result["apart"].items():
+            assert 0.65 * real < apart < 1.25 * real, what
+    whole = {what: median for what, (median, _) in NOISE["whole"]["apart"].items()}
+    assert whole["simulated with the run's latencies"] < whole["two real runs"]
+    assert 2.8 < whole["simulated, passes and launches take no time"] / whole["two real runs"] < 3.2
