@@ -12,6 +12,7 @@ from walltime.cli import output as terminal
 from walltime.cli.explain import paragraphs
 from walltime.cli.option_groups import LogOptions, Stretch, machine_in
 from walltime.cli.output import PageOutput, command_line, progress_bar
+from walltime.errors import PolicyError
 
 __all__ = ["PANEL", "infer"]
 
@@ -25,6 +26,10 @@ def infer(
     stretch: Stretch,
     reading: LogOptions,
     out: Annotated[Path | None, o.out("the machine with its rules", ".toml")] = None,
+    hindsight: Annotated[
+        bool,
+        typer.Option("--hindsight", help="With --out: write a table, too, that says when each job seems to have been free to start."),
+    ] = False,
     output: PageOutput,
 ) -> None:
     """Read a site's rules off its log: hours, outages, parts, limits; exit status 1 if the log does not fit its machine.
@@ -36,17 +41,20 @@ def infer(
     from walltime.whatif import infer as run
     from walltime.whatif import write_site
 
+    if hindsight and out is None:
+        raise PolicyError("--hindsight writes a table beside the machine; say where with --out, such as --out site.toml")
     machine = machine_in(machine_file)
     workload = stretch.alone(reading.load(trace, machine)[0])
     steps = [""]
     with progress_bar(100, "looking for rules", "%") as progress:
         inference = run(workload, machine=machine, progress=lambda share: progress(int(100 * share), note=steps[-1]), step=steps.append)
+    written: list[Path] = []
     if out is not None and not inference.refused:
-        write_site(inference, out)
+        written = write_site(inference, out, hindsight)
     if output.report is not None:
         output.write(rows.inference_page(inference, workload, {"command": command_line()}))
     blocks: list[Any] = [*paragraphs(rows.verdict(inference)), "", *rows.tables_of(inference), Items(inference.notes)]
-    output.show(inference.as_dict(), blocks, machine=None if inference.refused else out)
+    output.show(inference.as_dict(), blocks, **dict(zip(("machine", "held_times"), written, strict=False)))
     if inference.refused:
         raise typer.Exit(1)
     if inference.stopped:

@@ -1,10 +1,12 @@
 """The machine as data: pools of nodes, partitions, outages and limits, and jobs placed on it."""
 
 from walltime.machine.files import read_machine, write_machine
+from walltime.machine.held import HINDSIGHT, refuse_hindsight, write_held
 from walltime.machine.machine import NO_OVERHEAD, Limit, Machine, Outage, Overhead, Partition, Pool, Qos, Share, Window
 from walltime.machine.placing import PLACING_RULES, Placement, place
 
 __all__ = [
+    "HINDSIGHT",
     "NO_OVERHEAD",
     "PLACING_RULES",
     "Limit",
@@ -19,5 +21,7 @@ __all__ = [
     "Window",
     "place",
     "read_machine",
+    "refuse_hindsight",
+    "write_held",
     "write_machine",
 ]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from walltime.errors import LogError
@@ -26,7 +28,10 @@ def read_machine(path: str | os.PathLike[str], needed: Mapping[str, str] = NOTHI
 
     `needed`: keys that it must have besides those that every machine has, and what they are for.
     """
-    return MACHINE_FILE.read(path, needed)
+    machine = MACHINE_FILE.read(path, needed)
+    if machine.eligible is None:
+        return machine
+    return replace(machine, eligible=os.fspath(Path(path).parent / machine.eligible))
 
 
 def parse_machine(text: str, where: str) -> Machine:

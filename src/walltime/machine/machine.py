@@ -277,6 +277,9 @@ class Machine:
     """what the clock of the windows is ahead of UTC (s), without summer time; without it, they are in the log's time zone"""
     overhead: Overhead = NO_OVERHEAD
     """time that the scheduler takes"""
+    eligible: str | None = None
+    """a table beside this file with the columns job_id and held, how long after its submission a job was free to start (s); it is known by
+    hindsight alone"""
     _places: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from walltime.errors import WorkloadError
+from walltime.machine.held import held_back
 from walltime.machine.machine import Limit, Machine, Outage
 from walltime.machine.windows import Hours, hours_of, seconds_of
 from walltime.ragged import Ragged
@@ -71,6 +72,7 @@ def place(workload: Workload, machine: Machine) -> tuple[Workload, Placement]:
     `array_job` and `array_limit` (the most tasks of the array that run), and `running_since` (s; the job runs at the beginning) are read.
     All that is dropped or changed is counted in `origin`, by PLACING_RULES.
     """
+    workload = held_back(workload, machine)
     partition, known = _partitions(workload, machine)
     second = np.maximum(workload.columns.get(machine.second, np.zeros(len(workload), np.int64)), 0).astype(np.int64)
     capacity = np.array([[pool.nodes * pool.procs, pool.nodes * pool.second] for pool in machine.pools], np.int64)

@@ -9,6 +9,7 @@ import numpy as np
 
 from walltime import metrics
 from walltime.estimates import EstimateModel, FModel, UserEstimates, parse_estimates
+from walltime.machine import HINDSIGHT
 from walltime.metrics import Summary
 from walltime.metrics.intervals import SHOWN_LEVEL
 from walltime.predictors import PlainPredictor, below_remark
@@ -52,7 +53,7 @@ def caveats(
     workload = schedules[0].workload
     if not len(workload):
         return []
-    sentences = []
+    sentences = _held(schedules)
     load = schedules[0].offered_load
     if load >= 1:
         sentences.append(
@@ -116,6 +117,17 @@ def caveats_of(schedules: Sequence[Schedule], trim: str, estimates: object = Non
     """The same from the schedules alone."""
     masks = [metrics.measured(s.end, s.last_submit, trim) for s in schedules]
     return caveats(labels(schedules), schedules, [s.summary(trim) for s in schedules], masks, trim, estimates, spread)
+
+
+def _held(schedules: Sequence[Schedule]) -> list[str]:
+    """What is known by hindsight, from the machine's file."""
+    held = max((s.workload.columns.get(HINDSIGHT, np.zeros(0, np.int64)) for s in schedules), key=np.count_nonzero)
+    if not held.any():
+        return []
+    return [
+        f"By hindsight: {np.count_nonzero(held):,} of {len(held):,} jobs wait only from when the machine's file says that they were free "
+        f"to start, on average {human_time(float(held[held > 0].mean()))} after their submission; waits count from then."
+    ]
 
 
 def longest_queue(schedule: Schedule) -> tuple[float, float]:

@@ -17,7 +17,7 @@ import numpy as np
 from walltime import metrics
 from walltime.errors import LogError, WorkloadError
 from walltime.files import whole_file
-from walltime.machine import Machine, write_machine
+from walltime.machine import Machine, refuse_hindsight, write_machine
 from walltime.metrics.summary import Averages
 from walltime.policy import Policy
 from walltime.provenance import jobs_sha256, plain, version
@@ -205,6 +205,7 @@ def calibrate(
     (3, -8.3, 'only 3 jobs')
     """
     check_workload(workload)
+    refuse_hindsight(machine, "a calibration")
     if workload.recorded_wait is None:
         raise WorkloadError(
             f"{workload.origin.name} records no waits, so a simulation cannot be compared with them; take a log with starts"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import textwrap
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from walltime.auditor.one_step import Score
 from walltime.files import whole_file
-from walltime.machine import NO_OVERHEAD, Machine, write_machine
+from walltime.machine import NO_OVERHEAD, Machine, write_held, write_machine
 from walltime.provenance import plain
 from walltime.whatif.step_agreement import GroupAgreement
 from walltime.wording import harmless
@@ -88,7 +88,8 @@ class Inference:
     simulations that run freely: on the plain machine, with the rules, with the rules against themselves with submissions shaken by
     30 s, which is the most that any simulation can reach, and with the rules and those times, by hindsight. `delay`: seconds from the
     instant at which the policy would start a job to its recorded start: 5 %, median, 95 %. `refused`: why nothing was inferred. `stopped`:
-    at which step the search was interrupted. `groups`: the agreement with the rules by class, user and month of what judges.
+    at which step the search was interrupted. `held`: by job number, of the jobs that by hindsight were not free to start when they were
+    submitted, for how long they were not, s. `groups`: the agreement with the rules by class, user and month of what judges.
 
     The machine's rules hold for whoever is told of them before; the outages are those that the log shows, so they are known by hindsight.
     """
@@ -109,6 +110,7 @@ class Inference:
     stopped: str = ""
     free: tuple[FreeRun, ...] = ()
     groups: Sequence[GroupAgreement] = ()
+    held: Mapping[int, int] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, ready for JSON; the machine as the text of its file."""
@@ -119,11 +121,20 @@ class Inference:
         return rest | scores | lists | {"machine": site_text(self), "groups": [plain(one.as_dict()) for one in self.groups]}
 
 
-def write_site(inference: Inference, path: str | os.PathLike[str]) -> Path:
-    """Write the inferred machine as a file, with the evidence of each rule as a comment above it; returns the path. Raises OutputError."""
-    with whole_file(path) as file:
-        file.write(site_text(inference).encode())
-    return Path(path)
+def write_site(inference: Inference, path: str | os.PathLike[str], hindsight: bool = False) -> list[Path]:
+    """Write the inferred machine as a file, with the evidence of each rule as a comment above it; returns what was written.
+
+    With `hindsight` a table beside it, `NAME.held.csv`, says how long each job seems not to have been free to start, and the file names it
+    as `eligible`. Raises OutputError.
+    """
+    written = Path(path)
+    if not hindsight:
+        with whole_file(written) as file:
+            file.write(site_text(inference).encode())
+        return [written]
+    table = write_held(written.with_suffix(".held.csv"), inference.held)
+    known = replace(inference, machine=replace(inference.machine, eligible=table.name))
+    return [*write_site(known, written), table]
 
 
 def unread_of(machine: Machine | None) -> list[str]:
@@ -136,6 +147,7 @@ def unread_of(machine: Machine | None) -> list[str]:
     lists = [f"{len(values)} {name}" for name, values in several if len(values) > 1]
     rest: list[tuple[str, Any]] = [
         ("overheads", machine.overhead != NO_OVERHEAD),
+        ("eligible times", machine.eligible is not None),
         ("outages", machine.outages),
         ("limits", machine.limits),
         ("windows", machine.windows),

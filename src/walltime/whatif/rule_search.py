@@ -434,6 +434,13 @@ STEPS: dict[str, tuple[Callable[[RuleTrial, OneStep], OneStep], float]] = {
 """What is looked for, in this order, and about which share of the time it takes."""
 
 
+def _held(workload: Workload, eligible: Array) -> dict[int, int]:
+    """By job number how long it seems not to have been free to start, s; without the jobs that were free at once."""
+    held = eligible - workload.submit
+    late = held > 0
+    return dict(zip(workload.job_id[late].tolist(), held[late].tolist(), strict=True))
+
+
 def _result(search: RuleTrial, plain: OneStep, misfits: float, *, refused: str = "", stopped: str = "") -> Inference:
     """What was found; of a search that was stopped without what takes long: free runs, and agreement by hindsight."""
     current, brief = search.answer, bool(refused or stopped)
@@ -465,5 +472,6 @@ def _result(search: RuleTrial, plain: OneStep, misfits: float, *, refused: str =
         notes=search.notes,
         refused=refused,
         stopped=stopped,
+        held=_held(search.w, eligible),
         free=() if brief else tuple(free_runs(search.w, search.judge, search.machine_of(Rules()), machine, eligible)),
     )

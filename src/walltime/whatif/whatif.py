@@ -10,7 +10,7 @@ import numpy as np
 
 from walltime import metrics
 from walltime.errors import PolicyError
-from walltime.machine import Machine
+from walltime.machine import Machine, refuse_hindsight
 from walltime.metrics.intervals import KINDS, LEVEL
 from walltime.policy import Policy
 from walltime.provenance import plain, version
@@ -228,6 +228,7 @@ def what_if(
         raise PolicyError(fault)
     if isinstance(replications, bool) or not isinstance(replications, int) or replications < 0:
         raise PolicyError(f"replications must be a whole number of 0 or more, not {shown(replications)}")
+    refuse_hindsight(machine, "a what-if")
     machine = machine_of(workload, machine)
     if submissions not in SUBMISSIONS:
         raise PolicyError(f"submissions are {' or '.join(SUBMISSIONS)}, not {shown(submissions)}")

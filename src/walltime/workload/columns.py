@@ -45,6 +45,7 @@ SWF_COLUMNS = (
 
 BATCH_COLUMNS = (
     Column("held", "int64", "s", "time between the submission and the time from which the job waited for processors"),
+    Column("held_by_hindsight", "int64", "s", "the part of that time which the machine's file says (`eligible`)"),
     Column("nodes", "int64", "nodes", "nodes allocated, or requested where the job did not start"),
     Column("gpus", "int64", "GPUs", "GPUs allocated, or requested where none are"),
     Column("mem_mb", "float64", "MB", "memory allocated to the whole job, or requested"),

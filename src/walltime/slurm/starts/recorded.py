@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from walltime.errors import WorkloadError
-from walltime.machine import NO_OVERHEAD, Machine
+from walltime.machine import NO_OVERHEAD, Machine, refuse_hindsight
 from walltime.predictors import Predictor
 from walltime.provenance import version
 from walltime.slurm.starts.baselines import no_model, qbets
@@ -156,6 +156,7 @@ def calibrate_starts(
     `progress` is called with the number of moments simulated, those of the past among them, and `learning` with the number of those that
     forests have predicted. Raises WorkloadError for a log without waits.
     """
+    refuse_hindsight(machine, "a prediction of starts")
     record, samples, seed = Record.of(workload, machine, policy), draws.samples, draws.seed
     chosen = draw_moments(record, moments, seed) if isinstance(moments, int) else sorted(moments)
     before = draw_past(record, max(chosen, default=0), REPLAYED * len(chosen), seed)

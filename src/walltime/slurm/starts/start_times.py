@@ -11,7 +11,7 @@ import numpy as np
 
 from walltime.errors import PolicyError
 from walltime.explanation import MachineExplanation, Obstacles, explain
-from walltime.machine import NO_OVERHEAD
+from walltime.machine import NO_OVERHEAD, refuse_hindsight
 from walltime.policy import Policy
 from walltime.predictors import Predictor
 from walltime.simulation.specification import Scheduler
@@ -138,6 +138,7 @@ def start_times(
     `workers`: threads; `progress` is called with the number of simulations done. Equal arguments give equal results, whatever the number
     of threads. Raises PolicyError and WorkloadError.
     """
+    refuse_hindsight(snapshot.machine, "a prediction of starts")
     forecast = Forecast(snapshot, history, policy, predictor)
     state, runtimes = forecast.state, forecast.runtimes
     waits = np.flatnonzero(~state.running)

@@ -1,0 +1,116 @@
+"""Jobs that were held, by a table that the machine's file names."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import walltime as wt
+from walltime.errors import LogError, PolicyError, WorkloadError
+from walltime.machine import HINDSIGHT, Machine, place, read_machine, write_held, write_machine
+from walltime.report.caveats import caveats_of
+
+MACHINE = """eligible = "site.held.csv"
+
+[[pool]]
+name = "all"
+nodes = 4
+procs = 1
+
+[[partition]]
+name = "all"
+pools = ["all"]
+"""
+
+
+def jobs_of(**more):
+    """Four jobs that each take half of the machine for 100 s, all submitted within 3 s."""
+    return wt.Workload.from_arrays(submit=[0, 1, 2, 3], runtime=[100] * 4, procs=[2] * 4, machine_procs=4, job_id=[11, 12, 13, 14], **more)
+
+
+@pytest.fixture
+def site(tmp_path):
+    (tmp_path / "site.toml").write_text(MACHINE)
+    write_held(tmp_path / "site.held.csv", {12: 60, 13: 0, 99: 7})
+    return tmp_path / "site.toml"
+
+
+@pytest.mark.parametrize("engine", ["auto", "reference"])
+@pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative", "slurm"])
+def test_a_held_job__starts_when_it_is_free_to(site, policy, engine):
+    schedule = wt.simulate(jobs_of(), policy, machine=read_machine(site), engine=engine)
+    start = dict(zip(schedule.workload.job_id.tolist(), schedule.start.tolist(), strict=True))
+    if policy != "slurm":  # whose passes are at certain times
+        assert start == {11: 0, 13: 2, 14: 100, 12: 102} if policy == "fcfs" else start[11] == 0
+    assert start[13] < start[12] >= 61
+    wait = dict(zip(schedule.workload.job_id.tolist(), schedule.wait.tolist(), strict=True))
+    assert wait[12] == start[12] - 61
+    assert schedule.audit().ok
+    assert any(line.startswith("By hindsight: 1 of 4 jobs wait only from") for line in caveats_of([schedule], "none"))
+
+
+def test_what_is_held__is_added_once_and_taken_off_the_recorded_wait(site):
+    jobs = jobs_of(columns={"wait": np.array([0, 70, 5, 9])})
+    placed, _ = place(jobs, read_machine(site))
+    assert placed.job_id.tolist() == [11, 13, 14, 12]
+    assert placed.submit.tolist() == [0, 2, 3, 61]
+    assert placed.columns["wait"].tolist() == [0, 5, 9, 10]
+    assert placed.columns["held"].tolist() == placed.columns[HINDSIGHT].tolist() == [0, 0, 0, 60]
+    again, _ = place(placed, read_machine(site))
+    assert again.submit.tolist() == placed.submit.tolist()
+    assert "1 jobs from when they were free to start, by hindsight" in str(again.origin)
+
+
+def test_a_changed_table__is_read_again(site):
+    before = place(jobs_of(), read_machine(site))[0].submit.tolist()
+    write_held(site.with_name("site.held.csv"), {12: 6000})
+    assert place(jobs_of(), read_machine(site))[0].submit.tolist() != before
+
+
+def test_what_is_about_the_future__refuses_it(site):
+    machine, jobs = read_machine(site), jobs_of(columns={"wait": np.zeros(4, np.int64)})
+    for what, ask in {
+        "a what-if": lambda: wt.whatif.what_if(jobs, machine, ["nodes+=1"], policy="easy"),
+        "a calibration": lambda: wt.whatif.calibrate(jobs, machine, "easy"),
+        "a prediction of starts": lambda: wt.slurm.calibrate_starts(jobs, machine, "easy"),
+    }.items():
+        with pytest.raises(PolicyError, match=f"^{what} may not know by hindsight .* leave out the key `eligible`"):
+            ask()
+
+
+def test_feedback__does_not_go_with_it(site):
+    jobs = replace(jobs_of(columns={"preceding_job": np.array([-1, 11, -1, -1]), "think_time": np.zeros(4, np.int64)}), feedback=True)
+    with pytest.raises(WorkloadError, match="leave out feedback, or the key `eligible`"):
+        place(jobs, read_machine(site))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("job,held\n1,2\n", "line 1 must be job_id,held"),
+        ("", "line 1 must be job_id,held"),
+        ("job_id,held\n1\n", "line 2 must be a job number and the seconds"),
+        ("job_id,held\n1,2\n2,-5\n", "line 3 must be a job number and the seconds"),
+        ("job_id,held\n1,1e3\n", "line 2 must be a job number and the seconds"),
+        (f"job_id,held\n1,{10**30}\n", "line 2 must be a job number and the seconds"),
+        ("job_id,held\n1,2\n1,3\n", "line 3 names job 1 a second time"),
+    ],
+)
+def test_a_wrong_table__is_told_in_one_line(site, text, said):
+    site.with_name("site.held.csv").write_text(text)
+    with pytest.raises(LogError, match=said) as fault:
+        place(jobs_of(), read_machine(site))
+    assert "\n" not in str(fault.value)
+
+
+def test_a_missing_or_damaged_table__is_told_in_one_line(site):
+    site.with_name("site.held.csv").write_bytes(b"job_id,held\n\xff,1\n")
+    with pytest.raises(LogError, match="is no table in UTF-8"):
+        place(jobs_of(), read_machine(site))
+    site.with_name("site.held.csv").unlink()
+    with pytest.raises(LogError, match=r"site.held.csv: cannot be read \(no such file or directory\)"):
+        place(jobs_of(), read_machine(site))
+
+
+def test_a_machine_is_written_with_it():
+    assert 'eligible = "a.csv"' in write_machine(replace(Machine.one_pool(4), eligible="a.csv"))
