@@ -51,7 +51,7 @@ def change(gain: dict[str, Any]) -> str:
 def tells(stored: dict[str, Any], of: str = "") -> str:
     """The rank correlation of accuracy and gain by measure, a column for each log, without a buffer.
 
-    `of`: only of this policy; else the mean over all but Slurm, which has not been measured on every log.
+    `of`: only of this policy; else the mean over all but Slurm, which predicts nothing itself.
     """
     chosen = [one for one in stored["tells"] if one["scheduler"].startswith("slurm") == (of == "slurm")]
     least = min(one["buffer"] for one in chosen)
