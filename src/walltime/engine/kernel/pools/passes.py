@@ -98,12 +98,13 @@ def _add_to_block(place, block):
 @called_kernel
 def sort_waiting_jobs(state, rules, jobs, line):
     """Sort the waiting jobs by tier, rank and arrival; they are nearly sorted since the last time."""
-    queue = line.queue
+    queue, last_tier, last_rank, last_tie = line.queue, NEVER, 0.0, np.int64(0)  # of the place before
     for i in range(state.waiting):
         job, tie = queue[i].job, queue[i].tie
         rank, tier = order_rank(rules, state.now, jobs, job), jobs[job].tier
         queue[i].rank, queue[i].length = rank, jobs[job].own_length
-        if i == 0 or not before(tier, rank, tie, jobs[queue[i - 1].job].tier, queue[i - 1].rank, queue[i - 1].tie):
+        if not before(tier, rank, tie, last_tier, last_rank, last_tie):
+            last_tier, last_rank, last_tie = tier, rank, tie
             continue
         partition, procs, second, length, k = queue[i].partition, queue[i].procs, queue[i].second, queue[i].length, i
         while k > 0 and before(tier, rank, tie, jobs[queue[k - 1].job].tier, queue[k - 1].rank, queue[k - 1].tie):
