@@ -272,19 +272,28 @@ def _begin_pass(state, rules, jobs, machine, line, plan):
 
 @kernel
 def _count_free(state, pools, pools_of, partitions):
-    """What is free now for each partition, and what besides its earliest reservation."""
+    """What is free now for each partition, as if nobody had a reservation."""
     state.most_free = 0
     for part in range(len(partitions)):
-        own, procs, second, until = partitions[part], np.int64(0), np.int64(0), NEVER
+        own, procs, second = partitions[part], np.int64(0), np.int64(0)
         for k in range(pools_of.first[part], pools_of.first[part + 1]):
             pool = pools[pools_of.items[k]]
             if not pool.closed:
                 procs += max(pool.free_procs, 0)
                 second += max(pool.free_second, 0)
-            until = min(until, pool.begin)
-        own.free_procs, own.free_second, own.until, own.beside = procs, second, until, procs
+        own.free_procs, own.free_second, own.until, own.beside = procs, second, NEVER, procs
         state.most_free = max(state.most_free, procs)
+
+
+@kernel
+def _count_beside(pools, pools_of, partitions):
+    """What is free now for each partition besides its earliest reservation."""
+    for part in range(len(partitions)):
+        own, until = partitions[part], NEVER
+        for k in range(pools_of.first[part], pools_of.first[part + 1]):
+            until = min(until, pools[pools_of.items[k]].begin)
         if until < NEVER:
+            own.until, own.beside = until, own.free_procs
             for k in range(pools_of.first[part], pools_of.first[part + 1]):
                 pool = pools[pools_of.items[k]]
                 if pool.begin == until:
@@ -333,6 +342,7 @@ def _block(state, rules, jobs, machine, line, plan, index, reserves):
     _note_settled(state, machine.partitions)
     if not rules.backfill:
         _count_free(state, machine.pools, machine.pools_of, machine.partitions)
+        _count_beside(machine.pools, machine.pools_of, machine.partitions)
 
 
 @kernel
@@ -410,7 +420,7 @@ def _make_plan(state, rules, jobs, machine, line, plan):
     if are_shadows_enough(state, rules):
         for k in range(state.deferred):
             reserve_shadow(state, jobs, machine, line.deferred[k])
-        _count_free(state, machine.pools, machine.pools_of, machine.partitions)
+        _count_beside(machine.pools, machine.pools_of, machine.partitions)
         return
     plan_of_running(state, machine, plan)
     for k in range(state.deferred):
