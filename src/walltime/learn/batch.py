@@ -19,6 +19,7 @@ from walltime.estimates import effective_times
 from walltime.learn.features import FEATURES, FORMULAS, QUEUE, formula_terms, still_features
 from walltime.learn.sources import Episode
 from walltime.metrics import offered_load, summarize
+from walltime.metrics.summary import averages
 
 __all__ = ["AT_THE_END", "DECISIONS", "REWARDS", "SELECTIONS", "Batch", "Rules", "as_rules"]
 
@@ -32,8 +33,7 @@ REWARDS = {
 }
 """Metrics of a job that a reward can be made of: s, or without unit."""
 AT_THE_END = {
-    name: -1.0 if name == "utilization" else 1.0
-    for name in ("median_wait", "p90_wait", "p99_wait", "max_wait", "mean_bounded_slowdown_p1", "utilization", "makespan")
+    name: float(-average.better) for name, average in averages().items() if average.better and name.removeprefix("mean_") not in REWARDS
 }
 """Metrics of a whole schedule (`walltime.metrics.Summary`) that a reward at the end can be made of; -1 where more is better."""
 DIALECTS = ("papers", "rlscheduler")

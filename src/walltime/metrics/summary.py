@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
-from typing import Any
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,20 @@ from walltime.metrics.machine import utilization
 from walltime.tables import Facts, number
 from walltime.wording import shown
 
-__all__ = ["LAST", "TRIMS", "Averages", "Summary", "field_values", "measured", "nothing_to_measure", "summarize"]
+__all__ = [
+    "LAST",
+    "LESS",
+    "MORE",
+    "TRIMS",
+    "Average",
+    "Averages",
+    "Summary",
+    "averages",
+    "field_values",
+    "measured",
+    "nothing_to_measure",
+    "summarize",
+]
 
 
 @dataclass(frozen=True)
@@ -84,6 +97,27 @@ def _share_of(trim: str) -> float | None:
     return share if 0 < share <= 1 else None
 
 
+LESS, MORE = -1, 1
+
+
+class Average(NamedTuple):
+    """How a field of `Summary` is shown and compared: pages, tables and rewards read this."""
+
+    unit: str = ""
+    """`s`, `%`, `share` (of 1, shown in percent), or none"""
+    better: int = 0
+    """LESS or MORE, if schedules are judged by it"""
+    label: str = ""
+    """how it is called, if not as its field"""
+    table: bool = False
+    """whether the table of simulated policies has it as a column"""
+
+
+def _shown(**declared: Any) -> dict[str, Average]:
+    """What a field of `Summary` declares."""
+    return {"average": Average(**declared)}
+
+
 @dataclass(frozen=True)
 class Summary(Averages):
     """Averages over the measured jobs of a schedule; undefined values are nan.
@@ -97,42 +131,55 @@ class Summary(Averages):
     """jobs simulated"""
     measured_jobs: int
     """jobs included in the averages"""
-    mean_wait: float
+    mean_wait: float = field(metadata=_shown(unit="s", better=LESS, table=True))
     """s"""
-    mean_response: float
+    mean_response: float = field(metadata=_shown(unit="s", better=LESS, table=True))
     """s"""
-    mean_slowdown: float
+    mean_slowdown: float = field(metadata=_shown(better=LESS, table=True))
     """over the jobs with a runtime above 0"""
-    mean_bounded_slowdown: float
+    mean_bounded_slowdown: float = field(metadata=_shown(better=LESS, table=True))
     """the form of tsafrir06, with max(1, .)"""
-    utilization: float
+    utilization: float = field(metadata=_shown(unit="share", better=MORE, table=True))
     """of the machine from the first submit to the last end, all jobs"""
-    offered_load: float
+    offered_load: float = field(metadata=_shown(unit="share"))
     """of the workload, with the simulated runtimes"""
-    backfilled_percent: float
+    backfilled_percent: float = field(metadata=_shown(unit="%", label="backfilled", table=True))
     """of the measured jobs"""
-    mean_bounded_slowdown_p1: float
+    mean_bounded_slowdown_p1: float = field(metadata=_shown(better=LESS))
     """the form of feitelson98 and mualem01, which can be below 1"""
     zero_runtime_jobs: int
     """measured jobs with a runtime of 0, excluded from mean_slowdown"""
-    median_wait: float
+    median_wait: float = field(metadata=_shown(unit="s", better=LESS))
     """s"""
-    p90_wait: float
+    p90_wait: float = field(metadata=_shown(unit="s", better=LESS, label="wait, 90 %"))
     """s, with linear interpolation between jobs"""
-    p99_wait: float
+    p99_wait: float = field(metadata=_shown(unit="s", better=LESS, label="wait, 99 %"))
     """s, with linear interpolation between jobs"""
-    max_wait: float
+    max_wait: float = field(metadata=_shown(unit="s", better=LESS, label="longest wait", table=True))
     """s"""
-    mean_runtime_backfilled: float
+    mean_runtime_backfilled: float = field(metadata=_shown(unit="s"))
     """s"""
     mean_procs_backfilled: float
     """processors"""
-    mean_runtime_others: float
+    mean_runtime_others: float = field(metadata=_shown(unit="s"))
     """s"""
     mean_procs_others: float
     """processors"""
-    makespan: float
+    makespan: float = field(metadata=_shown(unit="s", better=LESS))
     """s from the first submit to the last end, all jobs; not meaningful for an open workload"""
+
+
+def averages() -> dict[str, Average]:
+    """What each field of `Summary` is to those who show and compare it, by its name, in the order of the record.
+
+    >>> averages()["max_wait"].label, averages()["max_wait"].unit, averages()["mean_slowdown"].label
+    ('longest wait', 's', 'mean slowdown')
+    """
+    return {
+        one.name: average if average.label else average._replace(label=one.name.replace("_", " "))
+        for one in fields(Summary)
+        for average in [one.metadata.get("average", Average())]
+    }
 
 
 def field_values(records: Sequence[Any], name: str, kind: type[Any]) -> Array:

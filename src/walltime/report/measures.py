@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from walltime.metrics.summary import Average, averages
 from walltime.wording import human_number, human_percent, human_time, to_error
 
 __all__ = ["Measure", "measure"]
 
 TIMES = frozenset(
-    f"{what}_{of}" for what in ("mean", "median", "p90", "p99", "max") for of in ("wait", "response", "delay", "miss", "reservation_error")
-) | {"makespan", "mean_runtime_backfilled", "mean_runtime_others", "mean_runtime_wild"}
-SHARES = frozenset({"utilization", "offered_load"})
+    f"{what}_{of}" for what in ("mean", "median", "p90", "p99", "max") for of in ("response", "delay", "miss", "reservation_error")
+) | {"mean_runtime_wild"}
+"""Fields in s of other records than `Summary`, which declares its own."""
 UNITS = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
-SAID = {"max_wait": "longest wait", "p90_wait": "wait, 90 %", "p99_wait": "wait, 99 %", "backfilled_percent": "backfilled"}
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Measure:
     @property
     def from_zero(self) -> bool:
         """Whether an axis begins at 0; shares differ too little for that."""
-        return not (self.name in SHARES or self.name.endswith("_percent"))
+        return not self.points
 
 
 def measure(name: str, highest: float = 1.0) -> Measure:
@@ -67,12 +67,18 @@ def measure(name: str, highest: float = 1.0) -> Measure:
     >>> measure("utilization").signed(-0.02), measure("mean_wait").signed(60), measure("mean_slowdown").signed(0.0)
     ('-2.00 points', '+1 min 00 s', '±0.00')
     """
-    label = SAID.get(name, name.replace("_", " "))
-    if name in TIMES:
+    unit, _, label, _ = averages().get(name) or _by_name(name)
+    if unit == "s":
         divisor, unit = next(((d, u) for d, u in UNITS if highest >= 1.5 * d), (1, "s"))
         return Measure(name, label, human_time, unit, divisor)
-    if name in SHARES:
+    if unit == "share":
         return Measure(name, label, lambda share: human_percent(100 * share), "%", 0.01, 100.0)
-    if name.endswith("_percent"):
-        return Measure(name, label.removesuffix(" percent"), human_percent, "%", points=1.0)
+    if unit == "%":
+        return Measure(name, label, human_percent, "%", points=1.0)
     return Measure(name, label, human_number)
+
+
+def _by_name(name: str) -> Average:
+    """How a field of another record is shown, which its name tells."""
+    unit = "s" if name in TIMES else "%" if name.endswith("_percent") else ""
+    return Average(unit, label=name.replace("_", " ").removesuffix(" percent"))

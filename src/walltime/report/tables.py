@@ -12,7 +12,9 @@ from walltime.explanation import longest_waits
 from walltime.metrics import ChangedJob, ChangedUser, Gains, Month, Summary, relative_difference
 from walltime.metrics.intervals import KINDS as INTERVALS
 from walltime.metrics.intervals import SHOWN_LEVEL
+from walltime.metrics.summary import LESS, averages
 from walltime.policy import Kind
+from walltime.report.measures import measure
 from walltime.report.page import Block, Fold
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.spread import Spread
@@ -37,17 +39,8 @@ __all__ = [
     "summary_table",
 ]
 
-COLUMNS = (
-    ("mean_wait", "mean wait", human_time, "s"),
-    ("mean_response", "mean response", human_time, "s"),
-    ("mean_slowdown", "mean slowdown", human_number, ""),
-    ("mean_bounded_slowdown", "mean bounded slowdown", human_number, ""),
-    ("utilization", "utilization", lambda share: human_percent(100 * share), ""),
-    ("backfilled_percent", "back\u00adfilled", human_percent, "%"),
-    ("max_wait", "longest wait", human_time, "s"),
-)
-"""Field of a Summary, its heading in the table, its format, unit of the raw value."""
-LESS_IS_BETTER = {"mean_wait", "mean_response", "mean_slowdown", "mean_bounded_slowdown", "max_wait"}
+COLUMNS = {name: average for name, average in averages().items() if average.table}
+"""The fields of a Summary that the table of policies shows."""
 MOST_MONTHS = 120
 """A log with more months gets no table by month on a page."""
 MOST_GROUPS = 60
@@ -96,13 +89,13 @@ def summary_table(
     names: Sequence[str], summaries: Sequence[Summary], trim: str = "none", title: str = "", spread: Spread | None = None
 ) -> Table:
     """One row per policy, in readable units, with the unrounded values; with a spread also how far means lie apart in copies of the log."""
-    columns = {field: [getattr(summary, field) for summary in summaries] for field, *_ in COLUMNS}
+    columns = {field: [getattr(summary, field) for summary in summaries] for field in COLUMNS}
     rows: list[Row] = []
     for k, (name, summary) in enumerate(zip(names, summaries, strict=True)):
         row: list[str | Cell] = [name, f"{summary.measured_jobs:,}"]
-        for field, _, show, unit in COLUMNS:
-            value, every = columns[field][k], columns[field]
-            less = field in LESS_IS_BETTER
+        for field, average in COLUMNS.items():
+            value, every, show = columns[field][k], columns[field], measure(field).show
+            less, unit = average.better == LESS, average.unit.removesuffix("share")
             lowest = less and len(set(every)) > 1 and value == min((v for v in every if not math.isnan(v)), default=None)
             of = (field, k) if less else None
             row.append(Cell(show(value), exact=raw(value, unit), value=value, look="best" if lowest else "", of=of))
@@ -116,7 +109,8 @@ def summary_table(
         every_job = "utilization, offered load, makespan, months and the queue over time still include all jobs"
         remarks.append(f"Trimmed as in tsafrir06; {every_job}.")
     head: list[str | Column] = ["policy", "jobs measured"]
-    for field, label, *_ in COLUMNS:
+    for field, average in COLUMNS.items():
+        label = average.label.replace("backfilled", "back\u00adfilled")
         head += [label, *([f"{SCATTER[field]} {SURE}"] if spread is not None and field in SCATTER else [])]
     return Table(head, rows, title or "Averages, one row per policy", " ".join(remarks), row_policies=range(len(names)))
 

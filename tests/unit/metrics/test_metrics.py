@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import fields
 from fractions import Fraction
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from walltime import metrics
 from walltime.errors import PolicyError, WalltimeError, WorkloadError
+from walltime.metrics.summary import LESS, Summary, averages
 
 HAND = {
     # job        A    B    C    D
@@ -253,3 +255,14 @@ def test_measured__the_last_share_of_the_jobs(trim, kept):
 def test_measured__an_unknown_trim(trim):
     with pytest.raises(PolicyError, match="unknown trim"):
         metrics.measured(np.arange(10), 5, trim)
+
+
+def test_averages__every_field_declares_the_unit_that_its_name_says():
+    declared = averages()
+    assert list(declared) == [field.name for field in fields(Summary)]
+    for name, average in declared.items():
+        seconds = any(part in name.split("_") for part in ("wait", "response", "runtime", "makespan")) and not name.endswith("_jobs")
+        assert (average.unit == "s") == seconds, name
+        assert (average.unit == "%") == name.endswith("_percent"), name
+        assert average.better in (LESS, 0) or name == "utilization"
+        assert average.better or not (name.endswith("_wait") or "slowdown" in name), name
