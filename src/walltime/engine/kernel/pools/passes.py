@@ -312,9 +312,6 @@ def _count_taken(state, machine, p, given, length):
         own.free_procs -= given[0]
         own.free_second -= given[1]
         own.beside -= given[0] if runs_on else 0
-    state.most_free = 0
-    for part in range(len(partitions)):
-        state.most_free = max(state.most_free, partitions[part].free_procs)
 
 
 @kernel
@@ -483,8 +480,12 @@ def start_in_place(state, rules, jobs, machine, index, behind):
         p = machine.pools_of.items[k]
         machine.pools[p].free_procs -= machine.given[index, p, 0]
         machine.pools[p].free_second -= machine.given[index, p, 1]
-        if rules.mode != KEEP:
+        if rules.mode != KEEP and machine.given[index, p, 0] + machine.given[index, p, 1] > 0:
             _count_taken(state, machine, p, machine.given[index, p], job.own_length)
+    if rules.mode != KEEP:
+        state.most_free = 0
+        for part in range(len(machine.partitions)):
+            state.most_free = max(state.most_free, machine.partitions[part].free_procs)
     count_towards_limits(jobs, machine.limits, machine.limits_of, index, 1)
     note_start(rules, machine.predicting, index, state.now)
     push(machine.events, state.events, state.now + job.runtime, state.started, index)
