@@ -63,10 +63,10 @@ def leaderboard(results: Sequence[Result]) -> dict[str, list[Standing]]:
         if len(set(labels)) < len(labels):
             raise PolicyError(f"the suite {name} has two results of one scheduler; remove one of the files")
         first = suite.metrics[0]
-        count = sum(len(subject.checksums) for subject in suite.subjects)
+        subjects = [subject.name for subject in suite.subjects for _ in subject.checksums]
         for one in mine:
             values = [metric_of(row, metric) for row in one["windows"] for metric in suite.metrics]
-            whole = len(one["windows"]) == count and all("subject" in row for row in one["windows"]) and _has_totals(one, suite.metrics)
+            whole = [row.get("subject") for row in one["windows"]] == subjects and _has_totals(one, suite.metrics)
             if not whole or not np.isfinite(values).all():
                 raise OutputError(
                     f"the result of {shown(one['policy'])} in the suite {name} lacks windows, metrics or totals; "
@@ -75,7 +75,7 @@ def leaderboard(results: Sequence[Result]) -> dict[str, list[Standing]]:
         costs = np.array([[row[first] for row in one["windows"]] for one in mine])
         logs = log_cost(costs, first)
         order = np.argsort(logs.mean(axis=1), kind="stable")
-        behind = _behind(logs, [row["subject"] for row in mine[0]["windows"]], order[0])
+        behind = _behind(logs, subjects, order[0])
         may = sum(one is None or one.low <= 0 for one in behind)
         rows = boards[name] = []
         for k in order:

@@ -12,7 +12,7 @@ import numpy as np
 from walltime.estimates import effective_times
 from walltime.explanation.alternatives import requests, sizes, with_procs, with_request
 from walltime.explanation.records import Alternative, Change, Explanation, Overtaker
-from walltime.explanation.sentences import at, count, more, owner, reserved_in_the_end, sooner_sentences
+from walltime.explanation.sentences import at, count, more, owner, reserved_in_the_end, sooner_sentences, submitted
 from walltime.machine import NO_OVERHEAD, Machine, Placement
 from walltime.machine.overheads import as_seen, decided, freed
 from walltime.machine.placing import NEVER
@@ -248,8 +248,8 @@ def _sentences(why: MachineExplanation) -> Iterator[str]:
     asked += f" and {why.second:,} {second}" if why.second else ""
     asked += f" of the partition {why.partition} for {human_time(why.requested)}, and ran for {human_time(why.runtime)}"
     waited = f"it waited {human_time(why.wait)} and started at {at(why, why.start)}" if why.wait else "it started at once"
-    came = "able to run, after those on which it depends, at" if why.depended else "submitted at"
-    yield f"{asked}. Under {in_prose(why.schedule.title)}, {came} {at(why, why.submit)}, {waited}."
+    came = f"able to run, after those on which it depends, at {at(why, why.submit)}" if why.depended else submitted(why)
+    yield f"{asked}. Under {in_prose(why.schedule.title)}, {came}, {waited}."
     whose = f"of the pool {why.pools[0]}" if len(why.pools) == 1 else f"of the pools {', '.join(why.pools)}"
     ahead = f"{count(why.ahead, 'job')} waited ahead of it for these" if why.ahead else "nobody waited ahead of it for these"
     free = f"{why.free[0]:,} of {count(why.capacity[0], 'processor')} {whose} were free"

@@ -11,6 +11,7 @@ from itertools import pairwise
 import numpy as np
 
 from walltime.explanation.records import HOW, Alternative, Cause, Change, Explanation, NumberExplanation, Overtaker
+from walltime.machine import HINDSIGHT
 from walltime.schedule.schedule import Schedule
 from walltime.wording import human_time, in_prose
 
@@ -59,6 +60,19 @@ def at(why: Explanation, seconds: int) -> str:
     return f"{seconds:,} s" + (f" ({date})" if date else "")
 
 
+def submitted(why: Explanation) -> str:
+    """When it was submitted, and if it was held, from when on it waited, and who says so."""
+    w = why.schedule.workload
+    job = np.flatnonzero(w.job_id == why.job)[0]
+    held, told = (max(int(w.columns[name][job]), 0) if name in w.columns else 0 for name in ("held", HINDSIGHT))
+    if not held:
+        return f"submitted at {at(why, why.submit)}"
+    source = "the log says"
+    if told:
+        source = "the machine's file says by hindsight" if told == held else "the log and, by hindsight, the machine's file say"
+    return f"submitted at {at(why, why.submit - held)} and, as {source}, free to start from {at(why, why.submit)} on"
+
+
 def _later(why: NumberExplanation, seconds: int) -> str:
     """A time, counted from the submission."""
     return "at its submission" if seconds == why.submit else f"{human_time(seconds - why.submit)} after its submission"
@@ -69,7 +83,7 @@ def _job(why: NumberExplanation) -> str:
     machine = why.schedule.workload.machine_procs
     asked = f"Job {why.job}{owner(why)} asked for {why.procs:,} of {count(machine, 'processor')}"
     asked += f" for {human_time(why.requested)}{planned}"
-    times = f"submitted at {at(why, why.submit)}, "
+    times = f"{submitted(why)}, "
     waited = f"it waited {human_time(why.wait)} and started at {at(why, why.start)}" if why.wait else "it started at once"
     return f"{asked}, and ran for {human_time(why.runtime)}. Under {in_prose(why.schedule.title)}, {times}{waited}."
 

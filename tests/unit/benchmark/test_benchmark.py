@@ -162,6 +162,7 @@ def test_verify__never_runs_a_file_that_only_the_result_names(suite, tmp_path, c
         lambda found: found["totals"].update(mean_wait={"mean": None}),
         lambda found: found.pop("version"),
         lambda found: found["windows"].pop(),
+        lambda found: found["windows"][0].update(subject={"a": 1}),
     ],
 )
 def test_leaderboard__of_a_damaged_result_is_one_line(suite, tmp_path, capsys, change):
@@ -216,7 +217,7 @@ SUITE = parse_suite(DEFINITION.format("").encode())
 
 
 def test_leaderboard__calls_the_lowest_best_only_where_that_is_shown(monkeypatch):
-    subjects = [SimpleNamespace(checksums=range(10))] * 2
+    subjects = [SimpleNamespace(name=name, checksums=range(10)) for name in "ab"]
     suite = SimpleNamespace(version=1, definition=SUITE.definition, metrics=SUITE.metrics, subjects=subjects)
     monkeypatch.setattr("walltime.benchmark.standings.read_suite", lambda name: suite)
     random, subjects = np.random.default_rng(1), ["a"] * 10 + ["b"] * 10

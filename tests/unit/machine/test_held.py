@@ -114,3 +114,13 @@ def test_a_missing_or_damaged_table__is_told_in_one_line(site):
 
 def test_a_machine_is_written_with_it():
     assert 'eligible = "a.csv"' in write_machine(replace(Machine.one_pool(4), eligible="a.csv"))
+
+
+def test_explain__says_since_when_a_job_was_free_to_start_and_who_says_so(site):
+    schedule = wt.simulate(jobs_of(), "easy", machine=read_machine(site))
+    assert "submitted at 1 s and, as the machine's file says by hindsight, free to start from 61 s on" in str(wt.explain(schedule, 12))
+    assert "submitted at 2 s, it started at once" in str(wt.explain(schedule, 13))
+    as_logged = wt.simulate(jobs_of(columns={"held": np.array([0, 0, 2, 0])}), "easy")
+    assert "submitted at 0 s and, as the log says, free to start from 2 s on" in str(wt.explain(as_logged, 13))
+    both = wt.simulate(jobs_of(columns={"held": np.array([0, 1, 0, 0])}), "easy", machine=read_machine(site))
+    assert "submitted at 0 s and, as the log and, by hindsight, the machine's file say, free to start" in str(wt.explain(both, 12))
