@@ -18,7 +18,7 @@ USUAL = 10
 SLOW = {
     "sacct": 5,
     "cobalt": 5,
-    "table": 5,
+    "table": 4,
     "untitled": 1,
     "class-ads": 4,
     "grid-engine": 4,
@@ -26,6 +26,14 @@ SLOW = {
     "unknown-table": 4,
     "agent": 4,
     "result": 4,
+    "qstat-json": 2,
+    "bjobs-json": 2,
+    "scontrol": 2,
+    "markdown": 2,
+    "jobcomp": 4,
+    "oar-json": 4,
+    "flux": 4,
+    "batsim": 4,
 }
 """Kinds of which one trial takes long, and how many are tried in `make test`; `make nightly` has all."""
 
