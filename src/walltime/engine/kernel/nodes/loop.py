@@ -72,10 +72,10 @@ def run_slurm(state, rules, jobs, site, use, plan, traffic, budget):
         state.between = 0
         if state.waiting > 0:
             full = rules.interval > 0 and state.now % rules.interval == 0 and state.news_for_all > 0
-            if full or state.gone or (state.came and not rules.defer):
+            if (full or state.gone or (state.came and not rules.defer)) and not _is_blocked(state, rules, jobs, site, use, traffic):
                 _main_pass(state, rules, jobs, site, use, plan, traffic, NEVER if full else rules.depth)
-                if full:
-                    state.news_for_all = 0
+            if full:
+                state.news_for_all = 0
             if is_any_overdue(state, use):
                 state.news = 1
             if rules.backfill and state.news > 0 and state.now % rules.cycle == 0:
@@ -243,7 +243,15 @@ def _wait_for_age(state, rules, jobs, queue):
             state.news = 1
 
 
-@called_kernel
+@kernel
+def _is_blocked(state, rules, jobs, site, use, traffic):
+    """Whether the first of the queue holds all others up, as there is too little for it: then the main scheduler starts nobody."""
+    if len(site.partitions) > 1 or len(traffic.limits) > 0 or traffic.needs[0] <= use.totals[0, 0]:
+        return False
+    return not _has_no_claim(state, rules, jobs[traffic.queue[0]])
+
+
+@kernel
 def _main_pass(state, rules, jobs, site, use, plan, traffic, depth):
     """Start the jobs that fit in order of the queue; a partition is closed with the first that does not."""
     for p in range(len(site.partitions)):
@@ -307,7 +315,7 @@ def _leave_queue(state, traffic, place):
         traffic.queue[i], traffic.needs[i] = traffic.queue[i + 1], traffic.needs[i + 1]
 
 
-@called_kernel
+@kernel
 def _cycle(state, rules, jobs, site, use, plan, traffic):
     """One cycle of backfill; returns about how many steps it took.
 
@@ -318,8 +326,10 @@ def _cycle(state, rules, jobs, site, use, plan, traffic):
     state.users_counted += 1
     for p in range(len(site.partitions)):
         site.partitions[p].tested = site.partitions[p].reserved = 0
-    move_overdue(state, rules, jobs, use, plan)
-    tell_prospects(state, plan)
+    if is_any_overdue(state, use):
+        move_overdue(state, rules, jobs, use, plan)
+    if state.changed_until > 0:
+        tell_prospects(state, plan)
     state.tested = state.ahead = 0
     before, place, searches = state.started, state.ahead, 1
     last = state.waiting

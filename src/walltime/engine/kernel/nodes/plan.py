@@ -47,7 +47,7 @@ def look_ahead(state, rules, job, site, use, plan, place, latest):
     begin = least
     if least <= latest and not (holds and lacks(state, job, site, use, plan, least, length) == 0):
         if state.in_line != state.ahead:
-            _bring_line(state, plan)
+            _bring_line(state, plan.blocks, plan.amounts, plan.line)
         begin = _enough_in_line(state, site, plan.line, job, least, latest)
         if has_one and prospect.promised and state.now < begin == prospect.begin <= latest and prospect.unsettled <= begin:
             _set_prospect(state, job, prospect, begin, True)
@@ -61,10 +61,8 @@ def look_ahead(state, rules, job, site, use, plan, place, latest):
     if has_one:
         if promised == prospect.promised and begin > state.now and (not promised or begin == prospect.begin):
             if not promised or _are_kept(state, site, plan):
-                if promised:
-                    if state.in_line > state.ahead:
-                        _cut_line(state, plan, state.ahead)
-                    _measure(state, site, use, plan, plan.blocks[state.ahead])
+                if promised and state.planes > 1:  # of whole nodes as much is free as before
+                    _measure_if_other(state, site, use, plan)
                 _set_prospect(state, job, prospect, begin, promised)
                 return begin
         forget(state, plan, place)
@@ -133,7 +131,7 @@ def forget(state, plan, place):
 
 @kernel
 def _drop_last_block(state, plan):
-    _cut_line(state, plan, state.blocks - 1)
+    _cut_line(state, plan.blocks, plan.amounts, plan.line, state.blocks - 1)
     state.blocks -= 1
     plan.spare_sets[state.spare_sets] = plan.blocks[state.blocks].row
     state.spare_sets += 1
@@ -146,7 +144,7 @@ def leave_plan(state, site, plan, place):
         mine = 0
         for k in range(place):
             mine += plan.prospects[k].promised
-        _cut_line(state, plan, mine)
+        _cut_line(state, plan.blocks, plan.amounts, plan.line, mine)
         block, row = plan.blocks[mine], plan.blocks[mine].row
         freed = 0
         for k in range(state.procs_planes):
@@ -347,9 +345,26 @@ def _measure(state, site, use, plan, block):
 
 
 @called_kernel
+def _measure_if_other(state, site, use, plan):
+    """Measure the next block, which keeps its nodes; if other amounts of them are free, it and those behind it leave the time line."""
+    block, own = plan.blocks[state.ahead], plan.blocks[state.ahead].row
+    block.row = plan.spare_sets[state.spare_sets - 1]  # where `_are_kept` has marked the same nodes
+    _measure(state, site, use, plan, block)
+    measured, same = plan.amounts[block.row], True
+    block.row = own
+    for c in range(len(measured)):
+        same &= measured[c] == plan.amounts[own, c]
+    if not same:
+        if state.in_line > state.ahead:
+            _cut_line(state, plan.blocks, plan.amounts, plan.line, state.ahead)
+        for c in range(len(measured)):
+            plan.amounts[own, c] = measured[c]
+
+
+@called_kernel
 def measure_again(state, site, use, plan):
     """A job has started for longer than it was planned, maybe on nodes that are kept for those ahead of it."""
-    _cut_line(state, plan, FIRST)
+    _cut_line(state, plan.blocks, plan.amounts, plan.line, FIRST)
     for k in range(state.ahead):
         _measure(state, site, use, plan, plan.blocks[k])
 
@@ -391,22 +406,22 @@ def room_until(state, site, plan, latest):
 
 
 @called_kernel
-def _bring_line(state, plan):
+def _bring_line(state, blocks, amounts, line):
     """Let the time line have the blocks of the jobs ahead, and no others."""
-    _cut_line(state, plan, state.ahead)
+    _cut_line(state, blocks, amounts, line, state.ahead)
     while state.in_line < state.ahead:
-        block = plan.blocks[state.in_line]
-        add_to_line(state, plan.line, plan.amounts[block.row], LESS, block.begin, block.end)
+        block = blocks[state.in_line]
+        add_to_line(state, line, amounts[block.row], LESS, block.begin, block.end)
         state.in_line += 1
 
 
 @called_kernel
-def _cut_line(state, plan, blocks):
+def _cut_line(state, blocks, amounts, line, count):
     """Let the time line have at most so many blocks."""
-    while state.in_line > blocks:
+    while state.in_line > count:
         state.in_line -= 1
-        block = plan.blocks[state.in_line]
-        add_to_line(state, plan.line, plan.amounts[block.row], MORE, block.begin, block.end)
+        block = blocks[state.in_line]
+        add_to_line(state, line, amounts[block.row], MORE, block.begin, block.end)
 
 
 @called_kernel
