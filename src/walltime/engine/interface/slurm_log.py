@@ -10,6 +10,7 @@ from walltime.engine.interface.branch import Layout, are_the_same, fill_from, ta
 from walltime.engine.interface.pools_log import NO_LISTS, NodesLog, have_the_same, part_of
 from walltime.engine.kernel.memory import records
 from walltime.engine.kernel.nodes.memory import RANGE, SLURM_JOB, SlurmMemory, new_slurm_memory, with_room
+from walltime.engine.kernel.nodes.plan import NOT_MADE
 from walltime.engine.problem import NodeRanges, Nodes, Problem
 
 __all__ = ["SlurmLog", "ranges_of", "slots_of"]
@@ -167,8 +168,7 @@ def _take_plan(memory: SlurmMemory, source: SlurmMemory, spare: int) -> None:
     state["spare_sets"] = spare - blocks
     plan.prospects[:prospects] = former.prospects[:prospects]
     plan.bounds[:] = former.bounds
-    steps = int(old["steps"])
-    plan.line.times[:steps], plan.line.sums[:, :steps] = former.line.times[:steps], former.line.sums[:, :steps]
+    state["in_line"] = NOT_MADE
 
 
 def _take_use(memory: SlurmMemory, source: SlurmMemory, gone: int, spare: int) -> None:

@@ -36,7 +36,6 @@ from walltime.engine.kernel.nodes.plan import (
     measure_again,
     pass_over,
     room_until,
-    shorten_line,
     tell_prospects,
 )
 from walltime.engine.kernel.nodes.priority import count_end, priority_of, rank_users, sum_up_use
@@ -336,8 +335,6 @@ def _cycle(state, rules, jobs, site, use, plan, traffic):
     if len(limits) == 0:  # else some jobs are passed over, and do not count
         last = min(last, rules.most_tested)
     last = _last_that_matters(state, rules, jobs, site, use, plan, place, last, traffic)
-    if last > 0:
-        shorten_line(state, plan.line)
     all_count = len(limits) == 0 and rules.all_count > 0
     while place < last:
         if all_count:

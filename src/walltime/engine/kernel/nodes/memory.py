@@ -54,8 +54,8 @@ partitions; `most_ranges`: that the jobs that run at the same time can have; `cl
 closed nodes; `users_counted`: the number of the cycle; `tested`: jobs that it has tried; `until`: as in memory.STATE.
 
 The plan (plan.py): `ahead`, blocks of the jobs before the one that is considered; `slack`: what the last search has found out, as in
-PROSPECT; `in_line`: how many blocks the time line has; `gain`, `gain_of_whole`, `changed_until`: what has become of the machine since the
-last cycle."""
+PROSPECT; `in_line`: how many blocks the time line has, or NOT_MADE; `gain`, `gain_of_whole`, `changed_until`: what has become of the
+machine since the last cycle."""
 
 PARTITION = _dtype("kind members node_procs first_stretch last_stretch closed tried tested reserved")
 """A partition: the `kind` of its set of nodes, and that set's row, `members`; the processors of each of them
@@ -215,7 +215,7 @@ def new_slurm_memory(
     tested = min(count, int(rules.most_tested)) if rules.backfill else 0
     site, changes, kinds = _new_site(machine, tested)
     words, columns = site.sets.shape[1], len(kinds) * (1 + bool(machine.second.any()))
-    state = record(SLURM_STATE, until=NEVER, next_sum=rules.period, steps=1, spare_sets=tested + 1, kinds=len(kinds))
+    state = record(SLURM_STATE, until=NEVER, next_sum=rules.period, steps=1, in_line=-1, spare_sets=tested + 1, kinds=len(kinds))
     state.procs_planes, state.planes = _bits(machine.procs), _bits(machine.procs) + _bits(machine.second)
     state.most_ranges = min(int(machine.procs.sum() + machine.second.sum()), int((jobs.procs + jobs.second).sum()))
     use = Use(

@@ -8,8 +8,8 @@ cannot start earlier; and if its reservation begins after the difference, it get
 to be another gets a new one, and all behind are planned anew.
 
 Searches begin late, by two bounds: what jobs that ask for less could not have (BOUND), and a time line of how much is free at most,
-wherever it is (`Plan.sums`): running jobs and the first `in_line` blocks, changed with them. The nodes themselves are looked at only where
-that is enough.
+wherever it is (`Plan.line`): after running jobs and the first `in_line` blocks. It is made anew where it has others, which takes less time
+than to take blocks out. The nodes themselves are looked at only where that is enough.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from walltime.engine.kernel.profile import NEVER
 
 FIRST = np.int64(0)
 """The first place of the queue."""
-MORE, LESS = np.int64(1), np.int64(-1)
-"""What is added is free, or no longer. A number of this type, as all others are, spares compiling for literals."""
+NOT_MADE = np.int64(-1)
+"""In place of a number of blocks in the time line: it is to be made anew."""
 
 
 # ---------------------------------------------------------------------------------------------------- prospects
@@ -47,7 +47,7 @@ def look_ahead(state, rules, job, site, use, plan, place, latest):
     begin = least
     if least <= latest and not (holds and lacks(state, job, site, use, plan, least, length) == 0):
         if state.in_line != state.ahead:
-            _bring_line(state, plan.blocks, plan.amounts, plan.line)
+            _bring_line(state, use.running, use.totals, plan.blocks, plan.amounts, plan.line)
         begin = _enough_in_line(state, site, plan.line, job, least, latest)
         if has_one and prospect.promised and state.now < begin == prospect.begin <= latest and prospect.unsettled <= begin:
             _set_prospect(state, job, prospect, begin, True)
@@ -131,8 +131,9 @@ def forget(state, plan, place):
 
 @kernel
 def _drop_last_block(state, plan):
-    _cut_line(state, plan.blocks, plan.amounts, plan.line, state.blocks - 1)
     state.blocks -= 1
+    if state.in_line > state.blocks:
+        state.in_line = NOT_MADE
     plan.spare_sets[state.spare_sets] = plan.blocks[state.blocks].row
     state.spare_sets += 1
 
@@ -144,7 +145,8 @@ def leave_plan(state, site, plan, place):
         mine = 0
         for k in range(place):
             mine += plan.prospects[k].promised
-        _cut_line(state, plan.blocks, plan.amounts, plan.line, mine)
+        if state.in_line > mine:
+            state.in_line = NOT_MADE
         block, row = plan.blocks[mine], plan.blocks[mine].row
         freed = 0
         for k in range(state.procs_planes):
@@ -356,7 +358,7 @@ def _measure_if_other(state, site, use, plan):
         same &= measured[c] == plan.amounts[own, c]
     if not same:
         if state.in_line > state.ahead:
-            _cut_line(state, plan.blocks, plan.amounts, plan.line, state.ahead)
+            state.in_line = NOT_MADE
         for c in range(len(measured)):
             plan.amounts[own, c] = measured[c]
 
@@ -364,7 +366,7 @@ def _measure_if_other(state, site, use, plan):
 @called_kernel
 def measure_again(state, site, use, plan):
     """A job has started for longer than it was planned, maybe on nodes that are kept for those ahead of it."""
-    _cut_line(state, plan.blocks, plan.amounts, plan.line, FIRST)
+    state.in_line = NOT_MADE
     for k in range(state.ahead):
         _measure(state, site, use, plan, plan.blocks[k])
 
@@ -406,53 +408,38 @@ def room_until(state, site, plan, latest):
 
 
 @called_kernel
-def _bring_line(state, blocks, amounts, line):
+def _bring_line(state, running, totals, blocks, amounts, line):
     """Let the time line have the blocks of the jobs ahead, and no others."""
-    _cut_line(state, blocks, amounts, line, state.ahead)
+    if state.in_line < 0 or state.in_line > state.ahead:
+        _make_line(state, running, totals, line)
     while state.in_line < state.ahead:
         block = blocks[state.in_line]
-        add_to_line(state, line, amounts[block.row], LESS, block.begin, block.end)
+        take_from_line(state, line, amounts[block.row], block.begin, block.end)
         state.in_line += 1
 
 
-@called_kernel
-def _cut_line(state, blocks, amounts, line, count):
-    """Let the time line have at most so many blocks."""
-    while state.in_line > count:
-        state.in_line -= 1
-        block = blocks[state.in_line]
-        add_to_line(state, line, amounts[block.row], MORE, block.begin, block.end)
+@kernel
+def _make_line(state, running, totals, line):
+    """Make the time line of the running jobs alone."""
+    state.steps = 1
+    for c in range(len(line.sums)):
+        line.sums[c, 0] = totals[0, c]
+    for k in range(state.running):
+        state.steps += running[k].release > line.times[state.steps - 1]
+        line.times[state.steps - 1] = running[k].release
+        for c in range(len(line.sums)):
+            line.sums[c, state.steps - 1] = totals[running[k].row, c]
+    state.in_line = 0
 
 
 @called_kernel
-def add_to_line(state, line, amounts, sign, begin, end):
-    """Let so much more (1) or less (-1) be free in [begin, end)."""
-    if state.steps + 2 > len(line.times):
-        shorten_line(state, line)
+def take_from_line(state, line, amounts, begin, end):
+    """Let so much less be free in [begin, end)."""
     first = _make_step(state, line, begin)
     last = _make_step(state, line, end)
     for c in range(len(amounts)):
-        change = sign * amounts[c]
         for i in range(first, last):
-            line.sums[c, i] += change
-
-
-@called_kernel
-def shorten_line(state, line):
-    """Drop the steps that are past, and those at which nothing changes."""
-    first, left = _step_at(state, line, state.now), 0
-    for c in range(len(line.sums)):
-        line.sums[c, 0] = line.sums[c, first]
-    for i in range(first + 1, state.steps):
-        same = True
-        for c in range(len(line.sums)):
-            same &= line.sums[c, i] == line.sums[c, left]
-        if not same:
-            left += 1
-            line.times[left] = line.times[i]
-            for c in range(len(line.sums)):
-                line.sums[c, left] = line.sums[c, i]
-    state.steps = left + 1
+            line.sums[c, i] -= amounts[c]
 
 
 @kernel

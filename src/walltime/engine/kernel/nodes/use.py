@@ -7,8 +7,10 @@ import numpy as np
 from walltime.engine.kernel.bits import add_in_planes, count_between, ones, total_between, words_of
 from walltime.engine.kernel.jit import called_kernel, kernel
 from walltime.engine.kernel.nodes.memory import CAPACITY
-from walltime.engine.kernel.nodes.plan import LESS, MORE, add_to_line, note_change
+from walltime.engine.kernel.nodes.plan import NOT_MADE, note_change, take_from_line
 
+MORE, LESS = np.int64(1), np.int64(-1)
+"""What is added is free, or no longer. A number of this type, as all others are, spares compiling for literals."""
 NOW = np.int64(-1)
 """In place of a running job: what is free now, before the release of the first."""
 
@@ -33,7 +35,8 @@ def start_use(state, job, index, site, use, plan, expected):
     _copy_row(use, 0 if place == 0 else running[place - 1].row, row)
     _count_gives(state, site, use, job, row)
     _change(state, use, job, row, NOW, place, LESS)
-    add_to_line(state, plan.line, use.gives[row], LESS, plan.line.times[0], expected)
+    if state.in_line >= 0:
+        take_from_line(state, plan.line, use.gives[row], plan.line.times[0], expected)
     note_change(state, 0, 0, expected)
 
 
@@ -52,7 +55,7 @@ def end_use(state, job, index, site, use, plan):
     use.spare[state.spare_rows] = row
     state.spare_rows += 1
     if release > state.now:
-        add_to_line(state, plan.line, use.gives[row], MORE, plan.line.times[0], release)
+        state.in_line = NOT_MADE
         gain = 0
         for k in range(state.kinds):
             gain = max(gain, use.gives[row, k])
@@ -78,7 +81,7 @@ def move_overdue(state, rules, jobs, use, plan):
             place += 1
             continue
         state.overdue += one.release == one.expected
-        before, expected, index, row = one.release, one.expected, one.job, one.row
+        expected, index, row = one.expected, one.job, one.row
         to = place
         while to + 1 < state.running and running[to + 1].release <= release:
             running[to] = running[to + 1]
@@ -88,7 +91,7 @@ def move_overdue(state, rules, jobs, use, plan):
         if to > place:
             _copy_row(use, running[to - 1].row, row)
         _change(state, use, job, row, place, to, LESS)
-        add_to_line(state, plan.line, use.gives[row], LESS, before, release)
+        state.in_line = NOT_MADE
         note_change(state, 0, 0, release)
 
 
