@@ -28,7 +28,7 @@ from walltime.logs.slurm.document import SLURM_JSON
 from walltime.logs.slurm.table import SLURM
 from walltime.logs.swf import SWF
 from walltime.logs.table_file import PARQUET, TABLE, is_own_parquet
-from walltime.logs.untitled import guessed_untitled
+from walltime.logs.untitled import guessed_by_values, guessed_untitled
 from walltime.wording import printable
 from walltime.workload import Workload
 
@@ -143,7 +143,9 @@ def description_of(file: LogFile) -> Guess | None:
     if known is None:
         if sample is None:
             return None
-        return guessed_untitled(file.where, sample) if sample.untitled else guessed(file.where, sample)
+        if sample.untitled:
+            return guessed_untitled(file.where, sample)
+        return guessed(file.where, sample) or guessed_by_values(file.where, sample)
     name, mapping = known
     about = f"the layout is known: {name}, {mapping.about.title if mapping.about else ''}"
     guess = Guess(mapping, ()) if sample is None else fitted(mapping, sample, file.where)

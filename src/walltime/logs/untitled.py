@@ -1,4 +1,4 @@
-"""What the columns of a table without titles mean, from their values alone: such as those of `sacct --noheader`."""
+"""What the columns of a table mean from their values alone: one without titles (`sacct --noheader`), or with titles that say nothing."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from itertools import pairwise
 
 import numpy as np
 
+from walltime.errors import LogError
 from walltime.logs.cells import JOB_NUMBER, NUMBER
 from walltime.logs.guess import EARLIEST, Guess, Guessing, agreeing, middle_of, share
-from walltime.logs.mapping import Source
+from walltime.logs.mapping import TIMES, Source
 from walltime.logs.sample import Sample
-from walltime.wording import printable
+from walltime.wording import listed, printable
 
-__all__ = ["guessed_untitled"]
+__all__ = ["guessed_by_values", "guessed_untitled"]
 
 Array = np.ndarray
 _MOSTLY = 0.95
@@ -28,7 +29,9 @@ _CLOCK_LIKE = re.compile(r"(?i)(\d+-)?\d+(:\d\d){1,2}(\.\d+)?|unlimited")
 _WORD = re.compile(r"[A-Za-z_][\w.@-]*")
 _HASH = re.compile(r"[0-9a-f]{16,}")
 _ORDERS = {3: ("submit", "start", "end"), 4: ("submit", "eligible", "start", "end")}
+_HAPPENED = {"submit": "were submitted", "eligible": "became eligible", "start": "started", "end": "ended"}
 _LONGEST = 366 * 86_400
+_ROWS = 5
 
 
 def guessed_untitled(where: str, sample: Sample) -> Guess | None:
@@ -36,8 +39,37 @@ def guessed_untitled(where: str, sample: Sample) -> Guess | None:
     return _Untitled(where, sample).guess()
 
 
+def guessed_by_values(where: str, sample: Sample) -> Guess | None:
+    """The same of a table of which the titles do not tell the times, or None if values do not tell either.
+
+    It always has a doubt: whether these are the times of jobs.
+    """
+    titled = Guessing(where, sample)
+    titled.guess()
+    return _Untitled(where, sample).complete(titled)
+
+
 class _Untitled(Guessing):
-    """One table without titles."""
+    """One table of which the titles say little or nothing."""
+
+    def complete(self, titled: Guessing) -> Guess | None:
+        """What values tell beside what is known by titles, but for times; None if both say something of times, and not the same."""
+        self.sources = {name: source for name, source in titled.sources.items() if name not in TIMES}
+        self.reading = [line for line in titled.reading if line.split(" is ")[0] in self.sources or line.startswith("status is ")]
+        self.status = titled.status
+        try:
+            described = self.guess()
+        except LogError:
+            return None
+        taken = {name: source.column or "" for name, source in self.sources.items() if name in TIMES}
+        if described is None or any(taken.get(name, "") != source.column for name, source in titled.sources.items() if name in TIMES):
+            return None
+        said = listed([repr(printable(title)) for title in taken.values()])
+        rows = list(zip(*(self.sample.columns[title] for title in taken.values()), strict=True))[:_ROWS]
+        begin = "; ".join(", ".join(map(printable, row)) for row in rows)
+        what = f"the times at which jobs {listed([_HAPPENED[name] for name in taken])}"
+        question = f"are {said} {what}, in this order, or other times? Their titles say nothing; they begin {begin}"
+        return replace(described, doubts=(question, *described.doubts))
 
     def guess(self) -> Guess | None:
         if not self._times():
@@ -48,7 +80,9 @@ class _Untitled(Guessing):
         self._sizes()
         self._words()
         described = self.described()
-        return None if described is None else replace(described, mapping=replace(described.mapping, titles=tuple(self.sample.columns)))
+        if described is None or not self.sample.untitled:
+            return described
+        return replace(described, mapping=replace(described.mapping, titles=tuple(self.sample.columns)))
 
     def _free(self) -> list[str]:
         """The columns that have something in them and were not taken yet."""

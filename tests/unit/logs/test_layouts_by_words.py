@@ -168,6 +168,28 @@ def test_table_of_unknown_titles__is_refused_with_them(tmp_path, capsys):
     )
 
 
+def test_table_of_short_titles__is_a_question_with_its_rows_and_read_when_answered(tmp_path, capsys):
+    table = tmp_path / "log.csv"
+    rows = [(f"{1_700_000_000 + 60 * k}", f"{1_700_000_010 + 60 * k}", f"{1_700_003_600 + 60 * k}", f"{k % 3 + 1}", "a") for k in range(7)]
+    table.write_text("sub,beg,fin,c,note\n" + "".join(",".join(row) + "\n" for row in rows))
+    asked = one_line(*call(capsys, "info", table))
+    assert "are 'sub', 'beg' and 'fin' the times at which jobs were submitted, started and ended, in this order, or other times?" in asked
+    assert [", ".join(row[:3]) in asked for row in rows] == [True] * 5 + [False] * 2
+    assert call(capsys, "mapping", table, "--out", tmp_path / "x.toml")[0] == 0
+    log = read_log(table, mapping=tmp_path / "x.toml")
+    assert log.columns["runtime"].tolist() == [3590] * 7
+    assert log.columns["wait"].tolist() == [10] * 7
+    assert log.columns["allocated_procs"].tolist() == [1, 2, 3, 1, 2, 3, 1]
+
+
+def test_times_that_titles_and_values_put_in_other_orders__are_no_question(tmp_path, capsys):
+    table = tmp_path / "log.csv"
+    table.write_text(
+        "fin,submit,beg,cores\n" + "".join(f"{1000 + k},{2000 + k},{3000 + k},2\n" for k in range(1_700_000_000, 1_700_000_009))
+    )
+    assert "say what they mean with --mapping FILE; they are fin, submit, beg, cores" in one_line(*call(capsys, "info", table))
+
+
 def test_markdown__is_read_alike_in_pieces_packed_and_with_the_titles_of_slurm(tmp_path, monkeypatch):
     whole = tmp_path / "table.md"
     whole.write_text(markdown())
