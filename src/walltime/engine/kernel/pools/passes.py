@@ -97,8 +97,9 @@ def _add_to_block(place, block):
 
 @called_kernel
 def sort_waiting_jobs(state, rules, jobs, line):
-    """Sort the waiting jobs by tier, rank and arrival; they are nearly sorted since the last time."""
+    """Sort the waiting jobs by tier, rank and arrival; they are nearly sorted since the last time, and most stay in their block."""
     queue, last_tier, last_rank, last_tie = line.queue, NEVER, 0.0, np.int64(0)  # of the place before
+    changed = state.waiting
     for i in range(state.waiting):
         job, tie = queue[i].job, queue[i].tie
         rank, tier = order_rank(rules, state.now, jobs, job), jobs[job].tier
@@ -113,7 +114,10 @@ def sort_waiting_jobs(state, rules, jobs, line):
         place = queue[k]
         place.rank, place.tie, place.job, place.partition, place.procs, place.second = rank, tie, job, partition, procs, second
         place.length = length
-    _note_blocks(state, queue, line.blocks, line.live, 0)
+        if k // PLACES_IN_BLOCK < i // PLACES_IN_BLOCK:
+            changed = min(changed, k)
+    if changed < state.waiting:
+        _note_blocks(state, queue, line.blocks, line.live, changed)
 
 
 @kernel
@@ -439,16 +443,17 @@ def _reserve(state, rules, machine, plan, job, index):
 @kernel
 def drop_started(state, jobs, line):
     """Take the jobs that have started out of the queue."""
-    queue, left = line.queue, 0
-    while left < state.waiting and jobs[queue[left].job].start < 0:
-        left += 1
-    for i in range(left + 1, state.waiting):
+    queue, first = line.queue, 0
+    while first < state.waiting and jobs[queue[first].job].start < 0:
+        first += 1
+    left = first
+    for i in range(first + 1, state.waiting):
         if jobs[queue[i].job].start < 0:
             queue[left] = queue[i]
             left += 1
     if left < state.waiting:
         state.waiting, state.holes = left, 0
-        _note_blocks(state, queue, line.blocks, line.live, 0)
+        _note_blocks(state, queue, line.blocks, line.live, first)
 
 
 @kernel
