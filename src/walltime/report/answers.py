@@ -82,21 +82,25 @@ def _no_clear(unclear: Sequence[str], names: Sequence[str], summaries: Sequence[
     """What is said where one or both of the measures do not differ clearly."""
     first, second = summaries[0], summaries[1]
     both = f"between {in_prose(names[0])} and {in_prose(names[1])}"
-    moved = [f"±{SHOW[field][0](spread.difference(field, 0, 1)[1])}" for field in unclear] if spread is not None else []
-    values = [f"{SHOW[f][1]} ({SHOW[f][0](getattr(first, f))} against {SHOW[f][0](getattr(second, f))})" for f in unclear]
+    values = [f"{SHOW[f][0](getattr(first, f))} against {SHOW[f][0](getattr(second, f))}" for f in unclear]
+    why = ""
     if spread is None:
         why = f"; a difference below {CLOSE:.0f} % may be chance, and its spread is not known"
     else:
-        scatters = "the difference scatters" if len(unclear) == 1 else "the differences scatter"
-        why = f", while {scatters} by {' and '.join(moved)} ({SHOWN_LEVEL}) in copies of the log shaken by {spread.seconds} s"
+        moved = [f"±{SHOW[field][0](spread.difference(field, 0, 1)[1])}" for field in unclear]
+        copies = f"in copies of the log shaken by {spread.seconds} s, {SHOWN_LEVEL}"
+        values = [
+            f"{value}; {by}{f' {copies}' if field == unclear[-1] else ''}" for field, value, by in zip(unclear, values, moved, strict=True)
+        ]
+    said_of = [f"{SHOW[field][1]} ({value})" for field, value in zip(unclear, values, strict=True)]
     if len(unclear) == len(SHOW):
-        return f"there is no clear difference {both}, neither in the {' nor in the '.join(values)}{why}"
+        return f"there is no clear difference {both}, neither in the {' nor in the '.join(said_of)}{why}"
     field = next(f for f in SHOW if f not in unclear)
     show, said = SHOW[field]
     before, after = getattr(first, field), getattr(second, field)
     verb = _verb(before, after, show)
     change = f"{in_prose(names[1])} {verb} the {said} {_move(verb, before, after, show)}, compared with {in_prose(names[0])}"
-    return f"{change}; there is no clear difference in the {values[0]}{why}"
+    return f"{change}; there is no clear difference in the {said_of[0]}{why}"
 
 
 def _at_most(median: float) -> str:

@@ -318,6 +318,7 @@ def _picture(numbers: Period) -> Drawing:
 def trend_figure(periods: Sequence[PeriodNumbers], unit: str) -> Figure:
     """Mean waits and use, a bar for each period."""
     from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
 
     from walltime.report.figures import BLUE, percent_ticks, style
 
@@ -334,9 +335,8 @@ def trend_figure(periods: Sequence[PeriodNumbers], unit: str) -> Figure:
         below.set_ylim(0, 100)
         percent_ticks(below.yaxis)
         below.set_title("of the machine used", loc="left", fontsize=9)
-        below.set_xlabel(f"{unit}s before this one" if len(periods) > 1 else f"this {unit}")
-        if len(periods) == 1:
-            below.set_xticks([0], [""])
+        below.xaxis.set_major_locator(MaxNLocator(4, integer=True))
+        below.xaxis.set_major_formatter(lambda k, _: f"{-k:.0f} before" if k < 0 else f"this {unit}" if k == 0 else "")
     return figure
 
 

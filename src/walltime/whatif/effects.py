@@ -261,7 +261,7 @@ def doubts(difference: Difference, calibration: Calibration | None, other_users:
     if calibration is None:
         why.append("nothing is known of how far the simulation resembles the machine")
     elif calibration.overall.doubt:
-        why.append(f"the simulation does not resemble the machine: {calibration.overall.doubt}")
+        why.append(f"the simulation does not resemble the machine ({calibration.overall.doubt})")
     elif not calibration.trusts(ALL, ALL, difference.difference):
         why.append(f"below {human_time(calibration.overall.threshold)}, up to which the simulation may be off")
     return why
