@@ -63,5 +63,5 @@ class Conservative(Policy):
     @property
     def passes(self) -> Passes:
         """A reservation for every job."""
-        kind = "kept" if self.variant == "compress" else "fresh"
-        return Passes(kind, compiled=self.compression == "once", compression=self.compression)
+        kept = self.variant == "compress"
+        return Passes("kept" if kept else "fresh", compiled=self.compression == "once", compression=self.compression)

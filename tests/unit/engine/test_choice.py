@@ -1,15 +1,19 @@
 """The tables of which policy runs where, cell by cell: where one says yes it runs, where one says no it is refused with that reason."""
 
 import importlib.util
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import walltime as wt
+from walltime.auditor.policy_numbers import OF_KIND
 from walltime.engine.interface.choice import FEATURES, LIMITED, MACHINES, support
+from walltime.engine.kernel.memory import MODE_OF_KIND
+from walltime.engine.reference.later import PASS_OF_KIND
 from walltime.machine import Limit, Machine, Outage, Overhead, Partition, Pool, Window
+from walltime.policy.base import PASS_KINDS, Passes
 from walltime.policy.plain import PlainPolicy
 from walltime.simulation.specification import Scheduler
 
@@ -160,3 +164,22 @@ def test_pages__have_both_tables():
 
 def test_scheduler__with_everything_at_once_says_the_first_reason():
     assert support(Scheduler.of("los").policy, "pools", ["history"]).why.startswith("on a machine of several pools: the best set")
+
+
+@pytest.mark.parametrize("engine", ["auto", "kernel", "reference"])
+def test_passes_of_an_unknown_kind__are_refused_in_one_line(engine):
+    @dataclass(frozen=True)
+    class Mine(wt.policy.Double):
+        passes = Passes("mine", 1)
+
+    jobs = wt.Workload.from_arrays(submit=[0], runtime=[1], procs=[1], machine_procs=1)
+    with pytest.raises(
+        wt.PolicyError, match="Mine does not run because its passes are of the kind 'mine', which no engine makes; known are head"
+    ):
+        wt.simulate(jobs, Mine(), engine=engine)
+
+
+def test_every_kind_of_passes__has_its_place_in_the_engines_and_the_auditor():
+    apart = {"own", "oar", "slurm", "unknown"}  # which have loops of their own, or none
+    assert set(MODE_OF_KIND) == set(OF_KIND) == set(PASS_KINDS) - apart
+    assert set(PASS_OF_KIND) < set(PASS_KINDS)

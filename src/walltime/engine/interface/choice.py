@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from walltime.engine.problem import Nodes, Pools, Problem, as_number
 from walltime.errors import PolicyError
 from walltime.policy import Policy, Wfp
-from walltime.policy.base import KERNEL, Support
+from walltime.policy.base import KERNEL, PASS_KINDS, Support
 from walltime.policy.orders import has_history
 
 __all__ = [
@@ -67,6 +67,9 @@ def support(policy: Policy, machine: str, features: Collection[str] = ()) -> Sup
     >>> support(Relaxed(), "number").engine, support(Relaxed(), "pools").engine, support(Relaxed(), "number", ["effects"]).engine
     ('kernel', 'reference', '')
     """
+    if policy.passes.kind not in PASS_KINDS:
+        known = ", ".join(PASS_KINDS)
+        return Support("", f"because its passes are of the kind {policy.passes.kind!r}, which no engine makes; known are {known}")
     found = [_said(policy.machines[machine], f"on {MACHINES[machine]}")]
     for feature in features:
         why = policy.without.get(feature, "")
