@@ -165,6 +165,30 @@ def test_deep_queues_of_jobs_over_limits__kernel_equals_reference(policy):
         assert columns_of(kernel) == columns_of(reference), f"seed {seed}"
 
 
+def test_conservative_where_a_limit_opens_for_many__kernel_equals_reference():
+    """Most of those who wait for it get a place only to lose it in the same second; who comes behind them sees it, and it is recorded."""
+    for seed in range(scaled(120)):
+        draw = random.Random(f"opens {seed}")
+        pools = (Pool("a", draw.choice((3, 6)), 1), Pool("b", 3, 1))
+        partitions = (Partition("1", ("a", "b")), Partition("2", ("b",)))
+        limits = [Limit(("user",), jobs=draw.choice((1, 2)))]
+        runtime = [draw.choice((1, 2, 3, 8)) for _ in range(40)]
+        workload = Workload.from_arrays(
+            submit=sorted(draw.randint(0, 30) for _ in runtime),
+            runtime=runtime,
+            requested=[one + draw.choice((0, 0, 2)) for one in runtime],
+            procs=[draw.choice((1, 1, 1, 2, 3)) for _ in runtime],
+            machine_procs=pools[0].nodes + 3,
+            columns={
+                "user": np.array([draw.choice((1, 1, 2, 3, 4)) for _ in runtime]),
+                "partition": np.array([draw.randint(1, 2) for _ in runtime]),
+            },
+        )
+        machine = Machine(pools, partitions, (), tuple(limits))
+        kernel, reference = (simulate(workload, "conservative", machine=machine, engine=engine) for engine in ("kernel", "reference"))
+        assert columns_of(kernel) == columns_of(reference), f"seed {seed}"
+
+
 @pytest.mark.parametrize("policy", POLICIES)
 def test_predictions_and_feedback__kernel_equals_reference(policy):
     errors = 0

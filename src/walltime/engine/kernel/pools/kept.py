@@ -184,6 +184,10 @@ def _keep_within_limits(state, jobs, machine, queue, plan, kept):
     for i in range(state.waiting):
         index = queue[i].job
         if kept.start[index] >= 0 and not may_start(state, jobs, machine, index):
+            state.early, state.next_due = 1, state.now  # who is due first will be looked for anew
+            if kept.start[index] == NEVER:
+                kept.start[index] = -1
+                continue
             begin, end = kept.start[index], kept.start[index] + jobs[index].own_length
             occupy(state, machine, plan, jobs[index], index, begin, -1)
             first, last = min(first, begin), max(last, end)
@@ -192,7 +196,6 @@ def _keep_within_limits(state, jobs, machine, queue, plan, kept):
             kept.start[index] = -1
             kept.openings[queue[i].partition, kept.size[index]].jobs -= 1
             state.unreserved += 1
-            state.early, state.next_due = 1, state.now  # who is due first will be looked for anew
     if first < NEVER:
         _note_opening(state, machine.pools_of, plan, kept, amounts, first, last)
 
@@ -329,7 +332,12 @@ def _may_shift(state, machine, plan, job, index, begin):
 
 @kernel
 def _reserve_newcomers(state, jobs, machine, line, plan, kept):
-    """Reservations for the jobs that have none, in order of arrival."""
+    """Reservations for the jobs that have none, in order of arrival.
+
+    Where a limit has got room, all who have waited for it come at once, and most lose their places again: when the first of them start, the
+    limit is full. If one of those was to start now, too, the pass is made again at this instant. From then on those get no place that would
+    lose it then, as far as nobody who keeps his own comes behind them; NEVER stands for when they start.
+    """
     if state.unreserved == 0:
         return
     state.candidates = 0
@@ -337,9 +345,45 @@ def _reserve_newcomers(state, jobs, machine, line, plan, kept):
         index = line.queue[i].job
         if kept.start[index] < 0 and may_start(state, jobs, machine, index):
             push_candidate(state, line.candidates, 0.0, jobs[index].arrival, index)
-    prior = np.int64(-1)
-    while state.candidates > 0:
-        prior = _reserve(state, jobs, machine, plan, kept, next_candidate(state, line.candidates), prior)
+            number = _only_limit(state, machine.limits, machine.limits_of, index)
+            if number >= 0:
+                machine.limits[number].due = 0
+    prior, last = np.int64(-1), NEVER
+    while state.candidates > 0 and line.candidates[0].tie <= last:
+        index = next_candidate(state, line.candidates)
+        prior = _reserve(state, jobs, machine, plan, kept, index, prior)
+        number = _only_limit(state, machine.limits, machine.limits_of, index)
+        if kept.start[index] == state.now and number >= 0:
+            limit = machine.limits[number]
+            limit.due += 1
+            if limit.used_jobs + limit.due == limit.jobs + 1:
+                last = _last_to_keep_its_place(state, jobs, machine, line.candidates, plan)
+    for k in range(state.candidates):
+        kept.start[line.candidates[k].job] = NEVER
+
+
+@kernel
+def _only_limit(state, limits, limits_of, index):
+    """The limit of a job that has no other, if it counts nothing but jobs, by number; else -1."""
+    first = limits_of.first[index]
+    if state.windowed or limits_of.first[index + 1] != first + 1:
+        return -1
+    limit = limits[limits_of.items[first]]
+    return limits_of.items[first] if limit.procs == NEVER and limit.second == NEVER else -1
+
+
+@called_kernel
+def _last_to_keep_its_place(state, jobs, machine, candidates, plan):
+    """Of the candidates, the last arrival of one that may keep the place that it gets, or gets none, or the first one that is recorded."""
+    last = np.int64(-1)
+    for k in range(state.candidates):
+        index = candidates[k].job
+        job, number = jobs[index], _only_limit(state, machine.limits, machine.limits_of, index)
+        loses = number >= 0 and machine.limits[number].used_jobs + machine.limits[number].due >= machine.limits[number].jobs
+        has_place = job.second == 0 and plan.room[job.partition, state.steps - 1] >= job.procs
+        if not (loses and has_place and job.reserved_start >= 0):
+            last = max(last, candidates[k].tie)
+    return last
 
 
 @kernel

@@ -85,10 +85,13 @@ CHANGE = _dtype("time outage phase")
 """An outage enters a phase; or the window that is the limit of this number begins (SHUTS) or ends (OPENS)."""
 SHUTS, OPENS = 4, 5
 
-LIMIT = _dtype("jobs procs second used_jobs used_procs used_second shut until crossing parked first_parked last_parked last_entered calls")
+LIMIT = _dtype(
+    "jobs procs second used_jobs used_procs used_second shut until crossing parked first_parked last_parked last_entered calls due"
+)
 """A limit on what runs at the same time for a group of jobs, and what runs now. A window is a limit, too: `shut` is 1 while no job of the
 group may start, and none is planned to run beyond `until`, the next begin of a window with `crossing`. `parked`: so many jobs wait for the
-limit alone, from the first to the last in queue order, and the one that was entered last; `calls`: 1 while one has been called."""
+limit alone, from the first to the last in queue order, and the one that was entered last; `calls`: 1 while one has been called. `due`: of
+the jobs that get a kept reservation in a pass, those that are to start at once and have no other limit."""
 
 
 class Lists(NamedTuple):
@@ -168,9 +171,9 @@ class Line(NamedTuple):
 class KeptPlan(NamedTuple):
     """Kept reservations, and what has been given back since all were tried.
 
-    Of each job, int64: the reserved `start`, -1 for none, the `length` for which it is planned, s, and its class of sizes, `size`.
-    `openings`: by partition and class of sizes. Scratch: `since`, when a stretch with room for each class begins (int64 s); `before`, what
-    a job has had of each pool, (pools, 2).
+    Of each job, int64: the reserved `start`, -1 for none, NEVER for one that loses it within the instant; the `length` for which it is
+    planned, s; and its class of sizes, `size`. `openings`: by partition and class of sizes. Scratch: `since`, when a stretch with room for
+    each class begins (int64 s); `before`, what a job has had of each pool, (pools, 2).
     """
 
     start: Array
