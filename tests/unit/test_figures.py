@@ -67,6 +67,7 @@ def test_save__gives_the_same_bytes_every_time(tmp_path, ending):
     assert files[0].stat().st_size > 2000
 
 
+@pytest.mark.slow
 def test_pdf__has_fonts_that_publishers_take(tmp_path):
     content = figures.save(figures.wait_distribution(*SCHEDULES), tmp_path / "wait.pdf").read_bytes()
     assert b"/Type3" not in content

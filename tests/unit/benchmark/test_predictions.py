@@ -75,6 +75,7 @@ def test_judgement__of_slurm_takes_nodes_of_the_processors_that_all_jobs_are_mul
     assert [gain.mean_wait for gain in one.rows[0].gains] == [gain.mean_wait for gain in other.rows[0].gains]
 
 
+@pytest.mark.slow
 def test_judgement__with_copies_has_a_range_and_skips_what_a_log_does_not_allow():
     jobs = made(2, 120)
     unknown = wt.Workload.from_arrays(submit=jobs.submit, runtime=jobs.runtime, procs=jobs.procs, machine_procs=32)

@@ -194,6 +194,7 @@ def test_log_of_the_catalogue__that_was_not_fetched(capsys, tmp_path, monkeypatc
     assert "walltime fetch" in one_line(status, out, err)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("content", "word"),
     [(HEADER + "1 2 three\n", "bad.swf:5"), (HEADER, "bad.swf"), ("", "bad.swf"), (HEADER + record(1, 0, 10, 9, 10), "bad.swf")],

@@ -213,6 +213,7 @@ def test_order_of_ones_own__makes_new_cells_when_it_is_edited(plan):
     assert len(set(seen)) == 2
 
 
+@pytest.mark.slow
 def test_order_of_ones_own__reads_columns_and_the_clock_in_a_campaign(plan):
     own = plan.with_name("orders.py")
     own.write_text("def mine(user, hour, requested):\n    return user if hour < 12 else -requested\n")

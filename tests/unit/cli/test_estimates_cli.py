@@ -252,6 +252,7 @@ def test_figure__stands_any_number_of_jobs_and_peaks(jobs):
         figure.canvas.draw()
 
 
+@pytest.mark.slow
 def test_figure__cuts_peaks_and_says_how_high_they_are():
     runtime = np.concatenate((np.zeros(5000, int), np.arange(1, 99), np.full(3000, 99), np.full(2000, 100)))
     use = report.estimates_figure(runtime, np.full(len(runtime), 100)).axes[0]

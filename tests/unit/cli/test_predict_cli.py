@@ -160,6 +160,7 @@ def test_predict__takes_the_order_of_simultaneous_events_from_the_dialect(capsys
     assert "unknown dialect 'french'" in one_line(*call(capsys, "predict", path, "--dialect", "french"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "answer"),
     [

@@ -16,6 +16,7 @@ def site(tmp_path_factory):
     return (*write_site(folder, recorded_as(jobs_of(MACHINE, jobs=2500), MACHINE, "easy", late=60), MACHINE), folder)
 
 
+@pytest.mark.slow
 def test_calibrate__prints_the_verdict_and_writes_what_what_if_reads(capsys, site):
     log, cluster, folder = site
     status, out, err = call(

@@ -100,6 +100,7 @@ def frame():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*PLAIN, "t.parquet", "t.csv.zst", "parts"])
 def test_info__reads_every_format_without_the_size_of_the_machine(name, tmp_path, capsys):
     path = tmp_path / name
@@ -130,6 +131,7 @@ def test_info__reads_every_format_without_the_size_of_the_machine(name, tmp_path
             assert workload.requested.tolist() == [job[5] for job in jobs()]
 
 
+@pytest.mark.slow
 def test_sacct__without_a_heading_gives_the_jobs_of_the_one_with_it(tmp_path, capsys):
     for name, first in (("with.txt", 0), ("without.txt", 1)):
         (tmp_path / name).write_bytes(text(list(sacct())[first:]))
@@ -295,6 +297,7 @@ def test_table__that_begins_with_a_semicolon_is_not_taken_for_swf(tmp_path):
     assert read_log(tmp_path / "t.txt").to_workload(procs=64).runtime.tolist() == [job[4] for job in jobs()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("odd", [{"a": 1}, ["x"], 2**70, True, "text"])
 def test_objects__with_values_of_several_kinds_in_a_column_are_read_or_refused_in_one_line(odd, tmp_path, capsys):
     for title in ("owner", "submissionTime", "walltime", "events"):

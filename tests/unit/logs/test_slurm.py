@@ -402,6 +402,7 @@ def test_json__that_is_none_is_one_line(written, text):
     assert "jobs.json" in error_of(written(text, "jobs.json"))
 
 
+@pytest.mark.slow
 def test_json__damaged_values_are_bad_records_or_harmless(written):
     rng = random.Random(1)
     values = (

@@ -81,6 +81,7 @@ def test_texts__written_and_read_again_are_equal(written, tmp_path):
     assert dict(again.names) == dict(log.names)
 
 
+@pytest.mark.slow
 def test_texts__in_some_blocks_only(written):
     lines = [f"{k} {k} 0 9 1 -1 -1 1 9 -1 1 1 1 -1 1 -1 -1 -1 {'x' if k == 29_000 else k % 3 - 1}" for k in range(1, 30_001)]
     log = read_log(written("\n".join(lines)))

@@ -155,6 +155,7 @@ def test_own_class__with_options_that_it_does_not_take(tmp_path):
         wt.simulate(JOBS, f"easy:predictor={path}:Last,last=1,colour=red")
 
 
+@pytest.mark.slow
 def test_campaign__notices_another_content_of_the_file(tmp_path):
     from walltime.campaign.cell import Cell
 

@@ -102,6 +102,7 @@ def test_live__only_where_it_can(workload):
     assert 'id="live-meta"' not in render([simulate(empty, "easy")])
 
 
+@pytest.mark.slow
 def test_library__is_the_one_that_was_released():
     """The checksum of the file in the released package; its licence goes with it into every page."""
     library = (files("walltime.report") / "scripts" / f"{LIBRARY}.js").read_bytes()

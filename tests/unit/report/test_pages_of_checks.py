@@ -99,6 +99,7 @@ def test_cleaning__says_what_stays(jobs):
     assert page.answer[0].startswith(f"30 of the 300 jobs of {jobs.origin.name} are removed (10 %), 270 stay; the offered load goes from ")
 
 
+@pytest.mark.slow
 def test_commands__write_them(tmp_path, capsys):
     log = tmp_path / "a.swf"
     assert call(capsys, "generate", "lublin99", "--jobs", 120, "--out", log)[0] == 0

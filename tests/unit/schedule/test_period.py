@@ -115,6 +115,7 @@ def test_period__refuses_what_has_no_answer():
         period(day(), 100 * HOUR, 101 * HOUR)
 
 
+@pytest.mark.slow
 def test_cli__page_store_and_timer(capsys, tmp_path):
     lines = ["; MaxProcs: 4", "; UnixStartTime: 1772409600", "; TimeZoneString: UTC"]
     lines += [f"{k + 1} {k * HOUR} {60 * (k % 5)} 600 2 -1 -1 2 1200 -1 {k % 2} {k % 3 + 1} -1 -1 1 -1 -1 -1" for k in range(30 * 24)]

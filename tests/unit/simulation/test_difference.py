@@ -118,6 +118,7 @@ def test_diff__explains_published_schedules(name, told):
     assert "with all 28,481 jobs of both at the same times" in found.rule
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dialect", ["papers:shadow=kept", "mualem01-measured", "late"])
 def test_diff__tries_slow_readings_from_the_last_moment_at_which_nobody_waited(dialect, monkeypatch):
     jobs = wt.workloads.Lublin99().generate(1500, 32, 0.6, seed=4)

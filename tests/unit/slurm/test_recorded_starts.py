@@ -107,6 +107,7 @@ def test_recorded__a_machine_with_overheads_is_named_in_a_caveat(log):
     assert LEFT_OUT not in plain.caveats
 
 
+@pytest.mark.slow
 def test_recorded__page_and_tables(log):
     found = calibrate_starts(log, moments=6, draws=Draws(3))
     page = render(recorded_starts_page(found, log))
