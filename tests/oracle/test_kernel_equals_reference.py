@@ -67,6 +67,7 @@ def test_kernel__equals_reference_with_a_window(coincident, data):
         assert_engines_agree(workload, policy, coincident, overrun)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("coincident", COINCIDENT)
 @pytest.mark.parametrize("kind", POLICY_KINDS)
 @LARGE

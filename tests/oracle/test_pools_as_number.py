@@ -58,6 +58,7 @@ def outcomes(run):
     return [engine.outcome() for engine in engines]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("predicting", [False, True], ids=["estimates", "predictions"])
 @given(data=st.data(), overrun=st.sampled_from(OVERRUN), feedback=st.booleans())

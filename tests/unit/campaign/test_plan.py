@@ -231,6 +231,7 @@ def test_read_plan__raises_one_kind_of_error(tmp_path):
         read(tmp_path, "=")
 
 
+@pytest.mark.slow
 def test_cells__are_grid_times_zip_times_fixed_times_seeds(tmp_path):
     plan = read(
         tmp_path,

@@ -68,6 +68,7 @@ LAYOUTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_layout__is_read_without_options(name, tmp_path, capsys):
     path = tmp_path / name

@@ -228,6 +228,7 @@ ROUND = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*ROUND, "lassen"])
 def test_mapping__written_and_read_again_gives_the_same_log(name, tmp_path, lassen, capsys):
     path = lassen if name == "lassen" else tmp_path / name
@@ -255,6 +256,7 @@ def test_clean__keeps_the_fields_that_are_known_by_their_values(name, ending, tm
         assert all("named in the header" in line for line in again.fields[:-1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", [".parquet", ".csv", ".swf"])
 @pytest.mark.parametrize("name", ["frontier.swf", "softwall.swf", "oarstat.json"])
 def test_clean__keeps_all_columns_in_tables(name, ending, tmp_path, capsys):

@@ -347,6 +347,7 @@ CELLS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", CELLS)
 def test_shipped__is_read_with_cells_in_other_forms(how, tmp_path):
     titles, delimiter, written = CELLS[how]
@@ -484,6 +485,7 @@ def test_own_table__a_column_without_a_value_is_unknown_and_one_of_texts_is_refu
     assert "requested holds texts such as" in call(capsys, "info", path)[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", shipped())
 def test_mapping_command__round_trip_of_every_shipped_layout(name, tmp_path, capsys):
     path = file_of(name, tmp_path)

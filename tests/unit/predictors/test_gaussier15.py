@@ -188,6 +188,7 @@ OPTIONS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("dialect", ["papers", "predictsim"])
 def test_kernel__predicts_what_plain_python_does(options, dialect):

@@ -184,6 +184,7 @@ def test_page__of_a_campaign_without_a_swept_parameter(tmp_path):
     assert "Bars: 90 % confidence intervals" in page
 
 
+@pytest.mark.slow
 def test_page__refuses_a_file_of_another_kind_and_a_campaign_that_was_not_run(capsys, plan, tmp_path):
     assert ".html" in one_line(*call(capsys, "campaign", "report", plan, "--report", tmp_path / "page.txt"))
     path = tmp_path / "plan.toml"

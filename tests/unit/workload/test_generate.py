@@ -41,6 +41,7 @@ def test_generate__any_machine_and_any_number_of_jobs(name, procs, jobs):
     assert (np.diff(made.submit) >= 0).all()
 
 
+@pytest.mark.slow
 @every_model
 @pytest.mark.parametrize("procs", [1, 2, 3, 100, 700])
 @pytest.mark.parametrize("load", [0.01, 0.688, 1.5])
