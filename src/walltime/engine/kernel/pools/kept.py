@@ -33,7 +33,6 @@ from walltime.engine.kernel.pools.plan import (
     plan_of_running,
     share,
     step_before,
-    take,
 )
 from walltime.engine.kernel.profile import size_class
 from walltime.engine.kernel.running import overdue
@@ -79,7 +78,7 @@ def give_back_rest(state, jobs, machine, plan, kept, index, expected):
         return
     if state.steps == 0 or state.broken:
         return  # the plan will be made anew
-    occupy_until(state, machine.partitions_of, machine.given, plan, index, state.now, expected, -1)
+    occupy_until(state, machine.partitions_of, machine.given[index], plan, state.now, expected, -1)
     _note_opening(state, machine.pools_of, plan, kept, machine.given[index], state.now, expected)
 
 
@@ -173,14 +172,16 @@ def classes_with_room(height):
 def _keep_within_limits(state, jobs, machine, queue, plan, kept):
     """A job that is over one of its limits loses its reservation.
 
-    Many may lose theirs at once, so what they give back is noted once, as if it were one place with all of theirs in it.
+    Many may lose theirs at once, so what they give back is noted once, as if it were one place with all of theirs in it. Equal places
+    of consecutive jobs, which `plan.least` sums up, are given back together.
     """
     if state.tightened == 0 and state.windowed == 0:
         return
     state.tightened = 0
     first, last, amounts, given = NEVER, state.now, kept.before, machine.given
+    prior_begin, prior_end, together = state.now, state.now, plan.least
     for p in range(given.shape[1]):
-        amounts[p, 0] = amounts[p, 1] = 0
+        amounts[p, 0] = amounts[p, 1] = together[p, 0] = together[p, 1] = 0
     for i in range(state.waiting):
         index = queue[i].job
         if kept.start[index] >= 0 and not may_start(state, jobs, machine, index):
@@ -189,15 +190,29 @@ def _keep_within_limits(state, jobs, machine, queue, plan, kept):
                 kept.start[index] = -1
                 continue
             begin, end = kept.start[index], kept.start[index] + jobs[index].own_length
-            occupy(state, machine, plan, jobs[index], index, begin, -1)
+            if begin != prior_begin or end != prior_end:
+                _give_back_together(state, machine.partitions_of, plan, prior_begin, prior_end)
+                prior_begin, prior_end = begin, end
             first, last = min(first, begin), max(last, end)
             for p in range(given.shape[1]):
                 amounts[p, 0], amounts[p, 1] = max(amounts[p, 0], given[index, p, 0]), max(amounts[p, 1], given[index, p, 1])
+                together[p, 0] += given[index, p, 0]
+                together[p, 1] += given[index, p, 1]
             kept.start[index] = -1
             kept.openings[queue[i].partition, kept.size[index]].jobs -= 1
             state.unreserved += 1
     if first < NEVER:
+        _give_back_together(state, machine.partitions_of, plan, prior_begin, prior_end)
         _note_opening(state, machine.pools_of, plan, kept, amounts, first, last)
+
+
+@called_kernel
+def _give_back_together(state, partitions_of, plan, begin, end):
+    """Give back what `plan.least` has summed up in [begin, end); it has nothing then."""
+    if begin < end:
+        occupy_until(state, partitions_of, plan.least, plan, begin, end, -1)
+    for p in range(plan.least.shape[0]):
+        plan.least[p, 0] = plan.least[p, 1] = 0
 
 
 @kernel
@@ -213,6 +228,7 @@ def _reserve_anew(state, jobs, machine, queue, plan, kept):
         kept.start[index] = -1
         if may_start(state, jobs, machine, index):
             prior = _reserve(state, jobs, machine, plan, kept, index, prior)
+    _take_together(state, jobs, machine.partitions_of, plan, kept, prior)
     _begin_trying(state, kept.openings)
 
 
@@ -358,6 +374,7 @@ def _reserve_newcomers(state, jobs, machine, line, plan, kept):
             limit.due += 1
             if limit.used_jobs + limit.due == limit.jobs + 1:
                 last = _last_to_keep_its_place(state, jobs, machine, line.candidates, plan)
+    _take_together(state, jobs, machine.partitions_of, plan, kept, prior)
     for k in range(state.candidates):
         kept.start[line.candidates[k].job] = NEVER
 
@@ -391,24 +408,63 @@ def _reserve(state, jobs, machine, plan, kept, index, prior):
     """Give a job the earliest place that the plan has, if there is one; returns the job if so, else `prior`.
 
     Since `prior`, which is -1 for none, got its place nothing has been given back: no job that needs at least as much for at least as long
-    finds an earlier one. Of many like jobs each begins its search where the last has ended.
+    finds an earlier one. Of many like jobs each begins its search where the last has ended; and as long as enough is left there, which
+    `plan.least` tells, they get equal places, which are taken out of the plan together, when another one is needed (`_take_together`).
     """
-    earliest = state.now
-    if prior >= 0 and _needs_no_less(jobs[index], jobs[prior]):
-        earliest = kept.start[prior]
-    state.longest = max(state.longest, jobs[index].own_length)
-    begin = first_hole(state, machine.pools, machine.pools_of, plan, jobs[index], earliest)
-    if begin < NEVER:
-        take(state, machine, plan, jobs[index], index, begin)
-        kept.start[index] = begin
-        kept.length[index], kept.size[index] = jobs[index].own_length, size_class(jobs[index].procs)
-        kept.openings[jobs[index].partition, kept.size[index]].jobs += 1
-        state.next_due = min(state.next_due, begin)
-        state.unreserved -= 1
-        if jobs[index].reserved_start < 0:
-            jobs[index].reserved_start = begin
-        return index
-    return prior
+    job, given, least, taken = jobs[index], machine.given, plan.least, kept.before
+    state.longest = max(state.longest, job.own_length)
+    if prior >= 0 and _is_like(job, jobs[prior]) and _is_enough(machine.pools_of, least, job):
+        begin = kept.start[prior]
+    else:
+        _take_together(state, jobs, machine.partitions_of, plan, kept, prior)
+        earliest = kept.start[prior] if prior >= 0 and _needs_no_less(job, jobs[prior]) else state.now
+        begin = first_hole(state, machine.pools, machine.pools_of, plan, job, earliest)
+    if begin == NEVER:
+        for p in range(least.shape[0]):
+            least[p, 0] = least[p, 1] = 0
+        return prior
+    share(machine.pools, machine.pools_of, given, job, index, least)
+    for k in range(machine.pools_of.first[job.partition], machine.pools_of.first[job.partition + 1]):
+        p = machine.pools_of.items[k]
+        for resource in range(2):
+            least[p, resource] -= given[index, p, resource]
+            taken[p, resource] += given[index, p, resource]
+    kept.start[index] = begin
+    kept.length[index], kept.size[index] = job.own_length, size_class(job.procs)
+    kept.openings[job.partition, kept.size[index]].jobs += 1
+    state.next_due = min(state.next_due, begin)
+    state.unreserved -= 1
+    if job.reserved_start < 0:
+        job.reserved_start = begin
+    return index
+
+
+@called_kernel
+def _take_together(state, jobs, partitions_of, plan, kept, prior):
+    """Take out of the plan what `kept.before` sums up of the last places, equal to that of `prior`, -1 for none; it has nothing then."""
+    if prior >= 0:
+        begin = kept.start[prior]
+        occupy_until(state, partitions_of, kept.before, plan, begin, begin + jobs[prior].own_length, 1)
+    for p in range(kept.before.shape[0]):
+        kept.before[p, 0] = kept.before[p, 1] = 0
+
+
+@kernel
+def _is_like(job, other):
+    """Whether a job needs the same as another one, of the same partition and for as long."""
+    return (
+        job.partition == other.partition and job.procs == other.procs and job.second == other.second and job.own_length == other.own_length
+    )
+
+
+@kernel
+def _is_enough(pools_of, least, job):
+    """Whether enough for a job is left of what has stayed free of its pools for all of the last place."""
+    procs, second = job.procs, job.second
+    for k in range(pools_of.first[job.partition], pools_of.first[job.partition + 1]):
+        procs -= least[pools_of.items[k], 0]
+        second -= least[pools_of.items[k], 1]
+    return procs <= 0 and second <= 0
 
 
 @kernel
@@ -451,7 +507,7 @@ def _hold(state, jobs, machine, plan, kept, index):
     """Give back the end of the place of a job that is expected to run for less than it was planned."""
     expected, planned = state.now + jobs[index].run_length, state.now + jobs[index].own_length
     if expected < planned:
-        occupy_until(state, machine.partitions_of, machine.given, plan, index, expected, planned, -1)
+        occupy_until(state, machine.partitions_of, machine.given[index], plan, expected, planned, -1)
         _note_opening(state, machine.pools_of, plan, kept, machine.given[index], expected, planned)
 
 

@@ -277,17 +277,17 @@ def take(state, machine, plan, job, index, begin):
 @kernel
 def occupy(state, machine, plan, job, index, begin, sign):
     """Take a job's place out of the plan (1), or give it back (-1)."""
-    occupy_until(state, machine.partitions_of, machine.given, plan, index, begin, begin + job.own_length, sign)
+    occupy_until(state, machine.partitions_of, machine.given[index], plan, begin, begin + job.own_length, sign)
 
 
 @called_kernel
-def occupy_until(state, partitions_of, given, plan, index, begin, end, sign):
-    """The same for the part of a job's place in [begin, end)."""
+def occupy_until(state, partitions_of, amounts, plan, begin, end, sign):
+    """The same for amounts of the pools, shape (pools, 2), in [begin, end): a part of a job's place, or places of several jobs together."""
     free, room = plan.free, plan.room
     first = _step_at(state, plan, begin)
     last = _step_at(state, plan, end)
     for p in range(free.shape[0]):
-        procs, second = sign * given[index, p, 0], sign * given[index, p, 1]
+        procs, second = sign * amounts[p, 0], sign * amounts[p, 1]
         if procs != 0:
             for i in range(first, last):
                 free[p, 0, i] -= procs
