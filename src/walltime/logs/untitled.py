@@ -75,10 +75,14 @@ class _Untitled(Guessing):
         if not self._times():
             return None
         self._spans()
-        self._statuses()
-        self._job_ids()
-        self._sizes()
-        self._words()
+        if self.status is None:
+            self._statuses()
+        if "job_id" not in self.sources:
+            self._job_ids()
+        if not {"allocated_procs", "requested_procs"} & self.sources.keys():
+            self._sizes()
+        if "user" not in self.sources:
+            self._words()
         described = self.described()
         if described is None or not self.sample.untitled:
             return described
@@ -134,7 +138,7 @@ class _Untitled(Guessing):
             None if start is None or submit is None else np.where((start > 0) & (submit > 0) & (start >= submit), start - submit, np.nan)
         )
         for name, others, what in (("runtime", spent, "from start to end"), ("wait", waited, "from submission to start")):
-            if others is None or not np.isfinite(others).any() or np.nanmax(others) <= 0:
+            if name in self.sources or others is None or not np.isfinite(others).any() or np.nanmax(others) <= 0:
                 continue
             for title in self._free():
                 fits = agreeing(self._values(title), others, "exact")
@@ -144,7 +148,7 @@ class _Untitled(Guessing):
                     break
         if spent is None and (runtime := self.seconds("runtime")) is not None:
             spent = runtime
-        if spent is not None:
+        if spent is not None and "requested" not in self.sources:
             self._request(spent)
 
     def _request(self, spent: Array) -> None:

@@ -183,6 +183,24 @@ def test_table_of_short_titles__is_a_question_with_its_rows_and_read_when_answer
     assert log.columns["allocated_procs"].tolist() == [1, 2, 3, 1, 2, 3, 1]
 
 
+def test_table_of_short_titles__keeps_what_other_titles_say(tmp_path, capsys):
+    table = tmp_path / "log.csv"
+    since = 1_700_000_000
+    table.write_text(
+        "key,job_id,sub,beg,fin,cores,k,username,hash\n"
+        + "".join(
+            f"{90 - k},{k},{since + k},{since + 9 + 40 * k},{since + 2000 + 700 * k},2,{k % 2 + 1},u{k % 3},{k % 2 + 10:016x}\n"
+            for k in range(40)
+        )
+    )
+    code, printed, _ = call(capsys, "mapping", table)
+    assert code == 0
+    assert [
+        f"{name} is '{title}'" in printed for name, title in (("job_id", "job_id"), ("allocated_procs", "cores"), ("user", "username"))
+    ] == [True] * 3
+    assert [word in printed for word in ("'key'", "'k'", "'hash'")] == [False] * 3
+
+
 def test_times_that_titles_and_values_put_in_other_orders__are_no_question(tmp_path, capsys):
     table = tmp_path / "log.csv"
     table.write_text(
