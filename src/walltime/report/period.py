@@ -51,7 +51,7 @@ def period_answer(numbers: Period) -> str:
     if not math.isfinite(change):
         return f"{sentence}."
     told = "as long as" if abs(change) < 1 else f"{human_time(abs(change))} {'more' if change > 0 else 'less'} than"
-    usual = {True: f"; {_length(n)}s seldom differ so much", False: f"; {_length(n)}s often differ so much", None: ""}[large]
+    usual = {True: f"; {_length(n)}s seldom differ by as much", False: f"; {_length(n)}s often differ by as much", None: ""}[large]
     return f"{sentence}. Jobs waited {told} in the {_length(n)} before{usual}.{_oddities(numbers)}"
 
 

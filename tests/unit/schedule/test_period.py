@@ -86,7 +86,7 @@ def test_answer__says_what_changed():
     assert period_answer(found) == (
         "2026-06-01 to 2026-06-07: jobs on site waited 20 min 00 s on average, half of them at most 20 min 00 s; 4.2 % of the machine was "
         "used, and 100 % of what was used went to jobs that failed or ended at their limit. Jobs waited 19 min 00 s more than in the week "
-        "before; weeks seldom differ so much."
+        "before; weeks seldom differ by as much."
     )
     page = period_page(found)
     assert page.picture is not None
