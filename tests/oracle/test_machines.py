@@ -189,6 +189,7 @@ def test_conservative_where_a_limit_opens_for_many__kernel_equals_reference():
         assert columns_of(kernel) == columns_of(reference), f"seed {seed}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", POLICIES)
 def test_predictions_and_feedback__kernel_equals_reference(policy):
     errors = 0

@@ -35,6 +35,7 @@ def examples(page: Path) -> doctest.DocTest:
     return doctest.DocTestParser().get_doctest(code, {"__name__": "example"}, page.name, str(page), 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", RUN)
 def test_examples__print_what_the_page_says(page, tmp_path, monkeypatch):
     if page.name == "learning.md":
