@@ -107,6 +107,19 @@ def _right_name(name: str) -> str:
     return f", did you mean {near[0]!r}?" if near else ""
 
 
+def _meant(there: Collection[str], *lacking: str) -> str:
+    """The question whether a further column was to be one of those that are lacking; empty if none is called alike.
+
+    >>> _meant(["submit", "allocated_proc"], "allocated_procs", "requested_procs")
+    "; did you mean allocated_procs by 'allocated_proc'?"
+    """
+    for name in there:
+        near = difflib.get_close_matches(name, lacking, n=1, cutoff=0.7) if name not in SWF_BY_NAME and name not in TIMES else []
+        if near:
+            return f"; did you mean {near[0]} by {name!r}?"
+    return ""
+
+
 def _sources(given: Mapping[str, str | Source]) -> dict[str, Source]:
     """The source of each column, of which a title alone is one."""
     sources = {}
@@ -229,11 +242,15 @@ class TableMapping:
     def __post_init__(self) -> None:
         there = set(self.columns)
         if "submit" not in there and not {"start", "wait"} <= there:
-            raise LogError("columns: there is no submit (nor start and wait); a log needs the times of submission")
+            lacks = (
+                f"there is no submit (nor start and wait); a log needs the times of submission{_meant(there, 'submit', 'start', 'wait')}"
+            )
+            raise LogError(f"columns: {lacks}")
         if "runtime" not in there and not {"start", "end"} <= there:
-            raise LogError("columns: there is no runtime (nor start and end)")
+            raise LogError(f"columns: there is no runtime (nor start and end){_meant(there, 'runtime', 'start', 'end')}")
         if not {"allocated_procs", "requested_procs"} & there:
-            raise LogError("columns: there is neither allocated_procs nor requested_procs")
+            size = "allocated_procs", "requested_procs"
+            raise LogError(f"columns: there is neither {' nor '.join(size)}{_meant(there, *size)}")
 
     def restricted(self, titles: Collection[str]) -> TableMapping:
         """The mapping without the columns that a table with these titles does not have; raises LogError if it does not suffice.
