@@ -113,7 +113,7 @@ def _meant(there: Collection[str], *lacking: str) -> str:
     >>> _meant(["submit", "allocated_proc"], "allocated_procs", "requested_procs")
     "; did you mean allocated_procs by 'allocated_proc'?"
     """
-    for name in there:
+    for name in sorted(there):
         near = difflib.get_close_matches(name, lacking, n=1, cutoff=0.7) if name not in SWF_BY_NAME and name not in TIMES else []
         if near:
             return f"; did you mean {near[0]} by {name!r}?"
