@@ -14,6 +14,7 @@ from walltime.campaign.dimensions import DIMENSIONS
 from walltime.campaign.naming import group_rank
 from walltime.errors import PolicyError
 from walltime.metrics import Interval, mean_interval, paired_difference, range_of_runs, relative_spread
+from walltime.metrics.summary import averages
 from walltime.simulation.replication import Replications
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["METRICS", "CombinationMean", "compare_cells", "replication_cells"]
 
-METRICS = ("mean_wait", "mean_response", "mean_bounded_slowdown", "utilization", "backfilled_percent")
+METRICS = tuple(name for name, average in averages().items() if average.several)
 """Measures compared by default."""
 
 

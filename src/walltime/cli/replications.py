@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from walltime.cli.option_groups import Files, note_feedback
 from walltime.cli.output import PageOutput, caveats, command_line, drawn_in, progress_bar, write_rows
 from walltime.errors import PolicyError
+from walltime.metrics.summary import averages
 
 if TYPE_CHECKING:
     from walltime.campaign import CombinationMean
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["METRICS", "line_records", "line_tables", "refuse", "run_many"]
 
-METRICS = ("mean_wait", "mean_response", "mean_slowdown", "mean_bounded_slowdown", "utilization", "backfilled_percent")
+METRICS = tuple(name for name, average in averages().items() if average.table)
 """The fields of a summary in the `--json` record of replications."""
 
 

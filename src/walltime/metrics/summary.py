@@ -110,7 +110,9 @@ class Average(NamedTuple):
     label: str = ""
     """how it is called, if not as its field"""
     table: bool = False
-    """whether the table of simulated policies has it as a column"""
+    """whether the table of simulated policies has it as a column, and the JSON record of replications"""
+    several: bool = False
+    """whether several runs, as of a campaign, are compared by it if nobody asks for another measure"""
 
 
 def _shown(**declared: Any) -> dict[str, Average]:
@@ -131,19 +133,19 @@ class Summary(Averages):
     """jobs simulated"""
     measured_jobs: int
     """jobs included in the averages"""
-    mean_wait: float = field(metadata=_shown(unit="s", better=LESS, table=True))
+    mean_wait: float = field(metadata=_shown(unit="s", better=LESS, table=True, several=True))
     """s"""
-    mean_response: float = field(metadata=_shown(unit="s", better=LESS, table=True))
+    mean_response: float = field(metadata=_shown(unit="s", better=LESS, table=True, several=True))
     """s"""
     mean_slowdown: float = field(metadata=_shown(better=LESS, table=True))
     """over the jobs with a runtime above 0"""
-    mean_bounded_slowdown: float = field(metadata=_shown(better=LESS, table=True))
+    mean_bounded_slowdown: float = field(metadata=_shown(better=LESS, table=True, several=True))
     """the form of tsafrir06, with max(1, .)"""
-    utilization: float = field(metadata=_shown(unit="share", better=MORE, table=True))
+    utilization: float = field(metadata=_shown(unit="share", better=MORE, table=True, several=True))
     """of the machine from the first submit to the last end, all jobs"""
     offered_load: float = field(metadata=_shown(unit="share"))
     """of the workload, with the simulated runtimes"""
-    backfilled_percent: float = field(metadata=_shown(unit="%", label="backfilled", table=True))
+    backfilled_percent: float = field(metadata=_shown(unit="%", label="backfilled", table=True, several=True))
     """of the measured jobs"""
     mean_bounded_slowdown_p1: float = field(metadata=_shown(better=LESS))
     """the form of feitelson98 and mualem01, which can be below 1"""

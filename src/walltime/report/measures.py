@@ -67,7 +67,8 @@ def measure(name: str, highest: float = 1.0) -> Measure:
     >>> measure("utilization").signed(-0.02), measure("mean_wait").signed(60), measure("mean_slowdown").signed(0.0)
     ('-2.00 points', '+1 min 00 s', '±0.00')
     """
-    unit, _, label, _ = averages().get(name) or _by_name(name)
+    average = averages().get(name) or _by_name(name)
+    unit, label = average.unit, average.label
     if unit == "s":
         divisor, unit = next(((d, u) for d, u in UNITS if highest >= 1.5 * d), (1, "s"))
         return Measure(name, label, human_time, unit, divisor)
