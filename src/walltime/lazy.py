@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
+__all__ = ["LaterModule", "lazy"]
+
 
 def lazy(package: str, homes: Mapping[str, tuple[str, ...]]) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """`__getattr__`, `__dir__` and `__all__` of a package whose names are defined in these modules of walltime."""

@@ -12,6 +12,8 @@ import numpy as np
 from walltime.errors import PolicyError, WorkloadError
 from walltime.workload import Workload
 
+__all__ = ["LEAST", "RISKS", "Advice", "exceeded_by", "killed_in_hindsight", "outran", "suggest", "wilson_upper"]
+
 Array = np.ndarray
 RISKS = (50.0, 25.0, 10.0, 5.0, 2.0, 1.0)
 """Default risks of being killed, percent."""

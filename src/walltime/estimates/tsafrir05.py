@@ -15,6 +15,8 @@ from walltime.estimates.base import Array, EstimateModel
 from walltime.workload import Workload
 from walltime.workload.draws import uniforms
 
+__all__ = ["Tsafrir05", "assign"]
+
 BINS = "times (s) with numbers of jobs, such as 3600x50/7200x20"
 STREAM_RANKS, STREAM_TAIL, STREAM_ASSIGN = 3, 4, 5
 FEWEST_JOBS = 200

@@ -19,6 +19,8 @@ from weakref import WeakKeyDictionary
 from walltime.errors import PolicyError, WalltimeError
 from walltime.specification import Specification, options_of
 
+__all__ = ["NotRunError", "files_in", "only", "own", "own_code", "place_of", "placed"]
+
 _OWN = re.compile(r"(?P<file>[^=,:]+?\.py):(?P<name>\w+)(?:[:,](?P<options>.*))?$")
 """How something of one's own is spelled, with its options."""
 _FILES = re.compile(r"(?:(?<==)|^)([^=,:]+\.py)(?=:)|(?:(?<==)|^)file:([^=,]+)")

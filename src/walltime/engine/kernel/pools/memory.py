@@ -17,6 +17,24 @@ from walltime.engine.kernel.prediction_memory import PredictionRules, Prediction
 from walltime.engine.kernel.profile import NEVER
 from walltime.engine.problem import Ragged
 
+__all__ = [
+    "CHANGE",
+    "CLUSTER_JOB",
+    "CLUSTER_RULES",
+    "LIMIT",
+    "OPENS",
+    "OUTAGE",
+    "PLACES_IN_BLOCK",
+    "SHUTS",
+    "ClusterMemory",
+    "Lists",
+    "Records",
+    "Restraints",
+    "as_lists",
+    "followers_of",
+    "new_cluster_memory",
+]
+
 Array = np.ndarray
 Records = Any
 
