@@ -15,10 +15,9 @@ import walltime as wt
 from tests.strategies import examples
 from tests.traces import trace_path
 from walltime.errors import WorkloadError
-from walltime.workload.models import ctc_sp2
 from walltime.workload.models.hyper_erlang import HyperErlang, fit_hyper_erlang
 from walltime.workload.models.jann97 import CTC_SP2, Jann97, _fitting
-from walltime.workload.models.model import stream
+from walltime.workload.models.model import stream, values_of
 from walltime.workload.scaling import window
 
 LEVEL = 1e-3
@@ -199,13 +198,13 @@ def test_fit__impossible():
 
 
 def test_shipped_parameters__are_those_of_the_log():
-    log = wt.read(trace_path("CTC-SP2-1996-3.1-cln.recon"))
-    assert log.origin.sha256 == ctc_sp2.SHA256
-    part = window(log, 0, ctc_sp2.JANN97_END)
+    fitted, log = values_of("ctc_sp2"), wt.read(trace_path("CTC-SP2-1996-3.1-cln.recon"))
+    assert log.origin.sha256 == fitted["sha256"]
+    part = window(log, 0, fitted["jann97_end"])
     assert (len(part), int(part.procs.max())) == (17_810, 322)
-    for ours, fitted in zip(CTC_SP2, Jann97.fit(part).ranges, strict=True):
-        assert (ours.low, ours.high, ours.sizes, ours.counts) == (fitted.low, fitted.high, fitted.sizes, fitted.counts)
-        for a, b in ((ours.gap, fitted.gap), (ours.runtime, fitted.runtime)):
+    for ours, theirs in zip(CTC_SP2, Jann97.fit(part).ranges, strict=True):
+        assert (ours.low, ours.high, ours.sizes, ours.counts) == (theirs.low, theirs.high, theirs.sizes, theirs.counts)
+        for a, b in ((ours.gap, theirs.gap), (ours.runtime, theirs.runtime)):
             assert a.order == b.order
             assert a.moments() == pytest.approx(b.moments(), rel=1e-9)
     assert max(part.runtime.order for part in CTC_SP2) == 8

@@ -10,9 +10,8 @@ import numpy as np
 
 from walltime.declared import Key
 from walltime.errors import WorkloadError
-from walltime.workload.models.ctc_sp2 import JANN97, SOURCE
 from walltime.workload.models.hyper_erlang import HyperErlang, fit_hyper_erlang
-from walltime.workload.models.model import ModelJobs, WorkloadModel, stream
+from walltime.workload.models.model import ModelJobs, WorkloadModel, stream, values_of
 from walltime.workload.workload import Workload
 
 __all__ = ["CTC_SP2", "Jann97"]
@@ -35,8 +34,12 @@ class SizeRange:
     runtime: HyperErlang
 
 
-CTC_SP2 = tuple(SizeRange(low, high, sizes, counts, HyperErlang(*gap), HyperErlang(*run)) for low, high, sizes, counts, gap, run in JANN97)
-"""Refitted; the tables in the paper were not available. See `walltime.workload.models.ctc_sp2` for the log and the dates."""
+CTC_SP2 = tuple(
+    SizeRange(low, high, tuple(row["sizes"]), tuple(row["jobs"]), HyperErlang(*row["interarrival"]), HyperErlang(*row["runtime"]))
+    for row in values_of("ctc_sp2")["jann97"]
+    for low, high in [row["range"]]
+)
+"""Refitted, as `ctc_sp2.toml` says; the tables in the paper were not available."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,9 @@ class Jann97(WorkloadModel):
     """
 
     ranges: Annotated[tuple[SizeRange, ...], Key(inside=True)] = field(default=CTC_SP2, repr=False)
-    source: Annotated[str, Key(inside=True)] = SOURCE
+    source: Annotated[str, Key(inside=True)] = (
+        "refitted from CTC-SP2-1996-3.1-cln.recon, 26 June to 12 September 1996; the tables in the paper were not available"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

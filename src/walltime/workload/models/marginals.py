@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from walltime.errors import WorkloadError
-from walltime.workload.models.ctc_sp2 import QUANTILES, SIZES, WHOLE_LOG
+from walltime.workload.models.model import values_of
 from walltime.workload.workload import Workload
 
 __all__ = ["CLASSES", "CTC_SP2", "Marginals", "size_class"]
@@ -72,5 +72,8 @@ def _quantiles(runtime: Array, steps: int) -> tuple[int, ...]:
     return tuple(np.quantile(runtime, np.linspace(0, 1, steps + 1), method="inverted_cdf").astype(np.int64).tolist())
 
 
-CTC_SP2 = Marginals(SIZES, QUANTILES, WHOLE_LOG)
-"""The distributions of the CTC SP2; see `walltime.workload.models.ctc_sp2` for the log."""
+_FITTED = values_of("ctc_sp2")
+CTC_SP2 = Marginals(
+    tuple(map(tuple, _FITTED["sizes"])), tuple(map(tuple, _FITTED["quantiles"])), "fitted from CTC-SP2-1996-3.1-cln.recon, all jobs"
+)
+"""The distributions of the CTC SP2; `ctc_sp2.toml` says more of the log."""

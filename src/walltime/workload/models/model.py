@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING as NO_DEFAULT
 from dataclasses import dataclass, field, fields
+from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,7 @@ from walltime.wording import seed_fault
 from walltime.workload.scaling import HIGHEST_LOAD
 from walltime.workload.workload import MAX_TIME, Origin, Workload
 
-__all__ = ["ModelJobs", "WorkloadModel", "stream", "stretch_to", "total_work"]
+__all__ = ["ModelJobs", "WorkloadModel", "stream", "stretch_to", "total_work", "values_of"]
 
 Array = np.ndarray
 
@@ -121,6 +123,11 @@ def stream(model: str, seed: int, what: str) -> np.random.Generator:
     """Random numbers for one purpose of one model; each purpose has its own stream."""
     words = [seed & 0xFFFFFFFF, seed >> 32, *f"{model}/{what}".encode()]
     return np.random.Generator(np.random.Philox(np.random.SeedSequence(words)))
+
+
+def values_of(log: str) -> dict[str, Any]:
+    """The values fitted from a log that come with the models; its file says how."""
+    return tomllib.loads((resources.files(__package__) / f"{log}.toml").read_text(encoding="utf-8"))
 
 
 def total_work(model: WorkloadModel, procs: Array, runtime: Array) -> float:
