@@ -75,6 +75,10 @@ def _written(node: ast.expr, names: dict[str, None], numbers: list[float]) -> tu
         case ast.Name(id=name):
             names |= dict.fromkeys(_asked(name))
             return name, 4
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float()) as number):
+            text, binds = _written(number, names, numbers)
+            numbers[-1] = -numbers[-1]  # so that a form is the same whatever the sign of a number
+            return text, binds
         case ast.UnaryOp(op=ast.USub(), operand=inner):
             return f"-{_within(inner, 3, names, numbers)}", 3
         case ast.BinOp(left=left, op=sign, right=right) if type(sign) in _SIGNS:

@@ -11,7 +11,7 @@ import numpy as np
 from walltime.errors import PolicyError
 from walltime.policy.formulas import WeightedOrder, score_order
 
-__all__ = ["OPTIMISERS", "check_optimiser", "make_order", "search"]
+__all__ = ["OPTIMISERS", "check_optimiser", "evolution", "make_order", "search"]
 
 Array = np.ndarray
 OPTIMISERS = ("cma", "random")
@@ -43,14 +43,13 @@ def search(
     best: tuple[Array, float] = np.zeros(dimensions), np.inf
     asked = 0
     generation: Any = None
-    size = 4 + int(3 * np.log(max(dimensions, 2)))
     while asked < budget:
         if optimiser == "cma":
             if generation is None or generation.stop():
-                generation = _cma(dimensions, random, size)
+                generation = evolution(dimensions, random)
             points = [np.asarray(point) for point in generation.ask()]
         else:
-            points = list(random.standard_normal((min(size, budget - asked), dimensions)))
+            points = list(random.standard_normal((min(_population(dimensions), budget - asked), dimensions)))
         values = evaluate(points)
         if generation is not None:
             generation.tell(points, values)
@@ -79,9 +78,14 @@ def _package() -> Any:
     return cma
 
 
-def _cma(dimensions: int, random: np.random.Generator, size: int) -> Any:
-    """CMA-ES from the origin with steps of 1; one dimension gets a second that does nothing, as it needs two."""
-    options = {"popsize": size, "verbose": -9, "seed": np.nan, "randn": lambda *shape: random.standard_normal(shape)}
+def _population(dimensions: int) -> int:
+    """How many points there are in a generation."""
+    return 4 + int(3 * np.log(max(dimensions, 2)))
+
+
+def evolution(dimensions: int, random: np.random.Generator) -> Any:
+    """CMA-ES from the origin with steps of 1, an object of the package `cma` to ask for points and to tell their values."""
+    options = {"popsize": _population(dimensions), "verbose": -9, "seed": np.nan, "randn": lambda *shape: random.standard_normal(shape)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return _package().CMAEvolutionStrategy(np.zeros(dimensions), 1.0, options)

@@ -60,7 +60,8 @@ def test_expression__is_compiled_once_for_all_numbers():
     one, other = parse_order("expr:log(wait + 60.0)-2*log(area)"), parse_order("expr:log(wait+5)-0.5*log(area)")
     assert one.scoring is other.scoring
     assert one.but((5.0, 0.5)) == other
-    assert one.but((-5.0, 1e-7)).parameters == (5.0, 1e-7), "a sign belongs to the form"
+    assert one.but((-5.0, 1e-7)).parameters == (-5.0, 1e-7)
+    assert parse_order("expr:-3*wait+-2*procs").scoring is parse_order("expr:3*wait+2*procs").scoring, "a sign belongs to its number"
 
 
 @pytest.mark.parametrize("text", [*ORDERS, "expr:wait--2-3e-05*procs"])
