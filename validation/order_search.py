@@ -8,11 +8,15 @@
     python validation/order_search.py --fresh fresh.json [--judgement NUMBER] [--out FILE]
     python validation/order_search.py --apart validation/final_order.toml LOG... [--out FILE]
     python validation/order_search.py --fair LOG... [--out FILE]
+    python validation/order_search.py --trained network.toml [--out FILE]
+    python validation/order_search.py --hindsight LOG... [--out FILE]
 
 Stores everything in docs/generators/search.json, which docs/background/found-order.md is made from. The logs of the first command are those
 of the search. `--fresh` stores the table of a judgement on further logs (validation/final_logs.py) beside what is there, the first if there
 is no number. `--apart` stores what the parts of the order of the third are worth on these logs, and who loses by it; `--fair`, how many
-jobs start later under it, and under others, than if nobody had come after them (some minutes).
+jobs start later under it, and under others, than if nobody had come after them (some minutes). `--trained` stores how a network was
+trained, and what it reached on its logs. `--hindsight` trains a network on each of these logs that knows the runtimes and the work to
+come, and whose numbers are chosen on that very log: what could be gained at most by an order of this kind (half an hour).
 """
 
 from __future__ import annotations
@@ -38,11 +42,12 @@ from walltime.policy import Easy
 from walltime.policy.expressions import Expression
 from walltime.simulation.fair_start import fairness
 from walltime.simulation.specification import Scheduler, parse_scheduler
-from walltime.tuning.objectives import Part, Parts
+from walltime.tuning.network import INPUTS, STAGES, Network, train_network
+from walltime.tuning.objectives import Part, Parts, merit
 from walltime.tuning.order_file import read_order_file
 
 OUT = ROOT / "docs" / "generators" / "search.json"
-JUDGEMENTS = ("fresh", "second", "third")
+JUDGEMENTS = ("fresh", "second", "third", "real", "generated")
 FAIR = (
     "easy",
     "easy:backfill-order=lxf:limit=0.8,predictor=quantile:percent=100",
@@ -56,6 +61,8 @@ FAIR = (
     "conservative",
 )
 """Schedulers whose fairness is compared: EASY, the one of the third judgement and its parts, bounded ones, named ones."""
+UNITS, EVALUATIONS, AHEAD = 4, 300, 4 * 3600
+"""Of a network in hindsight: its units, how many are tried on each log, and for how many seconds ahead it sees the work to come."""
 SAMPLE = 500
 """Jobs of each log whose fair starts are found."""
 SIZES, LENGTHS = (0.0, 0.01, 0.1, 0.3, 1.01), (0, 600, 3600, 6 * 3600, 10**9)
@@ -134,6 +141,38 @@ def fair(logs: Sequence[Workload]) -> list[dict[str, Any]]:
     return rows
 
 
+def hindsight(log: Workload) -> dict[str, Any]:
+    """The objectives over EASY's of a network that knows the runtimes and the work to come, its numbers chosen on this very log.
+
+    Once with the longest waits bounded as in a search, and once without. The work of the jobs that are submitted in the `AHEAD` s after a
+    job, over the machine, is what its request is above its runtime: nothing else asks for requests where the runtimes are known.
+    """
+    area = np.concatenate([[0], np.cumsum(log.procs * log.runtime)])
+    later = area[np.searchsorted(log.submit, log.submit + AHEAD, "right")] - area[1:]
+    runtime = np.maximum(log.runtime, 1)
+    jobs = replace(log, requested=runtime + later // log.machine_procs, believed=runtime)
+    easy = Scheduler(Easy())
+    own, users = (Parts([Part(0, log.origin.name, one)], easy) for one in (jobs, log))
+    inputs = (*INPUTS, ("(requested-believed)/14400", 0.7, 0.5))
+    row: dict[str, Any] = {"log": log.origin.name, "exact easy": np.exp(own.baseline - users.baseline)[0].tolist()}
+    for name, penalty in (("bounded", 3.0), ("unbounded", 0.0)):
+
+        def relative(some: list[Scheduler]) -> np.ndarray:
+            return own.relative(some) + own.baseline - users.baseline
+
+        def values(some: list[Scheduler], penalty: float = penalty) -> np.ndarray:
+            found: np.ndarray = merit(relative(some), own.logs, penalty)[:, 0]
+            return found
+
+        start = Network.of(UNITS, 0, inputs)
+        kept, _ = train_network(start, [values] * len(STAGES), EVALUATIONS, 0, lambda done: None)
+        reached = np.exp(relative([network.scheduler for network in kept])[:, 0]).tolist()
+        best = min(reached, key=lambda one: (max(one[3], 1.0) if penalty else 1.0, one[0]))
+        row[name] = best
+        print(f"{log.origin.name}, {name}: {best[0]:.3f}, longest wait {best[3]:.2f}", file=sys.stderr, flush=True)
+    return row
+
+
 def losers(scheduler: Scheduler, log: Workload) -> dict[str, Any]:
     """Mean waits (s) and bounded slowdowns under EASY and under the order, by size and length; and how many users wait longer."""
     before, after = (simulate(log, one) for one in (parse_scheduler("easy"), scheduler))
@@ -169,6 +208,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--judgement", type=int, choices=range(1, 1 + len(JUDGEMENTS)), default=1)
     parser.add_argument("--apart", type=Path, nargs="+")
     parser.add_argument("--fair", type=Path, nargs="+")
+    parser.add_argument("--trained", type=Path)
+    parser.add_argument("--hindsight", type=Path, nargs="+")
     parser.add_argument("--out", type=Path, default=OUT)
     given = parser.parse_args(arguments)
     if given.fresh is not None:
@@ -180,6 +221,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         kept = {"fair": {"logs": [log.origin.name for log in logs], "sample": SAMPLE, "rows": fair(logs)}}
         given.out.write_text(json.dumps(json.loads(given.out.read_text()) | kept, indent=1) + "\n")
         return 0
+    if given.trained is not None:
+        given.out.write_text(
+            json.dumps(json.loads(given.out.read_text()) | {"trained": read_order_file(given.trained).as_dict()}, indent=1) + "\n"
+        )
+        return 0
+    if given.hindsight is not None:
+        kept = {"hindsight": {"evaluations": EVALUATIONS, "rows": [hindsight(read(log)) for log in given.hindsight]}}
+        given.out.write_text(json.dumps(json.loads(given.out.read_text()) | kept, indent=1) + "\n")
+        return 0
     if given.apart is not None:
         scheduler, logs = parse_scheduler(read_order_file(given.apart[0]).scheduler), [read(log) for log in given.apart[1:]]
         names = [log.origin.name for log in logs]
@@ -187,7 +237,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         given.out.write_text(json.dumps(json.loads(given.out.read_text()) | {"apart": apart}, indent=1) + "\n")
         return 0
     if not given.logs:
-        parser.error("name the order, the final table and the logs of the search, or --fresh, --apart or --fair")
+        parser.error("name the order, the final table and the logs of the search, or --fresh, --apart, --fair, --trained or --hindsight")
     found = read_order_file(given.order)
     scheduler, logs = parse_scheduler(found.scheduler), [read(log) for log in given.logs]
     stored = {
@@ -196,7 +246,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "ablation": {"logs": [log.origin.name for log in logs], "rows": ablation(scheduler, logs)},
         "losers": [losers(scheduler, log) for log in logs],
     }
-    given.out.write_text(json.dumps(stored, indent=1) + "\n")
+    given.out.write_text(json.dumps(json.loads(given.out.read_text()) | stored, indent=1) + "\n")
     return 0
 
 

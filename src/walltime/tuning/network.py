@@ -29,8 +29,8 @@ INPUTS = (
     ("(procs>free)", 0.5, 0.5),
 )
 """What a network sees of a job, and about its mean and its scatter: weights are of what is shifted and scaled by these."""
-START = (2.5, -2.0, 0.0, 0.0, 0.0, 0.0)
-"""The first weights of the inputs themselves: those of `lxf`, the wait over the runtime."""
+START = (2.5, -2.0)
+"""The first weights of the first inputs, those of `lxf`, the wait over the runtime; those of the others are 0."""
 STAGES = ((0.25, 0.1), (0.5, 0.3), (1.0, 1.0))
 """The curriculum: the share of each log's jobs for training that it learns from, until so much of the budget is used."""
 STEP = 0.3
@@ -51,13 +51,15 @@ class Network:
     limit: float = 0.6
     predictor: str = ""
     believe: str = "100"
+    inputs: tuple[tuple[str, float, float], ...] = INPUTS
 
     @classmethod
-    def of(cls, units: int, seed: int) -> Network:
+    def of(cls, units: int, seed: int, inputs: tuple[tuple[str, float, float], ...] = INPUTS) -> Network:
         """One to begin with: `lxf`, and units that see inputs at random and whose weight is 0."""
         draw = np.random.Generator(np.random.Philox([seed, units]))
-        inside = draw.standard_normal((units, len(INPUTS) + 1))
-        return cls((*START, *np.hstack([np.zeros((units, 1)), inside]).ravel().tolist()))
+        inside = draw.standard_normal((units, len(inputs) + 1))
+        rest = [0.0] * (len(inputs) - len(START))
+        return cls((*START, *rest, *np.hstack([np.zeros((units, 1)), inside]).ravel().tolist()), inputs=inputs)
 
     @property
     def dimensions(self) -> int:
@@ -67,15 +69,15 @@ class Network:
     @property
     def order(self) -> Order:
         """As a queue order: the inputs as they are, with their shifts in the bias of each unit."""
-        names = [name for name, _, _ in INPUTS]
-        means, scatters = (np.array(column) for column in list(zip(*INPUTS, strict=True))[1:])
-        own, rest = np.split(np.array(self.numbers), [len(INPUTS)])
+        names = [name for name, _, _ in self.inputs]
+        means, scatters = (np.array(column) for column in list(zip(*self.inputs, strict=True))[1:])
+        own, rest = np.split(np.array(self.numbers), [len(names)])
 
         def weighted(weights: Array) -> str:
             return "+".join(f"{_rounded(one)}*{name}" for one, name in zip(weights / scatters, names, strict=True))
 
         parts = [weighted(own)]
-        for outside, bias, *inside in rest.reshape(-1, len(INPUTS) + 2):
+        for outside, bias, *inside in rest.reshape(-1, len(names) + 2):
             shifted = bias - float(np.dot(inside, means / scatters))
             parts.append(f"{_rounded(outside)}*max({_rounded(shifted)}+{weighted(np.array(inside))},0)")
         return Expression(formula="+".join(parts), limit=float(f"{self.limit:.2g}"))
