@@ -12,12 +12,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from numba.core import event
 
+import walltime as wt
 from tests.cli import HEADER, record
 from walltime.cli.output import CompilationRow
 from walltime.engine.compiler import compilation
 from walltime.engine.compiler.compilation import Compilation, listen, notice, tell, tell_who_watches
-from walltime.engine.interface.load import ENTRIES
+from walltime.engine.interface.load import ENTRIES, _Counter
 
 LONG = Compilation("simulation", "simulations", 90, 30.0)
 LINE = "walltime: compiling the engine for simulations: 90 functions, about 30 s, once on this machine\n"
@@ -203,3 +205,11 @@ def test_notice__is_printed_once_where_somebody_listens(capsys):
     finally:
         listen(before)
     assert capsys.readouterr().err == "walltime: relaxed runs in plain Python\n"
+
+
+def test_count__is_not_disturbed_by_an_expression_that_is_compiled_meanwhile():
+    """What is made of an expression has no module; another thread may compile it while an engine is loaded."""
+    entry = next(iter(ENTRIES.values()))
+    with event.install_listener("numba:compile", _Counter(entry)):
+        schedule = wt.simulate(wt.workloads.Lublin99().generate(20, 16, 0.7, 1), "easy:order=expr:-3*believed/(procs+wait+0.25)")
+    assert len(schedule.start) == 20

@@ -264,8 +264,10 @@ class _Counter(event.Listener):
 
     def on_end(self, event: Any) -> None:
         """A function has been compiled; Numba's own functions and those of other threads are not counted."""
-        ours = event.data["dispatcher"].py_func.__module__.startswith(("walltime.engine.", "walltime.predictors."))
-        if self._state is not None and ours and threading.get_ident() == self._thread:
+        if self._state is None or threading.get_ident() != self._thread:
+            return
+        module = event.data["dispatcher"].py_func.__module__ or ""  # an expression has none
+        if module.startswith(("walltime.engine.", "walltime.predictors.")):
             self._say(replace(self._state, done=self._state.done + 1))
 
     def finish(self) -> None:
