@@ -1,7 +1,7 @@
 """Counts what the code consists of, so that two states of it can be compared: `python tools/house.py [--json] [--files] [FOLDER]`.
 
-Modules and lines by package, what the lines are, and how many are of features later than commit 3373fe4; functions with many parameters; how
-many files name one example of each kind of thing that is added (docstrings and comments aside); the files of the package in which
+Modules and lines by package, what the lines are, how many are of features later than commit 3373fe4; functions with many parameters;
+how many files name one example of each kind of thing that is added (docstrings and comments aside); the files of the package in which
 `walltime simulate LOG --policy easy --predictor tsafrir07` calls a function, when everything is imported and compiled; the words of the
 documentation. `--files` also names the files. FOLDER is a checkout of this project, by default this one.
 """
@@ -118,9 +118,8 @@ def main() -> None:
         for feature, n in count["later"].items():
             print(f"  {n:6,} {feature}")
     many = count["many_parameters"]
-    print(
-        f"functions with over {MANY_PARAMETERS} parameters {len(many)}, of them by position {sum(k > MANY_PARAMETERS for k in many.values())}"
-    )
+    placed = sum(k > MANY_PARAMETERS for k in many.values())
+    print(f"functions with over {MANY_PARAMETERS} parameters {len(many)}, of them by position {placed}")
     if options.files:
         for name, k in many.items():
             print(f"  {k:2} by position: {name}")
