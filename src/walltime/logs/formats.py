@@ -108,9 +108,17 @@ def read(
 ) -> Workload:
     """Read the jobs of a log: `read_log`, then `JobLog.to_workload`, with their options.
 
-    `path`: a file, or the name of a log of the catalogue that is on this machine, such as `KTH-SP2`. `procs`: size of the
-    machine, if the header lacks it or is wrong. Raises LogError if the file is not a log, WorkloadError if its jobs cannot be
-    simulated.
+    `path`: a file, or the name of a log of the catalogue that is on this machine, such as `KTH-SP2`.
+    `procs`: size of the machine, if the header lacks it or is wrong.
+    `skip_bad_lines`: leave out lines that cannot be read, rather than raise LogError.
+    `time_zone`: that of the site, such as Europe/Stockholm, for logs that do not say it.
+    `mapping`: what the columns of a table mean: a TOML file, or the name of a mapping that is shipped, such as `f-data`.
+    `anonymise`: a key; users, accounts, job names and reservations become numbers that depend on it.
+    `partial`: whether an interrupted job is one job, by its `summary` line, or several, its `parts`.
+    `too_wide`: whether a job with more processors than the machine is left out (`drop`), gets them all (`clip`), or is an `error`.
+    `requested_first`: whether the requested number of processors is taken, where the log has the allocated one, too.
+
+    Raises LogError if the file is not a log, WorkloadError if its jobs cannot be simulated.
     """
     log = read_log(path, skip_bad_lines=skip_bad_lines, time_zone=time_zone, mapping=mapping, anonymise=anonymise)
     return log.to_workload(procs=procs, partial=partial, too_wide=too_wide, requested_first=requested_first)

@@ -66,7 +66,10 @@ class Comparison:
 
 
 def compare(*schedules: Schedule, trim: str = "none") -> Comparison:
-    """Compare schedules of one workload.
+    """Compare schedules of one workload: their averages, and their differences to the first.
+
+    `trim`: which jobs are measured, as in `Schedule.summary`. Of the result, `table()` has a row for each schedule,
+    `difference("mean_wait")` the changes in percent, and `gains()` who gains and who loses.
 
     Raises WorkloadError if none is given, if one is not a schedule, or if their jobs differ.
 

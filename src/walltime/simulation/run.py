@@ -86,7 +86,7 @@ def simulate(
         `kill`: they end at their request.
         `extend`: the request and the scheduler's estimate are raised to the runtime.
         `overrun`: they run on.
-    `engine`: the compiled `kernel`, the slow independent `reference`, or `auto`: the kernel whenever possible (`Schedule.engine` tells).
+    `engine`: the compiled `kernel`, the slow independent `reference`, or `auto`: the kernel if possible (`Schedule.engine` says which).
         The reference is needed for policies and predictors in plain Python, and for readings of some dialects.
     `dynamics`: whether to record the effects of backfilling in `Schedule.dynamics`; not with a machine.
     `progress`: called from time to time with the number of jobs started so far (compiled engine only).

@@ -13,7 +13,7 @@ from walltime.errors import WorkloadError
 from walltime.estimates import effective_times
 from walltime.machine import Machine
 from walltime.machine.placing import PLACING_RULES
-from walltime.policy import PAPERS, Dialect, Policy
+from walltime.policy import Dialect, Policy
 from walltime.predictors import Prediction, Predictor
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.run import Run, run_of
@@ -34,15 +34,15 @@ OF_JOB = ("submit", "runtime", "procs", "requested", "believed")
 
 
 class Simulation:
-    """A simulation that goes on as far as it is told.
+    """A simulation that advances as far as it is told to.
 
-    The arguments are those of `walltime.simulate`, and so is the schedule, however it was stepped through, on every machine and under every
-    policy that runs there. `engine` is the compiled engine where it can run the scheduler, else the reference engine (some thousand times
-    slower): for policies and predictors in plain Python, the dialects `rlscheduler` and `mualem01-measured`, and other readings that
-    `simulate` names.
+    The arguments are those of `walltime.simulate`. However it is stepped through, the schedule is the one that `simulate` gives, on every
+    machine and under every policy that runs there. `engine` is the compiled engine where it can run the scheduler, else the reference
+    engine (some thousand times slower): for policies and predictors in plain Python, the dialects `rlscheduler` and `mualem01-measured`,
+    and other readings that `simulate` names.
 
-    `now`: the time up to which everything has happened, s. `done`: whether
-    every job has started and ended. Raises what `walltime.simulate` raises.
+    `now`: the time up to which everything has happened, s. `done`: whether every job has started and ended.
+    Raises what `walltime.simulate` raises.
 
     >>> import walltime as wt
     >>> jobs = wt.Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 5], procs=[3, 4, 1], machine_procs=4)
@@ -64,7 +64,7 @@ class Simulation:
         policy: Policy | Scheduler | str,
         *,
         coincident: str | None = None,
-        dialect: Dialect | str = PAPERS,
+        dialect: Dialect | str = "papers",
         overrun: str = "kill",
         prediction: Prediction | Predictor | str | None = None,
         machine: Machine | None = None,

@@ -193,8 +193,9 @@ def calibrate(
 
     `machine`: by default one pool of the log's processors under EASY. `policy`: by default that of the machine. `trim`: which
     jobs are compared, as in `Schedule.summary`: by default without the first 1 % to end, which met an empty machine, and without those
-    that end after the last submission. `schedule`: that simulation, if it is there. Raises WorkloadError for a log without recorded
-    waits, and the errors of `simulate`.
+    that end after the last submission. `schedule`: that simulation, if it has been made already.
+
+    Raises WorkloadError for a log without recorded waits, and the errors of `simulate`.
 
     >>> from walltime.machine import Machine, Partition, Pool
     >>> jobs = Workload.from_arrays(

@@ -210,17 +210,19 @@ def what_if(
 ) -> WhatIf:
     """Simulate today's setting, each change alone, and all of them together.
 
-    `changes`: as on the command line, such as `nodes+=10%`. `machine`: None for one pool of the log's processors under EASY.
-    `policy`: today's, by default that of the machine. `calibration`: of
-    this log, machine and policy; by default it is made, if the log records waits. `replications`: copies of the log with each submission
-    moved by up to 30 s, and as many logs of its weeks, in which users submit when their jobs have ended; each the same for every setting;
-    below 2 the scatter of differences is not known. `submissions`: "as-recorded", or
-    "react": a job that was submitted within 20 min of the end of an earlier one of its user follows that end; what the other assumption
-    gives stands beside. `trim`: which of the jobs are measured, by today's schedule. `progress` is called with the number of
-    simulations done, of `runs(changes, replications)`.
+    `machine`: None for one pool of the log's processors under EASY.
+    `changes`: as on the command line, such as `nodes+=10%`.
+    `policy`: today's, by default that of the machine.
+    `calibration`: of this log, machine and policy; by default it is made, if the log records waits.
+    `replications`: copies of the log with each submission moved by up to 30 s, and as many logs of its weeks, in which users submit when
+        their jobs have ended; each the same for every setting. Below 2 the scatter of differences is not known.
+    `submissions`: "as-recorded", or "react": a job that was submitted within 20 min of the end of an earlier one of its user follows that
+        end. The result under the other assumption is given, too.
+    `trim`: which of the jobs are measured, by today's schedule.
+    `progress`: called with the number of simulations done, of `runs(changes, replications)`.
 
-    Raises PolicyError for a change that cannot be made, WorkloadError for the calibration of something else and where users shall react
-    and the log does not say who submitted what after which end, and the errors of `simulate`.
+    Raises PolicyError for a change that cannot be made, WorkloadError for the calibration of something else, and where users are to react
+    but the log does not say who submitted what after which end, and the errors of `simulate`.
     """
     check_workload(workload)
     listed = [change if isinstance(change, Change) else parse_change(change) for change in _listed(changes)]
