@@ -27,6 +27,7 @@ def test_notebook__is_kept_without_outputs(path):
 def test_notebook__runs_and_becomes_a_page(path, monkeypatch):
     pytest.importorskip("nbclient", reason="nbclient is not installed; make setup does it")
     pytest.importorskip("mkdocs", reason="mkdocs is not installed; make setup does it")
+    monkeypatch.syspath_prepend(GENERATORS)  # it imports its neighbours
     spec = importlib.util.spec_from_file_location("notebook_pages", GENERATORS / "notebook_pages.py")
     pages = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, "notebook_pages", pages)
