@@ -121,11 +121,13 @@ MEANINGS = {
     "--risk": "A risk of being killed, percent.",
     "--seed": "Seed of all random draws.",
     "--shake": "Move each submission at random by up to this time.",
+    "--since": "From then on (UTC): 2026-01-31, 2026-01-31T12:00:00.",
     "--store": "Keep what is simulated in this folder, and go on from there.",
     "--test-share": "Share of the log that is held out, the last part.",
     "--time-zone": "Zone of the site, such as Europe/Stockholm.",
     "--trim": "tsafrir06: leave out the first 1 % of the jobs to end, which met an empty machine, and those that end after the last "
     "arrival (tsafrir06, section II).",
+    "--until": "Until then.",
     "--window": "A span of the log, s or with m, h, d, w, e.g. 30d:60d.",
     "--workers": "Threads on this machine; default: one per core.",
 }

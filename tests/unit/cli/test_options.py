@@ -52,6 +52,14 @@ def test_option__says_what_it_is_for(option):
         assert parameter.help[0].isupper() or not parameter.help[0].isalpha() or ":" in parameter.help, parameter.help
 
 
+def test_option__of_one_meaning_has_one_spelling():
+    spelled = defaultdict(set)
+    for uses in declared().values():
+        for _, parameter in uses:
+            spelled[parameter.help].add(" ".join(parameter.opts))
+    assert {text: names for text, names in spelled.items() if len(names) > 1} == {}
+
+
 def test_help__lists_commands_in_groups_and_sorted(capsys):
     assert run(["--help"]) == 0
     out = capsys.readouterr().out

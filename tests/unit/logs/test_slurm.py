@@ -293,7 +293,7 @@ def test_commands__work_on_a_cluster_s_log(written, tmp_path, capsys):
 
 
 def test_sacct_command__asks_for_what_the_reader_reads(written, capsys):
-    status, out, _ = call(capsys, "slurm", "sacct-command", "--begin", "2026-01-01", "--partition", "a b")
+    status, out, _ = call(capsys, "slurm", "sacct-command", "--since", "2026-01-01", "--partition", "a b")
     assert status == 0
     assert out.startswith("TZ=UTC SLURM_TIME_FORMAT=%s sacct --allusers --allocations --duplicates --parsable2 --noconvert")
     assert "'--partition=a b'" in out
@@ -303,7 +303,7 @@ def test_sacct_command__asks_for_what_the_reader_reads(written, capsys):
     row |= {"Start": "1772445601", "State": "COMPLETED", "JobName": "a\x1fb"}
     log = read_log(written("\x1f".join(fields) + "\n" + "\x1f".join(row.values()) + "\n"))
     assert (log.records, dict(log.noticed)) == (1, {"delimiter_in_text": 1})
-    assert "is no time for sacct" in one_line(*call(capsys, "slurm", "sacct-command", "--begin", "$(x)"))
+    assert "is no time for sacct" in one_line(*call(capsys, "slurm", "sacct-command", "--since", "$(x)"))
 
 
 def test_filters__take_names(written):

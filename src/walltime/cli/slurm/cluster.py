@@ -25,8 +25,8 @@ _DAY = re.compile(r"[0-9A-Za-z:/.+-]+")
 
 def sacct_command(
     *,
-    begin: Annotated[str, o.own("First day of the log, as sacct takes it: 2026-01-31, now-90days.", metavar="TIME")] = "now-90days",
-    end: Annotated[str, o.own("Its last day.", metavar="TIME")] = "now",
+    since: Annotated[str, o.option("--since", "Also as sacct takes it: now-90days.", None, metavar="TIME")] = "now-90days",
+    until: Annotated[str, o.option("--until", "", None, metavar="TIME")] = "now",
     partition: Annotated[list[str] | None, o.own("Only this partition; repeat it for more.")] = None,
     steps: Annotated[bool, o.own("With the steps of jobs: several times as long, but lost starts of jobs can be found.")] = False,
     command_line: Annotated[
@@ -43,12 +43,12 @@ def sacct_command(
     --duplicates: also the earlier runs of jobs that were put back into the queue, which occupied processors too. --parsable2 with the
     delimiter 0x1f, and free texts last: sacct escapes nothing, and job names may contain anything. --noconvert: numbers without units.
     """
-    for time in (begin, end):
+    for time in (since, until):
         if not _DAY.fullmatch(time):
             raise PolicyError(f"{time!r} is no time for sacct; write one as 2026-01-31 or now-90days")
     texts = ["SubmitLine"] * command_line + ["JobName"] * names
     words = ["sacct", "--allusers", *([] if steps else ["--allocations"]), "--duplicates", "--parsable2", "--noconvert"]
-    words += [f"--starttime={begin}", f"--endtime={end}"]
+    words += [f"--starttime={since}", f"--endtime={until}"]
     words += [f"--partition={','.join(partition)}"] if partition else []
     command = f"TZ=UTC SLURM_TIME_FORMAT=%s {shlex.join(words)} --delimiter=$'\\x1f' --format={','.join([FIELDS, *texts])}"
     command += f" | gzip > {shlex.quote(out)}"

@@ -21,8 +21,8 @@ __all__ = ["what_happened"]
 class Span:
     """From when until when."""
 
-    since: Annotated[str | None, o.own("From then on (UTC): 2026-01-31, 2026-01-31T12:00:00, seconds since 1970.", metavar="TIME")] = None
-    until: Annotated[str | None, o.own("Until then.", metavar="TIME")] = None
+    since: Annotated[str | None, o.option("--since", "Also in seconds since 1970.", None, metavar="TIME")] = None
+    until: Annotated[str | None, o.option("--until", "", None, metavar="TIME")] = None
 
 
 def what_happened(
