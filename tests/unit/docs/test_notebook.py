@@ -37,7 +37,8 @@ def test_notebook__runs_and_becomes_a_page(path, monkeypatch):
     code = [cell for cell in notebook.cells if cell.cell_type == "code" and not cell.source.startswith("%")]
     kinds = [{kind for output in cell.outputs for kind in (output.get("data", {}) or ["text"])} for cell in code]
     assert all(kinds), "every cell shows something"
-    assert {"text/html", "image/svg+xml", "text"} <= set().union(*kinds)
+    figures = {"image/svg+xml"} if path.stem != "own-predictions" else set()
+    assert {"text/html", "text"} | figures <= set().union(*kinds)
 
     page, figures = pages.as_markdown(notebook, path.stem)
     assert page.startswith("# ")
