@@ -9,13 +9,15 @@
     python validation/order_search.py --apart validation/final_order.toml LOG... [--out FILE]
     python validation/order_search.py --fair LOG... [--out FILE]
     python validation/order_search.py --trained network.toml [--out FILE]
+    python validation/order_search.py --everywhere LOG... [--out FILE]
     python validation/order_search.py --hindsight LOG... [--out FILE]
 
 Stores everything in docs/generators/search.json, which docs/background/found-order.md is made from. The logs of the first command are those
 of the search. `--fresh` stores the table of a judgement on further logs (validation/final_logs.py) beside what is there, the first if there
 is no number. `--apart` stores what the parts of the order of the third are worth on these logs, and who loses by it; `--fair`, how many
 jobs start later under it, and under others, than if nobody had come after them (some minutes). `--trained` stores how a network was
-trained, and what it reached on its logs. `--hindsight` trains a network on each of these logs that knows the runtimes and the work to
+trained, and what it reached on its logs. `--everywhere` stores what the orders that were found are worth on these logs beside those that
+have a name, of logs of the searches, too. `--hindsight` trains a network on each of these logs that knows the runtimes and the work to
 come, and whose numbers are chosen on that very log: what could be gained at most by an order of this kind (half an hour).
 """
 
@@ -38,6 +40,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.common import ROOT
 from walltime import Workload, read, simulate
 from walltime.metrics import bounded_slowdown
+from walltime.metrics.confidence import student_t
 from walltime.policy import Easy
 from walltime.policy.expressions import Expression
 from walltime.simulation.fair_start import fairness
@@ -45,6 +48,7 @@ from walltime.simulation.specification import Scheduler, parse_scheduler
 from walltime.tuning.network import INPUTS, STAGES, Network, train_network
 from walltime.tuning.objectives import Part, Parts, merit
 from walltime.tuning.order_file import read_order_file
+from walltime.workload.scaling import shake
 
 OUT = ROOT / "docs" / "generators" / "search.json"
 JUDGEMENTS = ("fresh", "second", "third", "real", "generated")
@@ -63,6 +67,23 @@ FAIR = (
 """Schedulers whose fairness is compared: EASY, the one of the third judgement and its parts, bounded ones, named ones."""
 UNITS, EVALUATIONS, AHEAD = 4, 300, 4 * 3600
 """Of a network in hindsight: its units, how many are tried on each log, and for how many seconds ahead it sees the work to come."""
+BESIDE = (
+    "easy:order=wfp:limit=0.4",
+    "easy:order=lxf:limit=0.4",
+    "easy:order=f2:limit=0.4",
+    "easy:order=saf:limit=0.4",
+    "easy:order=lxf",
+    "easy:order=wfp",
+    "easy:order=saf",
+    "easy:order=sqf",
+    "easy:order=f3",
+    "easy:backfill-order=lxf",
+    "easy:predictor=tsafrir07,backfill-order=sjf",
+    "easy:order=lxf:limit=0.4,predictor=tsafrir07,believe=100",
+)
+"""Schedulers with a name beside which those that were found are put on every log."""
+COPIES, SHAKEN = 3, 60
+"""Of each log then: as recorded, and shaken by up to so many seconds."""
 SAMPLE = 500
 """Jobs of each log whose fair starts are found."""
 SIZES, LENGTHS = (0.0, 0.01, 0.1, 0.3, 1.01), (0, 600, 3600, 6 * 3600, 10**9)
@@ -141,6 +162,23 @@ def fair(logs: Sequence[Workload]) -> list[dict[str, Any]]:
     return rows
 
 
+def everywhere(found: Sequence[str], logs: Sequence[Workload]) -> dict[str, Any]:
+    """The objectives of the found schedulers and of `BESIDE` over EASY's on each log: means over its copies, and half-widths of intervals.
+
+    The intervals, 90 %, are of the logarithms over the copies of a log, paired with EASY on the same copy.
+    """
+    schedulers = [*map(parse_scheduler, (*found, *BESIDE))]
+    rows: list[dict[str, Any]] = [{"scheduler": one.label, "logs": []} for one in schedulers]
+    for number, log in enumerate(logs):
+        parts = [Part(number, log.origin.name, log if k == 0 else shake(log, SHAKEN, 1000 + k), 0, k) for k in range(COPIES)]
+        relative = Parts(parts, Scheduler(Easy())).relative(schedulers)
+        half = student_t(0.95, COPIES - 1) * relative.std(axis=1, ddof=1) / np.sqrt(COPIES)
+        for row, mean, width in zip(rows, np.exp(relative.mean(axis=1)), half, strict=True):
+            row["logs"].append({"mean": mean.round(4).tolist(), "half": width.round(4).tolist()})
+        print(log.origin.name, file=sys.stderr, flush=True)
+    return {"logs": [log.origin.name for log in logs], "found": len(found), "rows": rows}
+
+
 def hindsight(log: Workload) -> dict[str, Any]:
     """The objectives over EASY's of a network that knows the runtimes and the work to come, its numbers chosen on this very log.
 
@@ -209,6 +247,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--apart", type=Path, nargs="+")
     parser.add_argument("--fair", type=Path, nargs="+")
     parser.add_argument("--trained", type=Path)
+    parser.add_argument("--everywhere", type=Path, nargs="+")
     parser.add_argument("--hindsight", type=Path, nargs="+")
     parser.add_argument("--out", type=Path, default=OUT)
     given = parser.parse_args(arguments)
@@ -226,6 +265,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             json.dumps(json.loads(given.out.read_text()) | {"trained": read_order_file(given.trained).as_dict()}, indent=1) + "\n"
         )
         return 0
+    if given.everywhere is not None:
+        stored = json.loads(given.out.read_text())
+        found = [stored["trained"]["scheduler"], stored["search"]["scheduler"], stored["third"]["rows"][0]["scheduler"]]
+        stored["everywhere"] = everywhere(found, [read(log) for log in given.everywhere])
+        given.out.write_text(json.dumps(stored, indent=1) + "\n")
+        return 0
     if given.hindsight is not None:
         kept = {"hindsight": {"evaluations": EVALUATIONS, "rows": [hindsight(read(log)) for log in given.hindsight]}}
         given.out.write_text(json.dumps(json.loads(given.out.read_text()) | kept, indent=1) + "\n")
@@ -237,7 +282,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         given.out.write_text(json.dumps(json.loads(given.out.read_text()) | {"apart": apart}, indent=1) + "\n")
         return 0
     if not given.logs:
-        parser.error("name the order, the final table and the logs of the search, or --fresh, --apart, --fair, --trained or --hindsight")
+        parser.error("name the order, the final table and the logs of the search, or say by an option what else is to be stored")
     found = read_order_file(given.order)
     scheduler, logs = parse_scheduler(found.scheduler), [read(log) for log in given.logs]
     stored = {
