@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from performance_tables import table
 
 from walltime.report.figure_files import figure_bytes
 from walltime.report.figures import COLOURS, style
+from walltime.report.order_search import short_scheduler
 
 FILE = Path(__file__).with_name("search.json")
 PICTURE = "found-order.svg"
@@ -33,6 +35,11 @@ BESIDE_THIRD = (
     "easy:order=f3",
 )
 """Those that are shown on each log of the third judgement."""
+
+
+def named(row: dict[str, Any]) -> str:
+    """The scheduler of a row, as short as tables have it."""
+    return f"`{short_scheduler(row['scheduler'])}`"
 
 
 def stored(file: Path = FILE) -> dict[str, Any]:
@@ -106,10 +113,7 @@ def steps(kept: dict[str, Any]) -> str:
 
 def final(kept: dict[str, Any]) -> str:
     """The found order and the others on the final logs."""
-    rows = [row for row in kept["final"]["rows"] if row["kind"] in ("found", "front")]
-    for kind in ("named", "limited", "predicted"):
-        rows += sorted((row for row in kept["final"]["rows"] if row["kind"] == kind), key=lambda row: row["overall"][0])[:SHOWN]
-    return _final(kept["final"], rows)
+    return _final(kept["final"], _rows_of(kept["final"]))
 
 
 def fresh(kept: dict[str, Any]) -> str:
@@ -127,13 +131,92 @@ def third(kept: dict[str, Any]) -> str:
     return judged(kept["third"])
 
 
+def trained(kept: dict[str, Any]) -> str:
+    """The network after each stage of its curriculum."""
+    head = ("after", "training: slowdown", "longest wait", "longest 0.1 %", "later jobs: slowdown", "longest wait", "longest 0.1 %")
+    whens = [f"{what} {share}" for share in ("a quarter of the jobs", "half of them", "all") for what in ("the best on", "the mean of")]
+    rows = [
+        (when, *(f"{one[part][place]:.2f}" for part in ("training", "choosing") for place in (0, 3, 4)))
+        for when, one in zip([*whens, "chosen"], kept["trained"]["step"], strict=True)
+    ]
+    return table(head, rows)
+
+
+def network(kept: dict[str, Any]) -> str:
+    """The network as an order, as code, broken into lines."""
+    text = kept["trained"]["scheduler"].replace("+", "\n    +").replace("+-", "-")
+    return f"```text\n{text}\n```"
+
+
+def decisions(kept: dict[str, Any]) -> str:
+    """How much a network has been trained, in a sentence."""
+    one = kept["trained"]
+    logs = ", ".join(log["name"] for log in one["log"])
+    return f"{one['evaluations']:,} networks on {logs}: {one['decisions']:,} decisions, each of which started a job."
+
+
+def real(kept: dict[str, Any]) -> str:
+    """The network and others on logs of machines that it had not seen."""
+    return _final(kept["real"], _rows_of(kept["real"]))
+
+
+def generated(kept: dict[str, Any]) -> str:
+    """The network and others on generated logs that it had not seen."""
+    return judged(kept["generated"])
+
+
+def _rows_of(one: dict[str, Any], most: int = SHOWN) -> list[dict[str, Any]]:
+    rows = [row for row in one["rows"] if row["kind"] in ("found", "front")]
+    for kind in ("named", "limited", "predicted"):
+        rows += sorted((row for row in one["rows"] if row["kind"] == kind), key=lambda row: row["overall"][0])[:most]
+    return rows
+
+
+def everywhere(kept: dict[str, Any]) -> str:
+    """Orders by all logs: mean bounded slowdown with its interval, and longest wait."""
+    one = kept["everywhere"]
+    rows = []
+    for number, row in enumerate(one["rows"]):
+        cells = [
+            f"{log['mean'][0]:.2f} ({log['mean'][0] * math.exp(-log['half'][0]):.2f} to {log['mean'][0] * math.exp(log['half'][0]):.2f}) / "
+            f"{log['mean'][3]:.2f}"
+            for log in row["logs"]
+        ]
+        means = [math.exp(sum(math.log(log["mean"][place]) for log in row["logs"]) / len(cells)) for place in (0, 3)]
+        rows.append((named(row), "found" if number < one["found"] else "", f"{means[0]:.2f} / {means[1]:.2f}", *cells))
+    return table(("scheduler", "", "all logs", *one["logs"]), rows)
+
+
+def everywhere_rest(kept: dict[str, Any]) -> str:
+    """The other objectives of the same, geometric means over the logs."""
+    one = kept["everywhere"]
+    rows = [
+        (named(row), *(f"{math.exp(sum(math.log(log['mean'][k]) for log in row['logs']) / len(row['logs'])):.2f}" for k in (1, 2, 3, 4)))
+        for row in one["rows"]
+    ]
+    return table(("scheduler", "wait by area", "99th percentile", "longest wait", "longest 0.1 %"), rows)
+
+
+def hindsight(kept: dict[str, Any]) -> str:
+    """What a network reaches that knows the runtimes, sees the work to come, and learned on that very log."""
+    rows = [
+        (
+            row["log"],
+            f"{row['exact easy'][0]:.2f} / {row['exact easy'][3]:.2f}",
+            *(f"{row[which][0]:.2f} / {row[which][3]:.2f}" for which in ("bounded", "unbounded")),
+        )
+        for row in kept["hindsight"]["rows"]
+    ]
+    return table(("log", "EASY, knowing the runtimes", "in hindsight, longest waits bounded", "in hindsight"), rows)
+
+
 def judged(one: dict[str, Any]) -> str:
     """Orders on generated logs."""
     rows = [row for row in one["rows"] if row["kind"] in ("found", "front")]
     for kind, shown in (("named", 2 * SHOWN), ("limited", SHOWN), ("predicted", SHOWN)):
         rows += sorted((row for row in one["rows"] if row["kind"] == kind), key=lambda row: row["overall"][0])[:shown]
     head = ("scheduler", "", "slowdown", "wait by area", "99th percentile", "longest wait", "longest 0.1 %")
-    return table(head, [(f"`{row['scheduler']}`", row["kind"], *(f"{value:.2f}" for value in row["overall"])) for row in rows])
+    return table(head, [(named(row), row["kind"], *(f"{value:.2f}" for value in row["overall"])) for row in rows])
 
 
 def fresh_logs(kept: dict[str, Any], part: str = "fresh", beside: Sequence[str] = BESIDE) -> str:
@@ -141,7 +224,7 @@ def fresh_logs(kept: dict[str, Any], part: str = "fresh", beside: Sequence[str] 
     found = next(row for row in kept[part]["rows"] if row["kind"] == "found")
     shown = [found, *(row for row in kept[part]["rows"] if row["scheduler"] in beside and row["kind"] not in ("exact", "knows"))]
     rows = [(name, *(f"{row['logs'][k][0]:.2f} / {row['logs'][k][3]:.2f}" for row in shown)) for k, name in enumerate(kept[part]["logs"])]
-    return table(("log", *(f"`{row['scheduler'].removeprefix('easy:')}`" for row in shown)), rows)
+    return table(("log", *(f"`{short_scheduler(row['scheduler']).removeprefix('easy:')}`" for row in shown)), rows)
 
 
 def fresh_against(kept: dict[str, Any]) -> str:
@@ -169,7 +252,7 @@ def third_knows(kept: dict[str, Any]) -> str:
     """With exact estimates, over EASY with users' estimates, on the logs of the third judgement."""
     rows = sorted((row for row in kept["third"]["rows"] if row["kind"] == "knows"), key=lambda row: row["overall"][0])
     head = ("scheduler, knowing the runtimes", "slowdown", "wait by area", "99th percentile", "longest wait", "longest 0.1 %")
-    return table(head, [(f"`{row['scheduler']}`", *(f"{value:.2f}" for value in row["overall"])) for row in rows])
+    return table(head, [(named(row), *(f"{value:.2f}" for value in row["overall"])) for row in rows])
 
 
 def exact(kept: dict[str, Any]) -> str:
@@ -188,7 +271,7 @@ def _final(final: dict[str, Any], rows: Sequence[dict[str, Any]]) -> str:
     head = ("scheduler", "", "slowdown", "wait by area", "99th percentile", "longest wait", "longest 0.1 %", *final["logs"])
     cells = [
         (
-            f"`{row['scheduler']}`",
+            named(row),
             row["kind"],
             *(f"{value:.2f}" for value in row["overall"]),
             *("-" if one[0] is None else f"{one[0]:.2f} / {one[3]:.2f}" for one in row["logs"]),
@@ -201,7 +284,7 @@ def _final(final: dict[str, Any], rows: Sequence[dict[str, Any]]) -> str:
 def against(kept: dict[str, Any], part: str = "final") -> str:
     """The found order against EASY and the best others."""
     rows = [
-        (f"`{label}`", f"{one['mean']:+.0f} %", f"{one['low']:+.0f} to {one['high']:+.0f} %")
+        (f"`{short_scheduler(label)}`", f"{one['mean']:+.0f} %", f"{one['low']:+.0f} to {one['high']:+.0f} %")
         for label, one in kept[part]["against"].items()
     ]
     return table(("against", "mean bounded slowdown", "90 % interval over the final logs"), rows)
@@ -252,7 +335,7 @@ def fair(kept: dict[str, Any]) -> str:
     """How many jobs start later than if nobody had come after them, by scheduler and log."""
     one = kept["fair"]
     rows = [
-        (f"`{row['scheduler']}`", *(f"{late:.0f} % / {mean / 60:.0f} min" for late, mean in zip(row["late"], row["mean"], strict=True)))
+        (named(row), *(f"{late:.0f} % / {mean / 60:.0f} min" for late, mean in zip(row["late"], row["mean"], strict=True)))
         for row in one["rows"]
     ]
     return table(("scheduler", *one["logs"]), rows)
@@ -289,6 +372,16 @@ PARTS = {
     "apart-losers": apart_losers,
     "apart-users": apart_users,
     "fair": fair,
+    "trained": trained,
+    "network": network,
+    "decisions": decisions,
+    "real": real,
+    "real-against": lambda kept: against(kept, "real"),
+    "generated": generated,
+    "generated-against": lambda kept: against(kept, "generated"),
+    "everywhere": everywhere,
+    "everywhere-rest": everywhere_rest,
+    "hindsight": hindsight,
     "ablation": ablation,
     "losers": losers,
     "users": users,

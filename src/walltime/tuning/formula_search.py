@@ -47,6 +47,8 @@ TERMS = (
     "log(procs)*log(waiting+1)",
     "log(believed+60)*tanh(queued/machine/(longest+3600))",
     "log(procs)*tanh(queued/machine/(longest+3600))",
+    "log(believed+60)*(hour>17)",
+    "log(procs)*(hour>17)",
 )
 """What a formula is a weighted sum of. Numbers in them are s, processor seconds and processors; they keep logarithms finite."""
 BACKFILL = ("", "saf", "sjf", "lxf")
