@@ -58,6 +58,8 @@ def calibrate(
 
         if out is not None:
             raise PolicyError("--out writes the calibration for walltime what-if, which --starts does not make; use --json")
+        if site.hindsight:
+            raise PolicyError("--hindsight is not for --starts: a start time is predicted from what was known then")
         machine = machine_in(site.machine_file)
         workload, _ = reading.load(trace, machine)
         workload = Variation(remove=part.remove or (), window=part.window, head=part.head, tail=part.tail).apply(workload, 0)
@@ -77,7 +79,7 @@ def calibrate(
     machine = machine_of(workload, machine)
     workload = part.of(workload, machine)
     with progress_bar(len(workload), Setting.of(machine, site.policy).scheduler().label) as progress:
-        agreement = run(workload, machine, site.policy, trim=site.trim, overrun=site.overrun, progress=progress)
+        agreement = run(workload, machine, site.policy, trim=site.trim, overrun=site.overrun, hindsight=site.hindsight, progress=progress)
     if out is not None:
         agreement.write(out)
     if output.report is not None:

@@ -260,6 +260,9 @@ class Site:
     policy: o.PolicyOption = None
     overrun: o.OverrunOption = "kill"
     trim: o.TrimOption = "tsafrir06"
+    hindsight: Annotated[
+        bool, typer.Option("--hindsight", help="Jobs wait from when the key eligible of the machine's file says; only the record knows it.")
+    ] = False
 
 
 @dataclass(frozen=True)

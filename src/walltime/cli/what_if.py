@@ -92,6 +92,7 @@ def what_if(
             trim=site.trim,
             overrun=site.overrun,
             seed=trial.seed,
+            hindsight=site.hindsight,
             progress=progress,
         )
     if out is not None:

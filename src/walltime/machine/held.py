@@ -1,7 +1,7 @@
 """Jobs that were held: how long after its submission each was free to start, which only the record of a site knows.
 
 The key `eligible` of a machine's file names a table with the columns `job_id` and `held`. Jobs wait from then on, and what a simulation
-says of them holds by hindsight alone: no what-if and no start time may use it.
+says of them holds by hindsight alone: no start time may use it, and a what-if or a calibration only where that is asked for, and said.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import numpy as np
 from walltime.errors import LogError, PolicyError, WorkloadError
 from walltime.files import whole_file
 from walltime.machine.machine import Machine
-from walltime.wording import printable
+from walltime.wording import human_time, printable
 from walltime.workload import MAX_TIME, Workload
 from walltime.workload.scaling import held_until
 
-__all__ = ["HINDSIGHT", "held_back", "refuse_hindsight", "write_held"]
+__all__ = ["HINDSIGHT", "held_back", "refuse_hindsight", "said_of_held", "with_hindsight", "write_held"]
 
 Array = np.ndarray
 TITLES = ("job_id", "held")
@@ -67,6 +67,36 @@ def refuse_hindsight(machine: Machine | None, what: str) -> None:
             f"{what} may not know by hindsight when jobs were free to start, as {printable(machine.eligible)} says; leave out the key "
             "`eligible` of the machine's file"
         )
+
+
+def with_hindsight(workload: Workload, machine: Machine | None, asked: bool, what: str) -> tuple[Workload, Machine | None]:
+    """The jobs from when they were free to start, and the machine without that key, where it is `asked` for; else as they are.
+
+    Raises PolicyError where the machine's file knows it and nobody asked, or the other way round, and what `held_back` raises.
+    """
+    if not asked:
+        if machine is not None and machine.eligible is not None:
+            raise PolicyError(
+                f"{what} knows only by hindsight when jobs were free to start, as {printable(machine.eligible)} says; ask for that with "
+                "--hindsight (hindsight=True), or leave out the key `eligible` of the machine's file"
+            )
+        return workload, machine
+    if machine is None or machine.eligible is None:
+        raise PolicyError(
+            "the machine's file does not say when jobs were free to start; walltime infer --hindsight writes that, or leave out hindsight"
+        )
+    return held_back(workload, machine), replace(machine, eligible=None)
+
+
+def said_of_held(workload: Workload) -> str:
+    """What is known of these jobs by hindsight, in a sentence; empty if nothing is."""
+    held = workload.columns.get(HINDSIGHT, np.zeros(0, np.int64))
+    if not held.any():
+        return ""
+    return (
+        f"By hindsight: {np.count_nonzero(held):,} of {len(held):,} jobs wait only from when the machine's file says that they were free "
+        f"to start, on average {human_time(float(held[held > 0].mean()))} after their submission; waits count from then."
+    )
 
 
 def write_held(path: str | os.PathLike[str], held: Mapping[int, int]) -> Path:

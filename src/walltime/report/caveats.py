@@ -9,7 +9,7 @@ import numpy as np
 
 from walltime import metrics
 from walltime.estimates import EstimateModel, FModel, UserEstimates, parse_estimates
-from walltime.machine import HINDSIGHT
+from walltime.machine import said_of_held
 from walltime.metrics import Summary
 from walltime.metrics.intervals import SHOWN_LEVEL
 from walltime.predictors import PlainPredictor, below_remark
@@ -121,13 +121,7 @@ def caveats_of(schedules: Sequence[Schedule], trim: str, estimates: object = Non
 
 def _held(schedules: Sequence[Schedule]) -> list[str]:
     """What is known by hindsight, from the machine's file."""
-    held = max((s.workload.columns.get(HINDSIGHT, np.zeros(0, np.int64)) for s in schedules), key=np.count_nonzero)
-    if not held.any():
-        return []
-    return [
-        f"By hindsight: {np.count_nonzero(held):,} of {len(held):,} jobs wait only from when the machine's file says that they were free "
-        f"to start, on average {human_time(float(held[held > 0].mean()))} after their submission; waits count from then."
-    ]
+    return list(dict.fromkeys(filter(None, (said_of_held(s.workload) for s in schedules))))[:1]
 
 
 def longest_queue(schedule: Schedule) -> tuple[float, float]:

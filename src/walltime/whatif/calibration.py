@@ -17,7 +17,7 @@ import numpy as np
 from walltime import metrics
 from walltime.errors import LogError, WorkloadError
 from walltime.files import whole_file
-from walltime.machine import Machine, refuse_hindsight, write_machine
+from walltime.machine import Machine, said_of_held, with_hindsight, write_machine
 from walltime.metrics.summary import Averages
 from walltime.policy import Policy
 from walltime.provenance import jobs_sha256, plain, version
@@ -187,6 +187,7 @@ def calibrate(
     trim: str = "tsafrir06",
     overrun: str = "kill",
     schedule: Schedule | None = None,
+    hindsight: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> Calibration:
     """Simulate the log under the site's own policy, and compare with the waits that it records.
@@ -206,7 +207,7 @@ def calibrate(
     (3, -8.3, 'only 3 jobs')
     """
     check_workload(workload)
-    refuse_hindsight(machine, "a calibration")
+    workload, machine = with_hindsight(workload, machine, hindsight, "a calibration")
     if workload.recorded_wait is None:
         raise WorkloadError(
             f"{workload.origin.name} records no waits, so a simulation cannot be compared with them; take a log with starts"
@@ -241,7 +242,7 @@ def calibrate(
         rows=rows,
         months=months,
         utilization=_utilization(schedule, start, groups),
-        evidence=replace(evidence, hints=[*evidence.hints, *_killed(schedule), *left_out(setting)]),
+        evidence=replace(evidence, hints=[*filter(None, [said_of_held(jobs)]), *evidence.hints, *_killed(schedule), *left_out(setting)]),
         version=version(),
     )
 

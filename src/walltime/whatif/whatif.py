@@ -10,7 +10,7 @@ import numpy as np
 
 from walltime import metrics
 from walltime.errors import PolicyError
-from walltime.machine import Machine, refuse_hindsight
+from walltime.machine import Machine, said_of_held, with_hindsight
 from walltime.metrics.intervals import KINDS, LEVEL
 from walltime.policy import Policy
 from walltime.provenance import plain, version
@@ -95,7 +95,7 @@ class WhatIf:
     @property
     def caveats(self) -> list[str]:
         """What a reader should know besides the general caveats of simulations, in sentences."""
-        said = []
+        said = list(filter(None, [said_of_held(self.today.workload)]))
         if self.calibration is None:
             said.append("The log records no waits, so nothing is known of how far the simulation resembles the machine.")
         else:
@@ -140,7 +140,8 @@ class WhatIf:
 
     def answer(self, alone: bool = True) -> str:
         """The result and its price in one sentence, and in another whether it can be trusted; `alone`: also each change alone."""
-        return answer_of(self.effects, alone)
+        known = "By hindsight of when jobs were free to start: " if said_of_held(self.today.workload) else ""
+        return f"{known}{answer_of(self.effects, alone)}"
 
     def one_by_one(self) -> list[str]:
         """What each of several changes does without the others, in a sentence; none for a single one."""
@@ -206,6 +207,7 @@ def what_if(
     trim: str = "tsafrir06",
     overrun: str = "kill",
     seed: int = 0,
+    hindsight: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> WhatIf:
     """Simulate today's setting, each change alone, and all of them together.
@@ -230,7 +232,7 @@ def what_if(
         raise PolicyError(fault)
     if isinstance(replications, bool) or not isinstance(replications, int) or replications < 0:
         raise PolicyError(f"replications must be a whole number of 0 or more, not {shown(replications)}")
-    refuse_hindsight(machine, "a what-if")
+    workload, machine = with_hindsight(workload, machine, hindsight, "a what-if")
     machine = machine_of(workload, machine)
     if submissions not in SUBMISSIONS:
         raise PolicyError(f"submissions are {' or '.join(SUBMISSIONS)}, not {shown(submissions)}")

@@ -67,15 +67,37 @@ def test_a_changed_table__is_read_again(site):
     assert place(jobs_of(), read_machine(site))[0].submit.tolist() != before
 
 
-def test_what_is_about_the_future__refuses_it(site):
-    machine, jobs = read_machine(site), jobs_of(columns={"wait": np.zeros(4, np.int64)})
+def test_what_is_about_the_future__refuses_it_unless_asked(site):
+    machine, jobs = read_machine(site), jobs_of(columns={"wait": np.array([0, 101, 0, 97])})
+    with pytest.raises(PolicyError, match=r"^a prediction of starts may not know by hindsight .* leave out the key `eligible`"):
+        wt.slurm.calibrate_starts(jobs, machine, "easy")
     for what, ask in {
-        "a what-if": lambda: wt.whatif.what_if(jobs, machine, ["nodes+=1"], policy="easy"),
-        "a calibration": lambda: wt.whatif.calibrate(jobs, machine, "easy"),
-        "a prediction of starts": lambda: wt.slurm.calibrate_starts(jobs, machine, "easy"),
+        "a what-if": lambda machine, **more: wt.whatif.what_if(jobs, machine, ["nodes+=1"], policy="easy", trim="none", **more),
+        "a calibration": lambda machine, **more: wt.whatif.calibrate(jobs, machine, "easy", trim="none", **more),
     }.items():
-        with pytest.raises(PolicyError, match=f"^{what} may not know by hindsight .* leave out the key `eligible`"):
-            ask()
+        with pytest.raises(PolicyError, match=f"^{what} knows only by hindsight .* ask for that with --hindsight"):
+            ask(machine)
+        with pytest.raises(PolicyError, match="does not say when jobs were free to start"):
+            ask(replace(machine, eligible=None), hindsight=True)
+        ask(replace(machine, eligible=None))
+
+
+def test_a_what_if__by_hindsight_says_so(site):
+    machine, jobs = read_machine(site), jobs_of(columns={"wait": np.array([0, 101, 0, 97])})
+    result = wt.whatif.what_if(jobs, machine, ["nodes+=1"], policy="easy", trim="none", replications=0, hindsight=True)
+    assert result.answer().startswith("By hindsight of when jobs were free to start: ")
+    assert result.caveats[0].startswith("By hindsight: 1 of 4 jobs wait only from")
+    starts = dict(zip(result.today.workload.job_id.tolist(), result.today.start.tolist(), strict=True))
+    assert starts == dict(zip(*(one.tolist() for one in started(jobs, machine)), strict=True))
+    calibration = wt.whatif.calibrate(jobs, machine, "easy", trim="none", hindsight=True)
+    assert calibration.evidence.hints[0].startswith("By hindsight: 1 of 4")
+    assert calibration.overall.mean_recorded == pytest.approx((0 + (101 - 60) + 0 + 97) / 4)
+
+
+def started(jobs, machine):
+    """Job numbers and starts of the simulation on this machine."""
+    schedule = wt.simulate(jobs, "easy", machine=machine)
+    return schedule.workload.job_id, schedule.start
 
 
 def test_feedback__does_not_go_with_it(site):
