@@ -26,9 +26,9 @@ def infer(
     stretch: Stretch,
     reading: LogOptions,
     out: Annotated[Path | None, o.out("the machine with its rules", ".toml")] = None,
-    hindsight: Annotated[
+    eligible: Annotated[
         bool,
-        typer.Option("--hindsight", help="With --out: write a table, too, that says when each job seems to have been free to start."),
+        typer.Option("--eligible", help="With --out: write a table, too, that says when each job seems to have been free to start."),
     ] = False,
     output: PageOutput,
 ) -> None:
@@ -41,8 +41,8 @@ def infer(
     from walltime.whatif import infer as run
     from walltime.whatif import write_site
 
-    if hindsight and out is None:
-        raise PolicyError("--hindsight writes a table beside the machine; say where with --out, such as --out site.toml")
+    if eligible and out is None:
+        raise PolicyError("--eligible writes a table beside the machine; say where with --out, such as --out site.toml")
     machine = machine_in(machine_file)
     workload = stretch.alone(reading.load(trace, machine)[0])
     steps = [""]
@@ -50,7 +50,7 @@ def infer(
         inference = run(workload, machine=machine, progress=lambda share: progress(int(100 * share), note=steps[-1]), step=steps.append)
     written: list[Path] = []
     if out is not None and not inference.refused:
-        written = write_site(inference, out, hindsight)
+        written = write_site(inference, out, eligible)
     if output.report is not None:
         output.write(rows.inference_page(inference, workload, {"command": command_line()}))
     blocks: list[Any] = [*paragraphs(rows.verdict(inference)), "", *rows.tables_of(inference), Items(inference.notes)]

@@ -83,7 +83,7 @@ def with_hindsight(workload: Workload, machine: Machine | None, asked: bool, wha
         return workload, machine
     if machine is None or machine.eligible is None:
         raise PolicyError(
-            "the machine's file does not say when jobs were free to start; walltime infer --hindsight writes that, or leave out hindsight"
+            "the machine's file does not say when jobs were free to start; walltime infer --eligible writes that, or leave out hindsight"
         )
     return held_back(workload, machine), replace(machine, eligible=None)
 

@@ -121,14 +121,14 @@ class Inference:
         return rest | scores | lists | {"machine": site_text(self), "groups": [plain(one.as_dict()) for one in self.groups]}
 
 
-def write_site(inference: Inference, path: str | os.PathLike[str], hindsight: bool = False) -> list[Path]:
+def write_site(inference: Inference, path: str | os.PathLike[str], eligible: bool = False) -> list[Path]:
     """Write the inferred machine as a file, with the evidence of each rule as a comment above it; returns what was written.
 
-    With `hindsight` a table beside it, `NAME.held.csv`, says how long each job seems not to have been free to start, and the file names it
+    With `eligible` a table beside it, `NAME.held.csv`, says how long each job seems not to have been free to start, and the file names it
     as `eligible`. Raises OutputError.
     """
     written = Path(path)
-    if not hindsight:
+    if not eligible:
         with whole_file(written) as file:
             file.write(site_text(inference).encode())
         return [written]

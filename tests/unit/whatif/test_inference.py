@@ -53,7 +53,7 @@ def test_write_site__names_the_table_of_held_jobs_only_if_that_is_asked_for(tmp_
     assert read_machine(file).eligible is None
     assert [path.name for path in tmp_path.iterdir()] == ["site.toml"]
     table = tmp_path / "site.held.csv"
-    assert write_site(inferred(), file, hindsight=True) == [file, table]
+    assert write_site(inferred(), file, eligible=True) == [file, table]
     assert table.read_text() == "job_id,held\n17,3600\n"
     assert read_machine(file).eligible == str(table)
     assert "# no job across 08:00" in file.read_text()
