@@ -38,7 +38,7 @@ EXAMPLES = {
 """One of each kind that is added now and then, by a name that nothing else has."""
 LATER = {
     "what holds in a schedule's decisions, policy by policy": """
-        auditor/decisions.py auditor/machine_promises.py auditor/passes/*.py auditor/policy_numbers.py auditor/pool_*.py
+        auditor/decisions.py auditor/passes/*.py auditor/policy_numbers.py auditor/pool_*.py
         auditor/rows.py auditor/scores.py auditor/slurm_*.py auditor/walk.py""",
     "rules of a site read off its log": """
         auditor/one_step.py auditor/machine_steps.py cli/infer.py machine/held.py machine/windows.py machine/overheads.py

@@ -25,6 +25,8 @@ from mkdocs.structure.files import File
 from performance_figures import figure, figures
 from performance_tables import performance
 from predictions_tables import judged
+from promises_on_machines import NOT_DECIDED, WORDS
+from promises_on_machines import PROMISES as MACHINE_PROMISES
 from reference_pages import commands_table
 from reproduction_tables import reproduction
 from slurm_tables import real_slurm, slurm_noise
@@ -36,8 +38,6 @@ from validation_tables import validation
 
 import walltime as wt
 from walltime.auditor import CHECKS
-from walltime.auditor.machine_promises import NOT_DECIDED, WORDS
-from walltime.auditor.machine_promises import PROMISES as MACHINE_PROMISES
 from walltime.auditor.report import ALWAYS
 from walltime.campaign import DIMENSIONS, CombinationMean, compare_cells, replication_cells
 from walltime.cli.schema import FILES, toml_file

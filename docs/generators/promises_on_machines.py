@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["ALL", "WORDS", "Promise"]
-
 POOL_POLICIES = ("fcfs", "easy", "hybrid", "conservative-scratch", "conservative")
 """The policies that run on machines of pools."""
 ALL = (*POOL_POLICIES, "slurm", "oar")
