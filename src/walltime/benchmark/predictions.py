@@ -332,7 +332,7 @@ def tells(rows: Sequence[PredictorScore]) -> list[Tells]:
 
     Exact runtimes are left out, as they are the best by every measure.
     """
-    found = []
+    relations = []
     groups: dict[tuple[str, float], list[PredictorScore]] = {}
     for row in rows:
         if row.predictor != "exact":
@@ -344,5 +344,5 @@ def tells(rows: Sequence[PredictorScore]) -> list[Tells]:
             gained = np.array([-row.gains[k].mean_wait for row in several])
             for measure in MEASURES:
                 values = np.array([row.accuracy[measure] for row in several])
-                found.append(Tells(log, scheduler, buffer, measure, rank_correlation(values, gained), len(several)))
-    return found
+                relations.append(Tells(log, scheduler, buffer, measure, rank_correlation(values, gained), len(several)))
+    return relations

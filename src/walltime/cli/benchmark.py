@@ -114,7 +114,7 @@ def predictions(
     texts = judging.predictor or []
     total = len(logs) * len(dict.fromkeys([*([] if judging.only else PREDICTORS), *texts]))
     with progress_bar(total, "predictors") as progress:
-        found = judge_predictions(
+        judgement = judge_predictions(
             logs,
             texts,
             buffers=tuple(judging.buffer or BUFFERS),
@@ -125,11 +125,11 @@ def predictions(
             progress=progress,
         )
     if output.report is not None:
-        output.write(predictions_page(found, logs, command_line()))
-    answer = answers(found)
+        output.write(predictions_page(judgement, logs, command_line()))
+    answer = answers(judgement)
     output.show(
-        found.as_dict() | {"answers": answer},
-        [*predictions_tables(found), *answer, *found.skipped, *caveats(found.caveats)],
+        judgement.as_dict() | {"answers": answer},
+        [*predictions_tables(judgement), *answer, *judgement.skipped, *caveats(judgement.caveats)],
     )
 
 

@@ -157,8 +157,8 @@ class _Rows:
                 )
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
             return None
-        found = {column: table[_named(place)] for place, column in zip(self.chosen, self._wanted, strict=True)}
-        return pl.DataFrame({name: one.fill_null("") if one.dtype == pl.String else one for name, one in found.items()})
+        parsed = {column: table[_named(place)] for place, column in zip(self.chosen, self._wanted, strict=True)}
+        return pl.DataFrame({name: one.fill_null("") if one.dtype == pl.String else one for name, one in parsed.items()})
 
     def _store_single(self) -> None:
         if not self._single:

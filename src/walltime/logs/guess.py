@@ -99,10 +99,10 @@ def fitted(mapping: TableMapping, sample: Sample, where: str) -> Guess:
     for name, source in mapping.columns.items():
         texts = looks.known.get(source.column or "", [])
         if name in TIMES and source.format is None and source.pattern is None and texts:
-            found = looks.time(source.column or "", texts)
-            if found is not None and (found.format, found.unit) != (None, source.unit):
-                columns[name] = replace(source, format=found.format, unit=found.unit)
-                looks.reading.append(f"{name} is written {found.format or f'in {WORDS[found.unit]}'}")
+            form = looks.time(source.column or "", texts)
+            if form is not None and (form.format, form.unit) != (None, source.unit):
+                columns[name] = replace(source, format=form.format, unit=form.unit)
+                looks.reading.append(f"{name} is written {form.format or f'in {WORDS[form.unit]}'}")
     looks.sources = columns
     looks.compare()
     status = looks.status_of(mapping.status) if mapping.status is not None else None

@@ -41,8 +41,8 @@ def _tables(folder: Path, mapping: TableMapping) -> dict[str, Path]:
     """The files of a folder by the pattern that names each; nothing if the table of the jobs is not there."""
     there = sorted(file for file in folder.rglob("*") if file.is_file())
     patterns = [str(mapping.table), *(join.file for join in mapping.joins)]
-    found = {pattern: file for pattern in patterns for file in there if fnmatch(file.name, pattern)}
-    return found if mapping.table in found else {}
+    matched = {pattern: file for pattern in patterns for file in there if fnmatch(file.name, pattern)}
+    return matched if mapping.table in matched else {}
 
 
 def _joined(mapping: TableMapping, tables: dict[str, Path], path: str, where: str, digest: Digest) -> Iterator[bytes]:

@@ -92,10 +92,10 @@ def read_table(kind: type[JobLog], file: LogFile, options: ReadOptions, mapping:
     reader = _Reader(mapping, zone)
     for table in tables:
         try:
-            found = reader.add(table)
+            bad_rows = reader.add(table)
         except LogError as error:  # a question about all rows
             raise LogError(f"{file.where}: {error}") from None
-        for row, reason in found.items():
+        for row, reason in bad_rows.items():
             bad.add(int(table.places[row]), reason, "")
     good = reader.good(bad)
     if not good.any():
@@ -286,8 +286,8 @@ class _Part:
         texts = plain_texts(self.table.columns[status.column])
         words_in_table = texts.unique(maintain_order=True).to_list()
         other = -99 if status.other is None else STATUS[status.other]
-        found = [(text, status.kind_of(text)) for text in words_in_table]
-        kinds = [kind if kind is not None else MISSING if text in BLANK else other for text, kind in found]
+        known = [(text, status.kind_of(text)) for text in words_in_table]
+        kinds = [kind if kind is not None else MISSING if text in BLANK else other for text, kind in known]
         self.status = texts.replace_strict(words_in_table, kinds, return_dtype=pl.Int64).to_numpy().copy()
         unnamed = "which the mapping does not name; name it, or the kind of all others with status.other"
         self._bad(Source(status.column), texts, self.status == -99, unnamed)

@@ -116,20 +116,20 @@ def _jobs_in(whole: Any) -> list[dict[str, Any]]:
     """The jobs that an object holds as a list of objects, or as objects under their names as `qstat -f -F json` does; empty if none is."""
     if not isinstance(whole, dict):
         return []
-    found = []
+    lists = []
     for value in whole.values():
         if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
-            found.append(value)
+            lists.append(value)
         elif isinstance(value, dict) and value and all(isinstance(one, dict) and len(one) >= _BESIDE for one in value.values()):
-            found.append([{"job_id": name, **one} for name, one in value.items()])
-    if len(found) != 1:
+            lists.append([{"job_id": name, **one} for name, one in value.items()])
+    if len(lists) != 1:
         return []
     profiles = whole.get("profiles")
     if isinstance(profiles, dict):  # of Batsim's workloads: those that last a given time
-        for job in found[0]:
+        for job in lists[0]:
             profile = profiles.get(str(job.get("profile")))
             job["runtime"] = profile.get("delay") if isinstance(profile, dict) else None
-    return found[0]
+    return lists[0]
 
 
 def _of_rows(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:

@@ -214,9 +214,9 @@ def _named_by_values(columns: dict[str, Array], numbered: dict[str, str], nodes:
     requested = columns.get("requested", np.full(len(nodes), MISSING))
     own: dict[str, str] = {}
     for field_name, name in numbered.items():
-        found = name_by_values(columns[name], nodes, requested) if field_name == name and name in columns else None
-        if found is not None and found not in (*numbered.values(), *own.values()):
-            own[name] = found
+        meaning = name_by_values(columns[name], nodes, requested) if field_name == name and name in columns else None
+        if meaning is not None and meaning not in (*numbered.values(), *own.values()):
+            own[name] = meaning
     return {own.get(name, name): values for name, values in columns.items()}, {at: own.get(name, name) for at, name in numbered.items()}
 
 

@@ -84,14 +84,14 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 def candidates(words: Iterable[str], titles: Iterable[str]) -> list[tuple[str, str]]:
     """The unit (empty: none is said) and the title of columns that are called one of these words, those of earlier words first."""
-    found = []
+    ranked = []
     for rank, word in enumerate(words):
         for title in titles:
             plain = plain_title(title)
             unit = next((ENDINGS[end] for end in ENDINGS if plain == word + end), "")
             if plain == word or unit:
-                found.append((rank, unit, title))
-    return [(unit, title) for _, unit, title in sorted(found, key=lambda one: one[0])]
+                ranked.append((rank, unit, title))
+    return [(unit, title) for _, unit, title in sorted(ranked, key=lambda one: one[0])]
 
 
 def times_by_words(name: str, titles: Iterable[str]) -> list[tuple[str, str]]:
@@ -102,12 +102,12 @@ def times_by_words(name: str, titles: Iterable[str]) -> list[tuple[str, str]]:
     """
     if name not in TIMES:
         return []
-    found = []
+    suitable = []
     for title in titles:
         said = [word for word in map(str.lower, _WORD.findall(title)) if word not in OF_TIMES.split()]
         if len(said) == 1 and said[0] in HAPPENED[name].split():
-            found.append(("", title))
-    return found
+            suitable.append(("", title))
+    return suitable
 
 
 def is_of_utc(title: str) -> bool:

@@ -99,7 +99,7 @@ class _Untitled(Guessing):
 
     def _times(self) -> bool:
         """Take the times of day, which come in the order in which they happen; False if there are fewer than two."""
-        found: dict[str, tuple[Source, Array]] = {}
+        by_title: dict[str, tuple[Source, Array]] = {}
         for title in self._free():
             texts = self.known[title]
             if share(texts, NUMBER) >= _MOSTLY and middle_of(texts) < EARLIEST:
@@ -107,13 +107,13 @@ class _Untitled(Guessing):
             source = self.time(title, texts)
             if source is not None:
                 times = self.clock_of(source)
-                found[title] = source, np.where(times > 0, times, np.nan)
-        usual = {title: float(np.nanmedian(times)) for title, (_, times) in found.items() if np.isfinite(times).any()}
+                by_title[title] = source, np.where(times > 0, times, np.nan)
+        usual = {title: float(np.nanmedian(times)) for title, (_, times) in by_title.items() if np.isfinite(times).any()}
         order = sorted(usual, key=lambda title: (usual[title], list(usual).index(title)))
         if len(order) < 2:
             return False
         for earlier, later in pairwise(order):
-            first, second = found[earlier][1], found[later][1]
+            first, second = by_title[earlier][1], by_title[later][1]
             there = np.isfinite(first) & np.isfinite(second)
             if there.any() and (first <= second)[there].mean() < _MOSTLY:
                 self.doubt(later, f"later or earlier than {earlier!r}", self.sample.columns[later])
@@ -125,7 +125,7 @@ class _Untitled(Guessing):
             self.doubt(order[1], f"when jobs started or something else ({len(order)} columns are times)", self.sample.columns[order[1]])
             order, names = [order[0], order[-2], order[-1]], _ORDERS[3]
         for name, title in zip(names, order, strict=True):
-            source = found[title][0]
+            source = by_title[title][0]
             self._take(name, source, f"times such as {self.known[title][0]}, by their order")
         return True
 

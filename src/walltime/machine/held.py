@@ -111,7 +111,7 @@ def write_held(path: str | os.PathLike[str], held: Mapping[int, int]) -> Path:
 def _table(path: Path, stamp: int) -> Mapping[int, int]:
     """By job number how long it was held, s; `stamp`: when the file was changed, which makes another entry of the cache."""
     where = printable(path)
-    found: dict[int, int] = {}
+    held: dict[int, int] = {}
     try:
         with path.open(encoding="utf-8", newline="") as file:
             rows = csv.reader(file)
@@ -124,12 +124,12 @@ def _table(path: Path, stamp: int) -> Mapping[int, int]:
                 if len(row) != len(TITLES) or not all(_is_number(cell) for cell in row):
                     raise LogError(f"{where}: line {rows.line_num} must be a job number and the seconds that it was held, such as 17,3600")
                 job, seconds = map(int, row)
-                if job in found:
+                if job in held:
                     raise LogError(f"{where}: line {rows.line_num} names job {job} a second time; leave out one of them")
-                found[job] = seconds
+                held[job] = seconds
     except (UnicodeDecodeError, csv.Error) as fault:
         raise LogError(f"{where}: is no table in UTF-8 with the columns {','.join(TITLES)}") from fault
-    return found
+    return held
 
 
 def _is_number(cell: str) -> bool:

@@ -183,12 +183,12 @@ class Policy(Specification):
     @property
     def without(self) -> Mapping[str, str]:
         """What it does not run with, of `FEATURES` of engine/interface/choice.py, and why, as a clause."""
-        found = dict[str, str]()
+        reasons = dict[str, str]()
         if self.passes.kind not in ("head", "fresh", "kept", "own", "unknown"):
-            found["effects"] = "these are effects on one head of the queue"
+            reasons["effects"] = "these are effects on one head of the queue"
         if self.passes.kind not in ("head", "relaxed", "lookahead", "unknown"):
-            found["threshold"] = "it is for policies with at most one reservation"
-        return found
+            reasons["threshold"] = "it is for policies with at most one reservation"
+        return reasons
 
     @property
     def machines(self) -> Mapping[str, Support]:

@@ -42,8 +42,8 @@ def never_falls(text: str, numbers: tuple[float, ...]) -> bool:
     """
     if text.count("*") > MOST_FACTORS or any(abs(number) > LARGE for number in numbers):
         return False
-    found = _course(ast.parse(text, mode="eval").body, numbers)
-    return found is not None and found.sign >= 0
+    course = _course(ast.parse(text, mode="eval").body, numbers)
+    return course is not None and course.sign >= 0
 
 
 def _course(node: ast.expr, numbers: tuple[float, ...]) -> Course | None:
@@ -57,15 +57,15 @@ def _course(node: ast.expr, numbers: tuple[float, ...]) -> Course | None:
             value = numbers[int(name[1:])]
             return Course(0, value, value)
         case ast.UnaryOp(operand=inner):
-            found = _course(inner, numbers)
-            return None if found is None else _negative(found)
+            course = _course(inner, numbers)
+            return None if course is None else _negative(course)
         case ast.BinOp(left=left, op=sign, right=right):
             return _combined(sign, _course(left, numbers), _course(right, numbers))
         case ast.Compare(left=left, ops=[sign], comparators=[right]):
-            found = _combined(ast.Sub(), _course(left, numbers), _course(right, numbers))
-            if found is None or found.has_log:  # which side of the number a logarithm is on is not sure
+            course = _combined(ast.Sub(), _course(left, numbers), _course(right, numbers))
+            if course is None or course.has_log:  # which side of the number a logarithm is on is not sure
                 return None
-            return Course(found.sign if isinstance(sign, ast.Gt) else -found.sign, 0.0, 1.0)
+            return Course(course.sign if isinstance(sign, ast.Gt) else -course.sign, 0.0, 1.0)
         case ast.Call(func=ast.Name(id=name), args=args):
             return _called(name, [_course(one, numbers) for one in args])
     return None

@@ -22,10 +22,10 @@ __all__ = ["NAMED_ORDERS", "ORDERS", "POLICIES", "every_policy", "parse_order", 
 
 def _own_order(text: str) -> tuple[Form, str] | None:
     """An order of one's own: what `walltime.order` has made, or a function that it makes one of."""
-    found = own(text, "order")
-    if found is None:
+    loaded = own(text, "order")
+    if loaded is None:
         return None
-    order, options = found
+    order, options = loaded
     if callable(order) and not isinstance(order, Order | type):
         order = UserOrder(name=order.__name__, function=order)
     if isinstance(order, UserOrder):
@@ -103,12 +103,12 @@ POLICIES = Family(
 def every_policy() -> tuple[str, ...]:
     """Every policy that runs on a number of processors, with usual options, for a first look at a log and for trials."""
     orders = [f"order={name}" for name in NAMED_ORDERS]
-    found = []
+    labels = []
     for name, form in POLICIES.forms.items():
         if form.loaded().on_numbers:
             options = [one for text in form.loaded.variants for one in (orders if text == "order=*" else [text])]
-            found += [POLICIES.parse(f"{name}:{text}").label for text in options]
-    return tuple(dict.fromkeys(found))
+            labels += [POLICIES.parse(f"{name}:{text}").label for text in options]
+    return tuple(dict.fromkeys(labels))
 
 
 def parse_policy(text: str | Policy, order: Order = FCFS, backfill_order: Order | None = None) -> Policy:

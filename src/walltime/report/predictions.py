@@ -30,13 +30,13 @@ NOTE = (
 )
 
 
-def predictions_tables(found: Judgement) -> Iterator[Table]:
+def predictions_tables(judgement: Judgement) -> Iterator[Table]:
     """A table for each log, and one of what tells the gain."""
-    for log in found.logs:
-        rows = [row for row in found.rows if row.log == log]
+    for log in judgement.logs:
+        rows = [row for row in judgement.rows if row.log == log]
         if rows:
-            yield _of_log(log, rows, found.waits)
-    if several := tells(found.rows):
+            yield _of_log(log, rows, judgement.waits)
+    if several := tells(judgement.rows):
         yield tells_table(several)
 
 
@@ -89,10 +89,10 @@ def _number(value: float) -> Cell:
     return Cell("n/a" if math.isnan(value) else f"{value:+.2f}", value=None if math.isnan(value) else value)
 
 
-def _best(found: Judgement, log: str) -> tuple[PredictorScore, PredictorScore, PredictorScore | None] | None:
+def _best(judgement: Judgement, log: str) -> tuple[PredictorScore, PredictorScore, PredictorScore | None] | None:
     """With the smallest buffer: who shortens waits under EASY most, who is most accurate, and what knowing all runtimes comes to."""
-    least = min(row.buffer for row in found.rows)
-    rows = [row for row in found.rows if row.log == log and row.buffer == least]
+    least = min(row.buffer for row in judgement.rows)
+    rows = [row for row in judgement.rows if row.log == log and row.buffer == least]
     real = [row for row in rows if row.predictor != "exact"]
     if len(real) < 2:
         return None
@@ -100,11 +100,11 @@ def _best(found: Judgement, log: str) -> tuple[PredictorScore, PredictorScore, P
     return min(real, key=lambda row: row.gains[0].mean_wait), max(real, key=lambda row: row.accuracy["accuracy"]), exact
 
 
-def answers(found: Judgement) -> list[str]:
+def answers(judgement: Judgement) -> list[str]:
     """What it comes to, in sentences."""
     said = []
-    for log in found.logs:
-        of_log = _best(found, log)
+    for log in judgement.logs:
+        of_log = _best(judgement, log)
         if of_log is None:
             continue
         best, accurate, exact = of_log
@@ -114,7 +114,7 @@ def answers(found: Judgement) -> list[str]:
             f"on {log}, {best.predictor} changes the mean wait under EASY most for the better, by {_gain(best)}, and "
             f"{human_percent(best.under_percent)} of its jobs run longer than predicted{other}{known}"
         )
-    several = tells(found.rows)
+    several = tells(judgement.rows)
     if several:
         least = min(one.buffer for one in several)
         means = {
@@ -131,9 +131,9 @@ def answers(found: Judgement) -> list[str]:
     return said
 
 
-def _alone(found: Judgement) -> str:
+def _alone(judgement: Judgement) -> str:
     """What one predictor comes to, where no other is judged beside it."""
-    row = min(found.rows, key=lambda one: one.buffer)
+    row = min(judgement.rows, key=lambda one: one.buffer)
     return (
         f"On {row.log}, predictions by {row.predictor} change the mean wait under EASY by {_gain(row)}, and "
         f"{human_percent(row.under_percent)} of the jobs run longer than predicted; no other predictor was judged."
@@ -146,12 +146,12 @@ def _gain(row: PredictorScore) -> str:
     return f"{gain.mean_wait:+.1f} % (accuracy {row.accuracy['accuracy']:.2f}{sure})"
 
 
-def _numbers(found: Judgement) -> list[tuple[str, str]]:
+def _numbers(judgement: Judgement) -> list[tuple[str, str]]:
     """The three numbers of the first log."""
-    log = next(iter(found.logs))
-    of_log = _best(found, log)
+    log = next(iter(judgement.logs))
+    of_log = _best(judgement, log)
     if of_log is None:
-        row = min(found.rows, key=lambda one: one.buffer)
+        row = min(judgement.rows, key=lambda one: one.buffer)
         return [
             (f"mean wait with {row.predictor}", f"{row.gains[0].mean_wait:+.1f} %"),
             ("mean accuracy", f"{row.accuracy['accuracy']:.2f}"),
@@ -160,49 +160,49 @@ def _numbers(found: Judgement) -> list[tuple[str, str]]:
     best, accurate, exact = of_log
     rows = [(f"mean wait with {best.predictor}", best), (f"with {accurate.predictor}, the most accurate", accurate)]
     rows += [] if exact is None else [("with exact runtimes", exact)]
-    on = f", {log}" if len(found.logs) > 1 else ""
+    on = f", {log}" if len(judgement.logs) > 1 else ""
     return [(f"{what}{on}", f"{row.gains[0].mean_wait:+.1f} %") for what, row in rows]
 
 
-def _figure(found: Judgement) -> Figure:
+def _figure(judgement: Judgement) -> Figure:
     """Accuracy against the change of the mean wait under EASY, a mark for each predictor."""
-    least = min(row.buffer for row in found.rows)
+    least = min(row.buffer for row in judgement.rows)
     with panel(3.6) as (figure, axes):
-        for k, log in enumerate(found.logs):
-            rows = [row for row in found.rows if row.log == log and row.buffer == least]
+        for k, log in enumerate(judgement.logs):
+            rows = [row for row in judgement.rows if row.log == log and row.buffer == least]
             style = look(k) | {"linestyle": "none", "marker": "osD^v<>"[k % 7]}
             axes.plot([row.accuracy["accuracy"] for row in rows], [row.gains[0].mean_wait for row in rows], label=log, **style)
         axes.axhline(0, color="#8A9099", linewidth=0.8)
         axes.set_xlabel("mean accuracy of the predictions")
         axes.set_ylabel("change of the mean wait, %")
-        if len(found.logs) > 1:
+        if len(judgement.logs) > 1:
             axes.legend()
     return figure
 
 
-def predictions_page(found: Judgement, logs: Mapping[str, Workload], command: Sequence[Any]) -> Page:
+def predictions_page(judgement: Judgement, logs: Mapping[str, Workload], command: Sequence[Any]) -> Page:
     """The page of a judgement."""
     first = next(iter(logs.values()))
-    by_log = [table for table in predictions_tables(found) if not table.title.startswith("Which")]
-    several = tells(found.rows)
+    by_log = [table for table in predictions_tables(judgement) if not table.title.startswith("Which")]
+    several = tells(judgement.rows)
     sections = [Section(table.title.partition(":")[0], [table]) for table in by_log]
     sections += [Section("Which accuracy tells the gain", [tells_table(several)])] if several else []
     caption = "Each mark is a predictor, with the smallest buffer, under EASY; below 0 jobs wait less than with the users' requests."
-    picture = Drawing(_figure(found), "accuracy", "Accuracy of predictions against the change of the mean wait under EASY.", caption)
-    skipped = [Section("Left out", [Items(found.skipped)])] if found.skipped else []
-    skipped += [Section("Predictions from elsewhere", [Items(found.caveats)])] if found.caveats else []
+    picture = Drawing(_figure(judgement), "accuracy", "Accuracy of predictions against the change of the mean wait under EASY.", caption)
+    skipped = [Section("Left out", [Items(judgement.skipped)])] if judgement.skipped else []
+    skipped += [Section("Predictions from elsewhere", [Items(judgement.caveats)])] if judgement.caveats else []
     return Page(
         kind="predictions",
         title="Predictions judged by schedules",
-        answer=[f"{sentence[:1].upper()}{sentence[1:]}." for sentence in answers(found)] or [_alone(found)],
+        answer=[f"{sentence[:1].upper()}{sentence[1:]}." for sentence in answers(judgement)] or [_alone(judgement)],
         sections=[
             *sections,
             *skipped,
             Section("How it is judged", [note("Predictions are made once, at submission, along EASY's schedule.")]),
         ],
-        facts=[("logs", str(len(logs))), ("rows", str(len(found.rows)))],
-        numbers=_numbers(found),
+        facts=[("logs", str(len(logs))), ("rows", str(len(judgement.rows)))],
+        numbers=_numbers(judgement),
         picture=picture,
         record=provenance(first, command=list(command)),
-        data=found.as_dict(),
+        data=judgement.as_dict(),
     )

@@ -70,13 +70,13 @@ def support(policy: Policy, machine: str, features: Collection[str] = ()) -> Sup
     if policy.passes.kind not in PASS_KINDS:
         known = ", ".join(PASS_KINDS)
         return Support("", f"because its passes are of the kind {policy.passes.kind!r}, which no engine makes; known are {known}")
-    found = [_said(policy.machines[machine], f"on {MACHINES[machine]}")]
+    each = [_said(policy.machines[machine], f"on {MACHINES[machine]}")]
     for feature in features:
         why = policy.without.get(feature, "")
         limited = Support("", why) if why else LIMITED.get((machine, feature), KERNEL)
-        found.append(_said(limited, f"with {FEATURES[feature]} on {MACHINES[machine]}"))
+        each.append(_said(limited, f"with {FEATURES[feature]} on {MACHINES[machine]}"))
     for engine in ("", "reference"):
-        for one in found:
+        for one in each:
             if one.engine == engine:
                 return one
     return KERNEL
@@ -90,20 +90,20 @@ def check_support(policy: Policy, machine: str, features: Collection[str] = (), 
     """The engine that runs a policy on a kind of machine with some of `FEATURES`; raises PolicyError if none does, or not the kernel."""
     if wanted not in ENGINES:
         raise PolicyError(f"unknown engine {wanted!r}; known are {', '.join(ENGINES)}")
-    found = support(policy, machine, features)
-    if not found.engine:
-        raise PolicyError(f"{policy.label} does not run {found.why}")
-    if wanted == "kernel" and found.engine == "reference":
-        raise PolicyError(f"{policy.label} runs on the reference engine only {found.why}; leave the engine to be chosen, or ask for it")
-    return "reference" if wanted == "reference" else found.engine
+    supported = support(policy, machine, features)
+    if not supported.engine:
+        raise PolicyError(f"{policy.label} does not run {supported.why}")
+    if wanted == "kernel" and supported.engine == "reference":
+        raise PolicyError(f"{policy.label} runs on the reference engine only {supported.why}; leave the engine to be chosen, or ask for it")
+    return "reference" if wanted == "reference" else supported.engine
 
 
 def check_features(policy: Policy, machine: str, features: Collection[str]) -> None:
     """Raise PolicyError for what a policy does not run with on a kind of machine, whether or not it runs there."""
     for feature in features:
-        found = support(policy, machine, [feature])
-        if not found.engine and found != support(policy, machine):
-            raise PolicyError(f"{policy.label} does not run {found.why}")
+        supported = support(policy, machine, [feature])
+        if not supported.engine and supported != support(policy, machine):
+            raise PolicyError(f"{policy.label} does not run {supported.why}")
 
 
 def kind_of(problem: Problem) -> str:
@@ -114,7 +114,7 @@ def kind_of(problem: Problem) -> str:
 def features_of(problem: Problem) -> list[str]:
     """What of `FEATURES` a problem shows that it has; not the dialect, nor what is recorded."""
     machine, demands, prediction, order = problem.machine, problem.demands, problem.prediction, problem.policy.order
-    found = {
+    present = {
         "predictor": prediction is not None,
         "plain": prediction is not None and bool(prediction.needs_reference),
         "history": has_history(problem.policy),
@@ -127,7 +127,7 @@ def features_of(problem: Problem) -> list[str]:
         "tiers": not isinstance(machine, int) and len(set(machine.tiers)) > 1,
         "windows": isinstance(machine, Pools) and bool(machine.windows),
     }
-    return [name for name, given in found.items() if given]
+    return [name for name, given in present.items() if given]
 
 
 def choose(problem: Problem, wanted: str = "auto") -> tuple[str, Problem]:

@@ -78,10 +78,10 @@ def predicted_of_snapshot(predictor: str | Predictor, snapshot: Snapshot, histor
         raise PolicyError("nobody knows how long the jobs of a snapshot will run; take another predictor than exact")
     jobs = [*snapshot.running, *snapshot.waiting]
     both = _together(snapshot, history, list({job.job: job for job in jobs}.values()))
-    found = predicted_of_log(given, both)
-    missing = int((found.of([job.job for job in jobs]) < 0).sum())
+    predicted = predicted_of_log(given, both)
+    missing = int((predicted.of([job.job for job in jobs]) < 0).sum())
     said = f"{missing:,} of {len(jobs):,} jobs have no prediction in {given.label}; their runtimes are drawn from those of jobs like them."
-    return PredictedRuntimes(found.predictor, found.job_id, found.seconds, (*found.remarks, *[said] * bool(missing)))
+    return PredictedRuntimes(predicted.predictor, predicted.job_id, predicted.seconds, (*predicted.remarks, *[said] * bool(missing)))
 
 
 def _together(snapshot: Snapshot, history: Workload, jobs: Sequence[SnapshotJob]) -> Workload:
