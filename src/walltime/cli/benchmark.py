@@ -92,7 +92,7 @@ class PredictionOptions:
 
 @app.command()
 def predictions(
-    traces: Annotated[list[Path], typer.Argument(metavar="TRACE...", help="Logs on which predictors are judged, one or several.")],
+    traces: Annotated[list[Path], typer.Argument(metavar="LOG...", help="Logs on which predictors are judged, one or several.")],
     *,
     judging: PredictionOptions,
     stretch: Stretch,

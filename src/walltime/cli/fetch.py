@@ -32,7 +32,7 @@ def fetch(
     *,
     output: Output,
 ) -> None:
-    """Download and check a log of the Parallel Workloads Archive, whose name can then be used as a TRACE; or files of another data set."""
+    """Download and check a log of the Parallel Workloads Archive, whose name then stands for its file; or files of another data set."""
     from walltime.logs import read_log
     from walltime.logs.catalogue import ACKNOWLEDGE
     from walltime.logs.fetch import fetch as download

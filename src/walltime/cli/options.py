@@ -214,7 +214,7 @@ def _result(name: str, help_text: str, **more: Any) -> Any:
     return typer.Option(name, help=help_text, rich_help_panel=OUTPUT, **more)
 
 
-TraceArgument = Annotated[Path, typer.Argument(metavar="TRACE", help="A job log, plain or gzip, or the name of one in the catalogue.")]
+TraceArgument = Annotated[Path, typer.Argument(metavar="LOG", help="A job log, plain or gzip, or the name of one in the catalogue.")]
 
 # ---------------------------------------------------------------------- the log
 

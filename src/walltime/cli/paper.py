@@ -67,7 +67,7 @@ class Inputs:
     logs: Annotated[
         list[Path] | None, o.own("Look for the paper's logs here; repeat it. Default: where walltime fetch puts them.", metavar="DIR")
     ] = None
-    trace: Annotated[list[Path] | None, o.own("Run on this log instead, which need not be one of the paper's.", metavar="TRACE")] = None
+    trace: Annotated[list[Path] | None, o.own("Run on this log instead, which need not be one of the paper's.", metavar="LOG")] = None
     generated: Annotated[bool, o.own("Run on generated workloads of the logs' sizes, as where a log is missing.")] = False
     quick: Annotated[bool, o.own("A coarser grid and fewer seeds: under two minutes for a paper.")] = False
 

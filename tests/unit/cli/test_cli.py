@@ -262,7 +262,7 @@ def test_bad_call__gets_one_line_and_status_2(capsys, log, what):
 
 
 def test_no_trace__gets_one_line(capsys):
-    assert "TRACE" in one_line(*call(capsys, "simulate"))
+    assert "LOG" in one_line(*call(capsys, "simulate"))
 
 
 def test_unwritable_output__leaves_nothing_behind(capsys, log, tmp_path):
