@@ -20,7 +20,7 @@ __all__ = ["PANEL", "app"]
 PANEL = "Many simulations"
 app = CommandGroup("benchmark", "Frozen suites of simulations: run one under a scheduler, check the results of others, compare them.")
 SuiteArgument = Annotated[str, typer.Argument(metavar="SUITE", help="classic, archive, overload or estimates.")]
-PathsArgument = Annotated[list[Path], typer.Argument(metavar="PATH...", help="Results: files, or folders of them.")]
+PathsArgument = Annotated[list[Path], typer.Argument(metavar="PATH", help="Results: files, or folders of them.")]
 
 
 @app.command("list")
@@ -92,7 +92,7 @@ class PredictionOptions:
 
 @app.command()
 def predictions(
-    traces: Annotated[list[Path], typer.Argument(metavar="LOG...", help="Logs on which predictors are judged, one or several.")],
+    traces: Annotated[list[Path], typer.Argument(metavar="LOG", help="Logs on which predictors are judged, one or several.")],
     *,
     judging: PredictionOptions,
     stretch: Stretch,

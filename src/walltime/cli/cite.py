@@ -17,7 +17,7 @@ _ENTRY = re.compile(r"^@\w+\{(\w+),.*?^\}$", re.MULTILINE | re.DOTALL)
 
 
 def cite(
-    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="walltime, feitelson98, ...; all without any.")] = None,
+    names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="walltime, feitelson98, ...; all without any.")] = None,
 ) -> None:
     """Print BibTeX entries: of the program, and of the papers whose algorithms and definitions it uses."""
     known = entries()

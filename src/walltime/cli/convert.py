@@ -32,7 +32,7 @@ class FileOptions:
 def convert(
     trace: o.TraceArgument,
     written: Annotated[
-        Path | None, typer.Argument(metavar="[OUT]", help="The same as --out.", show_default=False, callback=o.writable(*o.LOGS))
+        Path | None, typer.Argument(metavar="OUT", help="The same as --out.", show_default=False, callback=o.writable(*o.LOGS))
     ] = None,
     *,
     out: Annotated[Path | None, o.out("the log", *o.LOGS)] = None,

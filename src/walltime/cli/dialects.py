@@ -36,7 +36,7 @@ class SchedulerOptions:
 
 def dialects(
     trace: Annotated[
-        Path | None, typer.Argument(metavar="[LOG]", help="The log; without one, only what there is is listed.", show_default=False)
+        Path | None, typer.Argument(metavar="LOG", help="The log; without one, only what there is is listed.", show_default=False)
     ] = None,
     *,
     tried: SchedulerOptions,

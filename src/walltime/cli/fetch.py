@@ -27,7 +27,7 @@ def fetch(
         str | None, typer.Argument(metavar="NAME", help="A log of the catalogue, or a data set; without one, list both.")
     ] = None,
     files: Annotated[
-        list[str] | None, typer.Argument(metavar="FILE...", help="Files of a data set, * for any text; without one, list its files.")
+        list[str] | None, typer.Argument(metavar="FILE", help="Files of a data set, * for any text; without one, list its files.")
     ] = None,
     *,
     output: Output,

@@ -133,7 +133,7 @@ def train(
 
 @app.command()
 def evaluate(
-    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Agents that were trained alike, such as with several seeds.")],
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR", help="Agents that were trained alike, such as with several seeds.")],
     *,
     log: Annotated[str | None, o.option("--log", "Another one, or the place where the same one is now; or a model.", o.INPUT)] = None,
     importances: Annotated[

@@ -17,7 +17,7 @@ PANEL = "Logs"
 
 def mapping(
     trace: Annotated[
-        str | None, typer.Argument(metavar="[TABLE]", help="A table of jobs; without one, list the mappings that are shipped.")
+        str | None, typer.Argument(metavar="TABLE", help="A table of jobs; without one, list the mappings that are shipped.")
     ] = None,
     *,
     out: Annotated[Path | None, o.out("the mapping", ".toml")] = None,

@@ -32,7 +32,7 @@ app = CommandGroup("paper", "Reproduce the published studies: every table and fi
 
 @app.command("list")
 def list_items(
-    paper: Annotated[str | None, typer.Argument(metavar="[PAPER]", help="Such as mualem01; default: all.")] = None,
+    paper: Annotated[str | None, typer.Argument(metavar="PAPER", help="Such as mualem01; default: all.")] = None,
     *,
     output: Output,
 ) -> None:

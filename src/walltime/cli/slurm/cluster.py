@@ -84,7 +84,7 @@ def cluster_command(
 
 
 def cluster(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="What Slurm printed of the cluster, in one file or several.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="What Slurm printed of the cluster, in one file or several.")],
     *,
     out: Annotated[Path | None, o.out("the machine", ".toml", panel=None, metavar="FILE")] = None,
     as_json: o.JsonOption = False,
