@@ -1,9 +1,10 @@
 """Random workloads on nodes, on several pools and on a number of processors: the kernel equals the reference, the auditor finds nothing.
 
-    python validation/random_workloads.py [--nodes 10000] [--pools 10000] [--number 5000] [--bounds 1000] [--seed 0]
+    python validation/random_workloads.py [--nodes 10000] [--pools 10000] [--number 5000] [--held 600] [--bounds 1000] [--seed 0]
 
 Workloads on nodes are those of tests/oracle/test_slurm.py, a quarter of each kind; those on pools, those of tests/oracle/test_machines.py,
-under each of its policies in turn; those on a number, those of tests/oracle/replay.py. So many as `--bounds` says of each are made with
+under each of its policies in turn; those on a number, those of tests/oracle/replay.py; held ones are those on pools, and every other one on
+one pool, where the machine's file says by hindsight when some jobs were free to start. So many as `--bounds` says of each are made with
 kernels that check every index (validation/bounds.py), in a process of its own, which compiles them first; the rest with the kernels as
 they are. Prints what differs with its kind and seed; ends with status 1 if anything did. About twenty minutes on one core.
 """
@@ -17,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,11 +27,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from tests.oracle import test_machines as pools
 from tests.oracle.replay import corpus, schedule_of
 from tests.oracle.test_slurm import KINDS, columns_of, policy_of, ran, site_of
+from walltime.machine import Machine, write_held
 from walltime.schedule import Schedule
+from walltime.workload import Workload
 
 ROOT = Path(__file__).resolve().parents[1]
 COLUMNS = ("start", "end", "kind", "reserved_start")
-ON_A_NUMBER, ON_POOLS = "a number", "pools, "
+ON_A_NUMBER, ON_POOLS, HELD = "a number", "pools, ", "held, "
 
 
 class Counts(NamedTuple):
@@ -38,6 +42,7 @@ class Counts(NamedTuple):
     nodes: int
     pools: int
     number: int
+    held: int
 
 
 def on_nodes(kind: str, seed: int) -> str:
@@ -53,7 +58,25 @@ def on_pools(policy: str, seed: int) -> str:
     """What is wrong with one workload on several pools."""
     draw = random.Random(f"{policy} {seed}")
     machine = pools.machine_of(draw)
+    return both_engines(pools.workload_of(draw, machine), policy, machine, draw)
+
+
+def with_held_jobs(policy: str, seed: int) -> str:
+    """What is wrong with one workload of which a table beside the machine's file says when some jobs were free to start."""
+    draw = random.Random(f"{HELD}{policy} {seed}")
+    machine = pools.machine_of(draw)
     workload = pools.workload_of(draw, machine)
+    if seed % 2:
+        machine = Machine.one_pool(draw.choice((4, 8, 16)))
+        workload = replace(workload, columns={name: values for name, values in workload.columns.items() if name != "partition"})
+    held = {job: draw.choice((0, 1, 7, 40)) for job in workload.job_id.tolist() if draw.random() < 0.4}
+    with tempfile.TemporaryDirectory() as folder:
+        table = write_held(Path(folder) / "machine.held.csv", held)
+        return both_engines(workload, policy, replace(machine, eligible=str(table)), draw)
+
+
+def both_engines(workload: Workload, policy: str, machine: Machine, draw: random.Random) -> str:
+    """What is wrong with the schedules of a machine of pools."""
     overrun = draw.choice(("kill", "extend", "overrun"))
     return compared(
         pools.columns_of, *(pools.ran(workload, policy, machine, overrun=overrun, engine=engine) for engine in ("kernel", "reference"))
@@ -89,6 +112,8 @@ def trials(counts: Counts, seed: int) -> Iterator[tuple[str, int]]:
         yield ON_POOLS + pools.POLICIES[k % len(pools.POLICIES)], seed + k // len(pools.POLICIES)
     for k in range(counts.number):
         yield ON_A_NUMBER, seed + k
+    for k in range(counts.held):
+        yield HELD + pools.POLICIES[k % len(pools.POLICIES)], seed + k // len(pools.POLICIES)
 
 
 def check(counts: Counts, seed: int) -> int:
@@ -97,6 +122,8 @@ def check(counts: Counts, seed: int) -> int:
     for count, (kind, own) in enumerate(trials(counts, seed), 1):
         if kind == ON_A_NUMBER:
             found = on_a_number(own)
+        elif kind.startswith(HELD):
+            found = with_held_jobs(kind.removeprefix(HELD), own)
         else:
             found = on_pools(kind.removeprefix(ON_POOLS), own) if kind.startswith(ON_POOLS) else on_nodes(kind, own)
         if found:
@@ -113,10 +140,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--nodes", type=int, default=10_000, help="workloads on nodes under Slurm's scheduling (10000)")
     parser.add_argument("--pools", type=int, default=10_000, help="workloads on several pools (10000)")
     parser.add_argument("--number", type=int, default=5_000, help="workloads on a number of processors (5000)")
+    parser.add_argument("--held", type=int, default=600, help="workloads with held jobs, by a table beside the machine's file (600)")
     parser.add_argument("--bounds", type=int, default=1_000, help="so many of each with checks of every index; 0: none (1000)")
     parser.add_argument("--seed", type=int, default=0, help="the first seed (0)")
     given = parser.parse_args(arguments)
-    asked = Counts(given.nodes, given.pools, given.number)
+    asked = Counts(given.nodes, given.pools, given.number, given.held)
     checked = Counts(*(min(given.bounds, count) for count in asked))
     status = 0
     if any(checked):
@@ -127,7 +155,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             status = subprocess.run(call, cwd=ROOT, env=os.environ | settings, check=False).returncode
     counts = Counts(*(count - own for count, own in zip(asked, checked, strict=True)))
     wrong = check(counts, given.seed + max(checked))
-    told = f"{counts.nodes:,} workloads on nodes, {counts.pools:,} on pools and {counts.number:,} on a number"
+    told = (
+        f"{counts.nodes:,} workloads on nodes, {counts.pools:,} on pools, {counts.number:,} on a number and {counts.held:,} with held jobs"
+    )
     print(f"{told}: {wrong} wrong{', indices checked' if _checks() else ''}")
     return 1 if wrong or status else 0
 
