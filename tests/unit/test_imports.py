@@ -2,6 +2,8 @@
 
 import importlib
 import pkgutil
+import subprocess
+import sys
 
 import pytest
 
@@ -17,3 +19,14 @@ def test_module__can_be_imported(name):
     if name in OF_EXTRAS:
         pytest.importorskip(OF_EXTRAS[name])
     importlib.import_module(name)
+
+
+def test_help__loads_nothing_heavy():
+    code = (
+        "import sys; sys.argv = ['walltime', '--help']\n"
+        "from walltime.cli.main import run\n"
+        "run(sys.argv[1:])\n"
+        "print(sorted({'numpy', 'polars', 'numba', 'matplotlib', 'llvmlite'} & set(sys.modules)), file=sys.stderr)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stderr == "[]\n"

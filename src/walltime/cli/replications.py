@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from walltime.cli.option_groups import Files, note_feedback
 from walltime.cli.output import PageOutput, caveats, command_line, drawn_in, progress_bar, write_rows
 from walltime.errors import PolicyError
-from walltime.metrics.summary import averages
 
 if TYPE_CHECKING:
     from walltime.campaign import CombinationMean
@@ -23,10 +22,7 @@ if TYPE_CHECKING:
     from walltime.simulation.specification import Scheduler, Variation
     from walltime.workload import Workload
 
-__all__ = ["METRICS", "line_records", "line_tables", "refuse", "run_many"]
-
-METRICS = tuple(name for name, average in averages().items() if average.table)
-"""The fields of a summary in the `--json` record of replications."""
+__all__ = ["line_records", "line_tables", "refuse", "run_many"]
 
 
 def refuse(options: dict[str, object]) -> None:
@@ -166,11 +162,12 @@ def _simulate(
 def as_records(results: Sequence[Replications]) -> list[dict[str, Any]]:
     """The `--json` record of replications: mean, range of single runs, spread, and paired differences to the first policy."""
     from walltime.metrics.intervals import KINDS
+    from walltime.report.tables import COLUMNS
 
     records = []
     for result in results:
         record: dict[str, Any] = {"policy": result.scheduler.label, "seeds": list(result.seeds)}
-        for name in METRICS:
+        for name in COLUMNS:
             band = result.band(name)
             record[name] = {"mean": band.mean, "low": band.low, "high": band.high, "what": band.what}
             record[name]["relative_spread"] = result.spread(name)
