@@ -22,7 +22,7 @@ ENTRY = re.compile(r"^::: (\S+)$", re.MULTILINE)
 LINK = re.compile(r"(?P<folder>(?:\.\./)?(?:reference/)?)api\.md#(?P<anchor>[\w.-]+)")
 HELPS = """
 import contextlib, io, json, sys
-from walltime.cli.main import COMMANDS, run
+from walltime.cli.main import commands, run
 import typer
 
 def shown(*words):
@@ -32,8 +32,8 @@ def shown(*words):
     return sink.getvalue()
 
 found = {}
-for panel, commands in COMMANDS.items():
-    for one in commands:
+for panel, inside_panel in commands().items():
+    for one in inside_panel:
         if isinstance(one, typer.Typer):
             name = one.info.name
             inside = [c.name or c.callback.__name__.replace("_", "-") for c in one.registered_commands]

@@ -21,6 +21,7 @@ def test_module__can_be_imported(name):
     importlib.import_module(name)
 
 
+@pytest.mark.slow
 def test_help__loads_nothing_heavy():
     code = (
         "import sys; sys.argv = ['walltime', '--help']\n"

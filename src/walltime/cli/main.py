@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import importlib.util
 import os
 import pkgutil
 import signal
@@ -24,6 +25,8 @@ from walltime.cli.output import CompilationRow
 from walltime.engine.compiler.compilation import listen
 from walltime.errors import OutputError, PolicyError, WalltimeError
 
+COMPLETION = "_WALLTIME_COMPLETE"
+"""The variable by which a shell asks what may follow."""
 INTERRUPTED = 130
 """What Typer returns for an interrupted command."""
 OPTIONS = {
@@ -38,7 +41,7 @@ OPTIONS = {
     "estimates=f:4": "--estimates f:4",
 }
 """Remedies named in errors of the library, and the corresponding options of the command line; campaigns use the keys of their plan."""
-__all__ = ["main", "run"]
+__all__ = ["PANELS", "commands", "main", "run"]
 
 PANELS = (
     "First steps",
@@ -50,30 +53,6 @@ PANELS = (
     "This program",
 )
 """The headings under which help lists the commands; the module of a command names its own in `PANEL`."""
-app = CommandGroup(
-    "walltime",
-    "Replay job logs under batch-scheduling policies, and see what every job would have waited.",
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-
-def _commands() -> dict[str, list[Callable[..., None] | CommandGroup]]:
-    """The commands by panel: of each module of this package with a `PANEL` its `app`, or the function that is called as the module."""
-    commands: dict[str, list[Callable[..., None] | CommandGroup]] = {panel: [] for panel in PANELS}
-    for name in sorted(module.name for module in pkgutil.iter_modules(cli.__path__) if module.name != "main"):
-        module = importlib.import_module(f"{cli.__name__}.{name}")
-        if hasattr(module, "PANEL"):
-            commands[module.PANEL].append(getattr(module, "app", None) or getattr(module, name))
-    return commands
-
-
-COMMANDS = _commands()
-for panel, commands in COMMANDS.items():
-    for command in commands:
-        if isinstance(command, typer.Typer):
-            app.add_typer(command, name=command.info.name, rich_help_panel=panel)
-        else:
-            app.command(rich_help_panel=panel)(command)
 
 
 def _show_version(value: bool) -> None:
@@ -84,7 +63,6 @@ def _show_version(value: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _options(
     version: Annotated[bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")] = False,
 ) -> None:
@@ -97,7 +75,7 @@ def main() -> None:
         signal.signal(signal.SIGINT, output.interrupt)
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, output.interrupt)
-    sys.exit(answer_bash(run) if os.environ.get("_WALLTIME_COMPLETE") == "complete_bash" else run(sys.argv[1:]))
+    sys.exit(answer_bash(run) if os.environ.get(COMPLETION) == "complete_bash" else run(sys.argv[1:]))
 
 
 def run(arguments: list[str]) -> int:
@@ -121,7 +99,7 @@ def _say_warning(message: Warning | str, *_: object, **__: object) -> None:
 def _run(arguments: list[str]) -> int:
     try:
         _refuse_repeated(arguments)
-        result = _command()(args=arguments, prog_name="walltime", standalone_mode=False)
+        result = _command(_named(arguments))(args=arguments, prog_name="walltime", standalone_mode=False)
         sys.stdout.flush()
     except typer.TyperException as error:
         return _wrong_call(error)
@@ -168,15 +146,42 @@ def _prepare_streams() -> None:
             stream.reconfigure(errors="replace")
 
 
+def _named(arguments: list[str]) -> str | None:
+    """The command that is called, so that only that one need be made; None if it is none of them, or a shell asks what there is."""
+    name = arguments[0].replace("-", "_") if arguments and "_" not in arguments[0] else ""
+    if not name.isidentifier() or COMPLETION in os.environ or importlib.util.find_spec(f"{cli.__name__}.{name}") is None:
+        return None
+    return name if hasattr(importlib.import_module(f"{cli.__name__}.{name}"), "PANEL") else None
+
+
+def commands(name: str | None = None) -> dict[str, list[Callable[..., None] | CommandGroup]]:
+    """The commands by panel, or that of the module of this name: its `app`, or the function that is called as the module."""
+    made: dict[str, list[Callable[..., None] | CommandGroup]] = {panel: [] for panel in PANELS}
+    for one in [name] if name else sorted(module.name for module in pkgutil.iter_modules(cli.__path__) if module.name != "main"):
+        module = importlib.import_module(f"{cli.__name__}.{one}")
+        if hasattr(module, "PANEL"):
+            made[module.PANEL].append(getattr(module, "app", None) or getattr(module, one))
+    return made
+
+
 @functools.cache
-def _command() -> Any:
-    """The command with all of its subcommands; making them takes longer than most calls."""
-    return typer.main.get_command(app)
+def _command(name: str | None = None) -> Any:
+    """The command with all of its subcommands, or with that of one module alone: to make all takes longer than most calls."""
+    about = "Replay job logs under batch-scheduling policies, and see what every job would have waited."
+    whole = CommandGroup("walltime", about, context_settings={"help_option_names": ["-h", "--help"]})
+    whole.callback()(_options)
+    for panel, inside in commands(name).items():
+        for command in inside:
+            if isinstance(command, typer.Typer):
+                whole.add_typer(command, name=command.info.name, rich_help_panel=panel)
+            else:
+                whole.command(rich_help_panel=panel)(command)
+    return typer.main.get_command(whole)
 
 
 def _refuse_repeated(arguments: list[str]) -> None:
     """Refuse an option that is given twice where only one can hold; otherwise the last one would win without a word."""
-    command = _command()
+    command = _command(_named(arguments))
     words = arguments[: arguments.index("--")] if "--" in arguments else list(arguments)
     while words and hasattr(command, "commands") and words[0] in command.commands:
         command = command.commands[words.pop(0)]

@@ -5,7 +5,7 @@ from collections import defaultdict
 
 import pytest
 
-from walltime.cli.main import COMMANDS, _command, run
+from walltime.cli.main import PANELS, _command, run
 from walltime.cli.options import MEANINGS
 
 
@@ -63,9 +63,9 @@ def test_option__of_one_meaning_has_one_spelling():
 def test_help__lists_commands_in_groups_and_sorted(capsys):
     assert run(["--help"]) == 0
     out = capsys.readouterr().out
-    places = [out.index(f" {panel} ") for panel in COMMANDS]
+    places = [out.index(f" {panel} ") for panel in PANELS]
     assert places == sorted(places)
-    for panel in COMMANDS:
+    for panel in PANELS:
         inside = out[out.index(f" {panel} ") :].split("╰")[0]
         names = re.findall(r"^│ ([\w-]+) ", inside, re.MULTILINE)
         groups = [name for name in names if hasattr(_command().commands[name], "commands")]
