@@ -70,7 +70,7 @@ def search(
         _judge(judging.final, logs, judging.again, searching.copies or 3, searching.shake, searching.workers, out, output)
         return
     from walltime.report.order_search import search_page, search_tables
-    from walltime.tuning.formula_search import BELIEF, search_orders
+    from walltime.tuning.formula_search import BELIEF, CHOOSING, search_orders
     from walltime.tuning.order_file import write_order_file
 
     if judging.again:
@@ -79,9 +79,10 @@ def search(
         raise PolicyError("--believe says what is done with predictions; name a --predictor too")
     with progress_bar(searching.budget, "schedulers") as progress:
 
-        def show(done: int, _: str) -> None:
-            over = {"total": None, "note": f"over the budget of {searching.budget:,}, until the round ends"}
-            progress(done, **(over if done > searching.budget else {}))
+        def show(done: int, what: str) -> None:
+            over = f"over the budget of {searching.budget:,}, until the round ends" if done > searching.budget else ""
+            note = what if what == CHOOSING else over
+            progress(done, **({"total": None, "note": note} if note else {}))
 
         found = search_orders(
             logs,

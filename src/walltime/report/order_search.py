@@ -183,7 +183,8 @@ def short_scheduler(scheduler: str) -> str:
         return scheduler
     begin, _, formula = scheduler.partition("expr:")
     rest = "".join(f",{one}" for one in re.split(r",(?![^(]*\))", formula)[1:])
-    return f"{begin}a network of {formula.count('*max(')} units{rest}"
+    units = formula.count("*max(")
+    return f"{begin}a network of {units} unit{'s' if units > 1 else ''}{rest}"
 
 
 def _change(change: Interval) -> str:

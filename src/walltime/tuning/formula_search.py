@@ -26,7 +26,7 @@ from walltime.tuning.trials import CostFolder
 from walltime.workload import Workload
 from walltime.workload.scaling import head
 
-__all__ = ["BACKFILL", "TERMS", "Formula", "search_orders"]
+__all__ = ["BACKFILL", "CHOOSING", "TERMS", "Formula", "search_orders"]
 
 Array = np.ndarray
 TERMS = (
@@ -61,6 +61,8 @@ HALF_LIVES = (604_800, 86_400, 2_592_000)
 """Half-lives, s, of what users have had: a week, a day, a month."""
 LIMITS = (0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.9)
 """Limits with which each step is tried in the end."""
+CHOOSING = "choosing by the later jobs"
+"""What a search says of its end, in place of a formula."""
 STEP = 0.35
 """Standard deviation of the first changes of a weight, and of the logarithm of the limit."""
 DIGITS = 3
@@ -200,8 +202,8 @@ def search_orders(
     `predictor`: one whose predictions decide the order, and with another `believe` also what jobs are planned by. `fair`: of so many
     earlier jobs of each log it is found whether they start later than their fair start, under what is on the front, what was chosen, and
     EASY; 0 for none. `store`: a folder in which evaluations are kept, so that a search that was interrupted goes on. `progress` is called
-    with the evaluations so far and the best formula. Raises PolicyError for impossible settings, and WorkloadError without a log, or for
-    one of under `FEWEST` jobs.
+    with the evaluations so far and the best formula, or `CHOOSING`. Raises PolicyError for impossible settings, and WorkloadError without
+    a log, or for one of under `FEWEST` jobs.
     """
     if not logs:
         raise WorkloadError("a search needs a log or more")
@@ -242,6 +244,8 @@ def search_orders(
     steps = [one.plain for one in steps]
     limited = [replace(one, limit=limit) for one in steps for limit in LIMITS]
     front = _front(training)
+    if progress is not None:
+        progress(done, CHOOSING)
     for costs in (training, choosing):
         costs.of([one.scheduler for one in (*steps, *limited)] + named + front)
     chosen = _chosen([*steps, *limited], training, choosing)
