@@ -50,7 +50,8 @@ TERMS = (
     "log(believed+60)*(hour>17)",
     "log(procs)*(hour>17)",
 )
-"""What a formula is a weighted sum of. Numbers in them are s, processor seconds and processors; they keep logarithms finite."""
+"""What a formula is a weighted sum of. Numbers in them are s, processor seconds and processors; they keep logarithms finite. The hour is
+left out where a log does not say when it starts."""
 BACKFILL = ("", "saf", "sjf", "lxf")
 """Orders of backfilling that are tried; the first is that of the queue."""
 QUEUES = ("fcfs", "sqf:limit=0.4", "f2:limit=0.4")
@@ -85,6 +86,8 @@ class Formula:
     predictor: str = ""
     believe: str = BELIEF
     half_life: int = HALF_LIVES[0]
+    choices: tuple[str, ...] = TERMS
+    """the terms that it may get"""
     is_plain: bool = False
     """whether it is as short as it can be said; while searching all weights are there with a sign, so that a form is compiled once"""
 
@@ -128,7 +131,7 @@ class Formula:
         """The forms that are one step away: with another term, without one, with another order beside it, or half-life."""
         largest = max(map(abs, self.weights))
         scaled = replace(self, weights=tuple(weight / largest for weight in self.weights))
-        more = [replace(scaled, terms=(*self.terms, one), weights=(*scaled.weights, 0.0)) for one in TERMS if one not in self.terms]
+        more = [replace(scaled, terms=(*self.terms, one), weights=(*scaled.weights, 0.0)) for one in self.choices if one not in self.terms]
         less = [
             replace(scaled, terms=self.terms[:k] + self.terms[k + 1 :], weights=scaled.weights[:k] + scaled.weights[k + 1 :])
             for k in range(len(self.terms))
@@ -236,7 +239,9 @@ def search_orders(
         decisions = sum(count * one.jobs for count, one in zip(counts, [*lessons, training], strict=True))
         done = sum(counts)
     else:
-        starts = [replace(one, predictor=predictor, believe=believe) for one in STARTS]
+        clocks = all(log.origin.unix_start_time is not None for log in logs)
+        terms = tuple(one for one in TERMS if clocks or "hour" not in one)
+        starts = [replace(one, predictor=predictor, believe=believe, choices=terms) for one in STARTS]
         steps, done = _climb(training, starts, budget, penalty, optimiser, seed, progress)
         decisions = done * training.jobs
     choosing = costs_of("choosing", late)

@@ -68,6 +68,7 @@ def test_formula__is_spelled_with_its_largest_weight_as_1():
     near = formula.neighbours()
     assert len(near) == 2 + len(BACKFILL) - 1 + len(TERMS) - 2
     assert all(one.parts <= formula.parts + 1 for one in near)
+    assert len(replace(formula, choices=TERMS[:4]).neighbours()) == len(near) - len(TERMS[4:])
     assert formula.at(np.zeros(3)) == formula
 
 
