@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 import walltime as wt
+from tests import sites
 from walltime.errors import LogError, PolicyError, WorkloadError
 from walltime.machine import HINDSIGHT, Machine, place, read_machine, write_held, write_machine
 from walltime.report.caveats import caveats_of
+from walltime.workload.scaling import held_until
 
 MACHINE = """eligible = "site.held.csv"
 
@@ -98,6 +100,23 @@ def started(jobs, machine):
     """Job numbers and starts of the simulation on this machine."""
     schedule = wt.simulate(jobs, "easy", machine=machine)
     return schedule.workload.job_id, schedule.start
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(12))
+def test_random_holds__give_the_schedule_of_jobs_that_come_so_much_later(tmp_path, seed):
+    draw = np.random.default_rng(seed)
+    jobs = sites.jobs_of(sites.MACHINE, jobs=120, seed=seed, load=1.1)
+    held = np.where(draw.random(120) < 0.4, draw.integers(0, 40_000, 120), 0)
+    table = write_held(tmp_path / "held.csv", dict(zip(jobs.job_id.tolist(), held.tolist(), strict=True)))
+    machine = replace(sites.MACHINE, eligible=str(table))
+    policy = ("easy", "easy:order=lxf", "conservative", "easy:predictor=last", "hybrid:depth=2", "relaxed")[seed % 6]
+    later = wt.simulate(held_until(jobs, jobs.submit + held), policy, machine=sites.MACHINE)
+    for engine in ("auto", "reference"):
+        schedule = wt.simulate(jobs, policy, machine=machine, engine=engine)
+        assert schedule.workload.job_id.tolist() == later.workload.job_id.tolist()
+        assert schedule.start.tolist() == later.start.tolist()
+        assert schedule.audit().ok
 
 
 def test_feedback__does_not_go_with_it(site):
