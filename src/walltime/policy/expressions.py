@@ -11,7 +11,7 @@ from typing import Annotated, Any, NamedTuple
 
 from walltime.declared import Key, nearest
 from walltime.errors import PolicyError
-from walltime.policy.growth import never_falls
+from walltime.policy.growth import never_falls, tree_of
 from walltime.policy.orders import ARGUMENTS, HISTORY, STANDING, Limit, Name, ScoredOrder, Starvation
 from walltime.wording import shown
 
@@ -55,7 +55,7 @@ def form_of(formula: str) -> Form:
     'log(wait+k0)-k1*log(area)'
     """
     try:
-        tree = ast.parse(formula, mode="eval").body
+        tree = tree_of(formula)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise PolicyError(f"{shown(formula)} is no expression; write one such as log(wait+60)-log(believed)") from None
     names: dict[str, None] = {}
@@ -116,7 +116,7 @@ def _asked(name: str) -> tuple[str, ...]:
 def _function(text: str, names: tuple[str, ...], numbers: int) -> Callable[..., float]:
     """The function of a form: of what it names, and of its numbers, which have defaults, so that they are told apart."""
     steps = _Steps()
-    body = ast.unparse(steps.visit(ast.parse(text, mode="eval")))
+    body = ast.unparse(steps.visit(tree_of(text)))
     lines = [f"    {name} = {name} * 1.0" for name in names]
     lines += ["    area = believed * procs"] if "area" in text else []
     given = ", ".join([*names, *(f"k{place}=0.0" for place in range(numbers))])
@@ -138,7 +138,7 @@ class _Steps(ast.NodeTransformer):
         for argument in node.args:
             names.append(f"t{len(self.lines)}")
             self.lines.append(f"    {names[-1]} = 1.0 * ({ast.unparse(argument)})")
-        return ast.parse(FUNCTIONS[ast.unparse(node.func)][0].format(*names), mode="eval").body
+        return tree_of(FUNCTIONS[ast.unparse(node.func)][0].format(*names))
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         self.generic_visit(node)

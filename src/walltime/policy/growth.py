@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import ast
+import functools
 import math
+import threading
 from typing import NamedTuple
 
-__all__ = ["never_falls"]
+__all__ = ["never_falls", "tree_of"]
+
+_one_at_a_time = threading.Lock()
 
 LARGE = 1e6
 """A logarithm is exact to 1 in 10**15 or so, and not sure to grow in the last digit: nothing larger than this may multiply one."""
 MOST_FACTORS = 12
 """With more products a score could overflow."""
+
+
+def tree_of(text: str) -> ast.expr:
+    """The syntax tree of an expression; one thread at a time, as CPython up to 3.11.7 may raise SystemError where two parse (gh-106905)."""
+    with _one_at_a_time:
+        return ast.parse(text, mode="eval").body
 
 
 class Course(NamedTuple):
@@ -34,6 +44,7 @@ _KNOWN = {
 }
 
 
+@functools.lru_cache(maxsize=1024)
 def never_falls(text: str, numbers: tuple[float, ...]) -> bool:
     """Whether an expression with `k0`, `k1`, ... for its numbers surely never falls with time, for a job that waits.
 
@@ -42,7 +53,7 @@ def never_falls(text: str, numbers: tuple[float, ...]) -> bool:
     """
     if text.count("*") > MOST_FACTORS or any(abs(number) > LARGE for number in numbers):
         return False
-    course = _course(ast.parse(text, mode="eval").body, numbers)
+    course = _course(tree_of(text), numbers)
     return course is not None and course.sign >= 0
 
 
