@@ -70,8 +70,9 @@ def search(
         _judge(judging.final, logs, judging.again, searching.copies or 3, searching.shake, searching.workers, out, output)
         return
     from walltime.report.order_search import search_page, search_tables
-    from walltime.tuning.formula_search import BELIEF, CHOOSING, search_orders
+    from walltime.tuning.formula_search import CHOOSING, search_orders
     from walltime.tuning.order_file import write_order_file
+    from walltime.tuning.trials import BELIEF
 
     if judging.again:
         raise PolicyError("--again is for --final; leave it out")

@@ -22,7 +22,7 @@ from walltime.tuning.objectives import OBJECTIVES, Part, Parts, by_log, late_per
 from walltime.tuning.order_file import LogIdentity, OrderFile, Point
 from walltime.tuning.search import check_optimiser
 from walltime.tuning.search import search as minimise
-from walltime.tuning.trials import CostFolder
+from walltime.tuning.trials import BELIEF, CostFolder, with_predictions
 from walltime.workload import Workload
 from walltime.workload.scaling import head
 
@@ -56,8 +56,6 @@ BACKFILL = ("", "saf", "sjf", "lxf")
 """Orders of backfilling that are tried; the first is that of the queue."""
 QUEUES = ("fcfs", "sqf:limit=0.4", "f2:limit=0.4")
 """Orders of the queue that are tried where the formula is that of backfilling."""
-BELIEF = "100"
-"""What predictions decide if there are any, unless it is said: the places in the queue, not how long jobs are planned to run."""
 HALF_LIVES = (604_800, 86_400, 2_592_000)
 """Half-lives, s, of what users have had: a week, a day, a month."""
 LIMITS = (0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.9)
@@ -115,7 +113,7 @@ class Formula:
             policy = Easy(order=parse_order(self.queue), backfill_order=self.order)
         else:
             policy = Easy(order=self.order, backfill_order=parse_order(self.backfill) if self.backfill else None)
-        return parse_scheduler(f"{policy.label},predictor={self.predictor},believe={self.believe}") if self.predictor else Scheduler(policy)
+        return with_predictions(policy, self.predictor, self.believe)
 
     @property
     def parts(self) -> int:

@@ -14,8 +14,9 @@ import numpy as np
 
 from walltime.policy import Easy, Order
 from walltime.policy.expressions import Expression
-from walltime.simulation.specification import Scheduler, parse_scheduler
+from walltime.simulation.specification import Scheduler
 from walltime.tuning.search import evolution
+from walltime.tuning.trials import BELIEF, with_predictions
 
 __all__ = ["INPUTS", "STAGES", "Network", "train_network"]
 
@@ -50,7 +51,7 @@ class Network:
     numbers: tuple[float, ...]
     limit: float = 0.6
     predictor: str = ""
-    believe: str = "100"
+    believe: str = BELIEF
     inputs: tuple[tuple[str, float, float], ...] = INPUTS
 
     @classmethod
@@ -85,8 +86,7 @@ class Network:
     @cached_property
     def scheduler(self) -> Scheduler:
         """EASY with this order, and with predictions if there is a predictor."""
-        policy = Easy(order=self.order)
-        return parse_scheduler(f"{policy.label},predictor={self.predictor},believe={self.believe}") if self.predictor else Scheduler(policy)
+        return with_predictions(Easy(order=self.order), self.predictor, self.believe)
 
     @property
     def plain(self) -> Network:

@@ -11,16 +11,18 @@ from typing import Any
 import numpy as np
 
 from walltime.errors import OutputError, PolicyError
-from walltime.policy import Order, takes
-from walltime.simulation.specification import Scheduler
+from walltime.policy import Order, Policy, takes
+from walltime.simulation.specification import Scheduler, parse_scheduler
 from walltime.simulation.threads import in_threads
 from walltime.simulation.windows import Window, log_cost
 
-__all__ = ["CostFolder", "Trials", "with_order"]
+__all__ = ["BELIEF", "CostFolder", "Trials", "with_order", "with_predictions"]
 
 Array = np.ndarray
 PLACES = ("order", "backfill-order")
 """Where an order can be used."""
+BELIEF = "100"
+"""What predictions decide if there are any, unless it is said: the places in the queue, not how long jobs are planned to run."""
 
 
 class Trials:
@@ -59,6 +61,11 @@ def with_order(base: Scheduler, order: Order, where: str) -> Scheduler:
         raise PolicyError(f"{base.policy.label} has no {where.replace('-', ' ')} to tune; take easy, for example")
     changes: dict[str, Any] = {where.replace("-", "_"): order}
     return replace(base, policy=replace(base.policy, **changes))
+
+
+def with_predictions(policy: Policy, predictor: str, believe: str) -> Scheduler:
+    """The scheduler with this policy, and with what is believed of predictions if there is a predictor; by their spellings."""
+    return parse_scheduler(f"{policy.label},predictor={predictor},believe={believe}") if predictor else Scheduler(policy)
 
 
 class CostFolder:
