@@ -55,7 +55,7 @@ def test_parts__measure_the_later_jobs_apart():
 def test_terms__are_expressions(term):
     order = Formula((term,), (1.0,)).order
     assert parse_order(order.label) == order
-    assert math.isfinite(order.score(wait=100, believed=60, procs=4, submit=0))
+    assert math.isfinite(order.score(wait=100, believed=60, procs=4, submit=0, hour=19))
 
 
 def test_formula__is_spelled_with_its_largest_weight_as_1():
