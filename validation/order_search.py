@@ -204,8 +204,7 @@ def hindsight(log: Workload) -> dict[str, Any]:
 
         start = Network.of(UNITS, 0, inputs)
         kept, _ = train_network(start, [values] * len(STAGES), EVALUATIONS, 0, lambda done: None)
-        reached = np.exp(relative([network.scheduler for network in kept])[:, 0]).tolist()
-        best = min(reached, key=lambda one: (max(one[3], 1.0) if penalty else 1.0, one[0]))
+        best = np.exp(relative([min(kept, key=lambda one: float(values([one.scheduler])[0])).scheduler])[0, 0]).tolist()
         row[name] = best
         print(f"{log.origin.name}, {name}: {best[0]:.3f}, longest wait {best[3]:.2f}", file=sys.stderr, flush=True)
     return row
