@@ -8,7 +8,7 @@
     python validation/order_search.py --fresh fresh.json [--judgement NUMBER] [--out FILE]
     python validation/order_search.py --apart validation/final_order.toml LOG... [--out FILE]
     python validation/order_search.py --fair LOG... [--out FILE]
-    python validation/order_search.py --trained network.toml [--out FILE]
+    python validation/order_search.py --trained network.toml formula.toml [--out FILE]
     python validation/order_search.py --everywhere LOG... [--out FILE]
     python validation/order_search.py --hindsight LOG... [--out FILE]
 
@@ -16,9 +16,9 @@ Stores everything in docs/generators/search.json, which docs/background/found-or
 of the search. `--fresh` stores the table of a judgement on further logs (validation/final_logs.py) beside what is there, the first if there
 is no number. `--apart` stores what the parts of the order of the third are worth on these logs, and who loses by it; `--fair`, how many
 jobs start later under it, and under others, than if nobody had come after them (some minutes). `--trained` stores how a network was
-trained, and what it reached on its logs. `--everywhere` stores what the orders that were found are worth on these logs beside those that
-have a name, of logs of the searches, too. `--hindsight` trains a network on each of these logs that knows the runtimes and the work to
-come, and whose numbers are chosen on that very log: what could be gained at most by an order of this kind (half an hour).
+trained, and the longer search for a formula beside it. `--everywhere` stores what the orders that were found are worth on these logs beside
+those that have a name, of logs of the searches, too. `--hindsight` trains a network on each of these logs that knows the runtimes and the
+work to come, and whose numbers are chosen on that very log: what could be gained at most by an order of this kind (half an hour).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from walltime.tuning.order_file import read_order_file
 from walltime.workload.scaling import shake
 
 OUT = ROOT / "docs" / "generators" / "search.json"
-JUDGEMENTS = ("fresh", "second", "third", "real", "generated")
+JUDGEMENTS = ("fresh", "second", "third", "real", "generated", "longer-real", "longer-generated", "weaker")
 FAIR = (
     "easy",
     "easy:backfill-order=lxf:limit=0.8,predictor=quantile:percent=100",
@@ -72,6 +72,8 @@ BESIDE = (
     "easy:order=lxf:limit=0.4",
     "easy:order=f2:limit=0.4",
     "easy:order=saf:limit=0.4",
+    "easy:order=unicef:limit=0.4",
+    "easy:order=unicef",
     "easy:order=lxf",
     "easy:order=wfp",
     "easy:order=saf",
@@ -82,6 +84,8 @@ BESIDE = (
     "easy:order=lxf:limit=0.4,predictor=tsafrir07,believe=100",
 )
 """Schedulers with a name beside which those that were found are put on every log."""
+BEST = 4
+"""The step of a network's training that was best on all of the training jobs."""
 COPIES, SHAKEN = 3, 60
 """Of each log then: as recorded, and shaken by up to so many seconds."""
 SAMPLE = 500
@@ -245,7 +249,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--judgement", type=int, choices=range(1, 1 + len(JUDGEMENTS)), default=1)
     parser.add_argument("--apart", type=Path, nargs="+")
     parser.add_argument("--fair", type=Path, nargs="+")
-    parser.add_argument("--trained", type=Path)
+    parser.add_argument("--trained", type=Path, nargs=2)
     parser.add_argument("--everywhere", type=Path, nargs="+")
     parser.add_argument("--hindsight", type=Path, nargs="+")
     parser.add_argument("--out", type=Path, default=OUT)
@@ -260,13 +264,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         given.out.write_text(json.dumps(json.loads(given.out.read_text()) | kept, indent=1) + "\n")
         return 0
     if given.trained is not None:
-        given.out.write_text(
-            json.dumps(json.loads(given.out.read_text()) | {"trained": read_order_file(given.trained).as_dict()}, indent=1) + "\n"
-        )
+        kept = {name: read_order_file(file).as_dict() for name, file in zip(("trained", "longer"), given.trained, strict=True)}
+        given.out.write_text(json.dumps(json.loads(given.out.read_text()) | kept, indent=1) + "\n")
         return 0
     if given.everywhere is not None:
         stored = json.loads(given.out.read_text())
-        found = [stored["trained"]["scheduler"], stored["search"]["scheduler"], stored["third"]["rows"][0]["scheduler"]]
+        steps = stored["trained"]["step"]
+        found = [
+            stored["trained"]["scheduler"],
+            steps[BEST]["scheduler"],
+            stored["longer"]["scheduler"],
+            stored["third"]["rows"][0]["scheduler"],
+        ]
         stored["everywhere"] = everywhere(found, [read(log) for log in given.everywhere])
         given.out.write_text(json.dumps(stored, indent=1) + "\n")
         return 0

@@ -155,6 +155,16 @@ def decisions(kept: dict[str, Any]) -> str:
     return f"{one['evaluations']:,} networks on {logs}: {one['decisions']:,} decisions, each of which started a job."
 
 
+def longer(kept: dict[str, Any]) -> str:
+    """The steps of the longer search for a formula."""
+    head = ("scheduler", "training: slowdown", "longest wait", "later jobs: slowdown", "longest wait")
+    rows = [
+        (named(one), *(f"{one[part][place]:.2f}" for part in ("training", "choosing") for place in (0, 3)))
+        for one in kept["longer"]["step"]
+    ]
+    return table(head, rows)
+
+
 def real(kept: dict[str, Any]) -> str:
     """The network and others on logs of machines that it had not seen."""
     return _final(kept["real"], _rows_of(kept["real"]))
@@ -379,6 +389,11 @@ PARTS = {
     "real-against": lambda kept: against(kept, "real"),
     "generated": generated,
     "generated-against": lambda kept: against(kept, "generated"),
+    "weaker": lambda kept: judged(kept["weaker"]),
+    "weaker-against": lambda kept: against(kept, "weaker"),
+    "longer": longer,
+    "longer-real": lambda kept: against(kept, "longer-real"),
+    "longer-generated": lambda kept: against(kept, "longer-generated"),
     "everywhere": everywhere,
     "everywhere-rest": everywhere_rest,
     "hindsight": hindsight,
