@@ -50,8 +50,12 @@ def stored(file: Path = FILE) -> dict[str, Any]:
 
 def found_order(what: str, file: Path = FILE) -> str:
     """A part of the page as Markdown, such as `final` or `ablation`, or a note that it was not run."""
-    kept = stored(file)
-    return PARTS[what](kept) if kept else f"*Not run: there are no stored results for `{what}`.*"
+    try:
+        return PARTS[what](stored(file))
+    except KeyError as missing:
+        if what not in PARTS or missing.args[0] in stored(file):
+            raise
+        return f"*Not run: there are no stored results for `{what}`.*"
 
 
 def pictures(file: Path = FILE) -> dict[str, bytes]:
