@@ -189,10 +189,11 @@ def hindsight(log: Workload) -> dict[str, Any]:
     Once with the longest waits bounded as in a search, and once without. The work of the jobs that are submitted in the `AHEAD` s after a
     job, over the machine, is what its request is above its runtime: nothing else asks for requests where the runtimes are known.
     """
-    area = np.concatenate([[0], np.cumsum(log.procs * log.runtime)])
+    ran = np.minimum(log.runtime, log.requested)  # who outruns a request is killed, under EASY as well
+    area = np.concatenate([[0], np.cumsum(log.procs * ran)])
     later = area[np.searchsorted(log.submit, log.submit + AHEAD, "right")] - area[1:]
-    runtime = np.maximum(log.runtime, 1)
-    jobs = replace(log, requested=runtime + later // log.machine_procs, believed=runtime)
+    believed = np.maximum(ran, 1)
+    jobs = replace(log, runtime=ran, requested=believed + later // log.machine_procs, believed=believed)
     easy = Scheduler(Easy())
     own, users = (Parts([Part(0, log.origin.name, one)], easy) for one in (jobs, log))
     inputs = (*INPUTS, ("(requested-believed)/14400", 0.7, 0.5))
