@@ -140,7 +140,7 @@ class WhatIf:
 
     def answer(self, alone: bool = True) -> str:
         """The result and its price in one sentence, and in another whether it can be trusted; `alone`: also each change alone."""
-        known = "By hindsight of when jobs were free to start: " if said_of_held(self.today.workload) else ""
+        known = "Jobs wait only from when, by hindsight, they were free to start. " if said_of_held(self.today.workload) else ""
         return f"{known}{answer_of(self.effects, alone)}"
 
     def one_by_one(self) -> list[str]:

@@ -87,7 +87,7 @@ def test_what_is_about_the_future__refuses_it_unless_asked(site):
 def test_a_what_if__by_hindsight_says_so(site):
     machine, jobs = read_machine(site), jobs_of(columns={"wait": np.array([0, 101, 0, 97])})
     result = wt.whatif.what_if(jobs, machine, ["nodes+=1"], policy="easy", trim="none", replications=0, hindsight=True)
-    assert result.answer().startswith("By hindsight of when jobs were free to start: ")
+    assert result.answer().startswith("Jobs wait only from when, by hindsight, they were free to start. ")
     assert result.caveats[0].startswith("By hindsight: 1 of 4 jobs wait only from")
     starts = dict(zip(result.today.workload.job_id.tolist(), result.today.start.tolist(), strict=True))
     assert starts == dict(zip(*(one.tolist() for one in started(jobs, machine)), strict=True))
