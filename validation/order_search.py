@@ -46,7 +46,7 @@ from walltime.policy.expressions import Expression
 from walltime.simulation.fair_start import fairness
 from walltime.simulation.specification import Scheduler, parse_scheduler
 from walltime.tuning.network import INPUTS, STAGES, Network, train_network
-from walltime.tuning.objectives import Part, Parts, merit
+from walltime.tuning.objectives import Part, Parts, late_percents, merit
 from walltime.tuning.order_file import read_order_file
 from walltime.workload.scaling import shake
 
@@ -86,6 +86,8 @@ BESIDE = (
 """Schedulers with a name beside which those that were found are put on every log."""
 BEST = 4
 """The step of a network's training that was best on all of the training jobs."""
+LONGEST_LOG, ASKED = 80_000, 100
+"""Of logs of at most so many jobs it is found, too, how many of these start later than their fair start."""
 COPIES, SHAKEN = 3, 60
 """Of each log then: as recorded, and shaken by up to so many seconds."""
 SAMPLE = 500
@@ -169,9 +171,10 @@ def fair(logs: Sequence[Workload]) -> list[dict[str, Any]]:
 def everywhere(found: Sequence[str], logs: Sequence[Workload]) -> dict[str, Any]:
     """The objectives of the found schedulers and of `BESIDE` over EASY's on each log: means over its copies, and half-widths of intervals.
 
-    The intervals, 90 %, are of the logarithms over the copies of a log, paired with EASY on the same copy.
+    The intervals, 90 %, are of the logarithms over the copies of a log, paired with EASY on the same copy. `late`: per cent of `ASKED` jobs
+    of a log that start later than their fair start, under EASY, the first row, too; absent for logs of over `LONGEST_LOG` jobs.
     """
-    schedulers = [*map(parse_scheduler, (*found, *BESIDE))]
+    schedulers = [*map(parse_scheduler, ("easy", *found, *BESIDE))]
     rows: list[dict[str, Any]] = [{"scheduler": one.label, "logs": []} for one in schedulers]
     for number, log in enumerate(logs):
         parts = [Part(number, log.origin.name, log if k == 0 else shake(log, SHAKEN, 1000 + k), 0, k) for k in range(COPIES)]
@@ -179,8 +182,11 @@ def everywhere(found: Sequence[str], logs: Sequence[Workload]) -> dict[str, Any]
         half = student_t(0.95, COPIES - 1) * relative.std(axis=1, ddof=1) / np.sqrt(COPIES)
         for row, mean, width in zip(rows, np.exp(relative.mean(axis=1)), half, strict=True):
             row["logs"].append({"mean": mean.round(4).tolist(), "half": width.round(4).tolist()})
+        if len(log) <= LONGEST_LOG:
+            for row, late in zip(rows, late_percents(schedulers, parts, ASKED), strict=True):
+                row["logs"][-1]["late"] = round(float(late), 1)
         print(log.origin.name, file=sys.stderr, flush=True)
-    return {"logs": [log.origin.name for log in logs], "found": len(found), "rows": rows}
+    return {"logs": [log.origin.name for log in logs], "found": len(found), "sample": ASKED, "rows": rows}
 
 
 def hindsight(log: Workload) -> dict[str, Any]:
