@@ -55,9 +55,22 @@ def verdict(inference: Inference) -> list[str]:
         said.append(
             f"By hindsight, with the rules and no job before it seems to have been free to start, the mean wait is "
             f"{human_time(late.mean_simulated)} and the rank correlation {late.rank_correlation:.2f}. Those times are read off the starts "
-            "themselves, so no what-if and no start time has them."
+            "themselves, so a what-if has them only where that is asked for, and no start time has them."
         )
+    if inference.order is not None:
+        said.append(said_of_order(inference.order))
     return said
+
+
+def said_of_order(order: OrderChoice) -> str:
+    """How well orders say who starts, in a sentence."""
+    effects = [("effects of users", order.users), ("effects of projects besides", order.projects)]
+    known = [f", with {what} {100 * share:.0f} %" for what, share in effects if share is not None]
+    return (
+        f"Of {order.alternatives:.0f} jobs that could have started in one another's place, on average, the one that did is the first in order "
+        f"of arrival in {100 * order.arrival:.0f} %, by waiting, size and request (a conditional logit) in {100 * order.fitted:.0f} %"
+        f"{''.join(known)}; by chance in {100 * order.chance:.0f} %."
+    )
 
 
 def tables_of(inference: Inference) -> list[Table]:

@@ -15,6 +15,7 @@ from walltime.auditor.one_step import Score
 from walltime.files import whole_file
 from walltime.machine import NO_OVERHEAD, Machine, write_held, write_machine
 from walltime.provenance import plain
+from walltime.whatif.order_choice import OrderChoice
 from walltime.whatif.step_agreement import GroupAgreement
 from walltime.wording import harmless
 
@@ -89,7 +90,8 @@ class Inference:
     30 s, which is the most that any simulation can reach, and with the rules and those times, by hindsight. `delay`: seconds from the
     instant at which the policy would start a job to its recorded start: 5 %, median, 95 %. `refused`: why nothing was inferred. `stopped`:
     at which step the search was interrupted. `held`: by job number, of the jobs that by hindsight were not free to start when they were
-    submitted, for how long they were not, s. `groups`: the agreement with the rules by class, user and month of what judges.
+    submitted, for how long they were not, s. `groups`: the agreement with the rules by class, user and month of what judges. `order`: how
+    well orders say which of the jobs that could have started did, None where there are too few choices.
 
     The machine's rules hold for whoever is told of them before; the outages are those that the log shows, so they are known by hindsight.
     """
@@ -111,6 +113,7 @@ class Inference:
     free: tuple[FreeRun, ...] = ()
     groups: Sequence[GroupAgreement] = ()
     held: Mapping[int, int] = field(default_factory=dict)
+    order: OrderChoice | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, ready for JSON; the machine as the text of its file."""
@@ -118,7 +121,8 @@ class Inference:
         lists = {name: [plain(asdict(one)) for one in getattr(self, name)] for name in ("rules", "months", "free")}
         others = ("log", "refused", "stopped", "misfits", "clock", "unix_start_time", "delay", "notes")
         rest = {name: plain(getattr(self, name)) for name in others}
-        return rest | scores | lists | {"machine": site_text(self), "groups": [plain(one.as_dict()) for one in self.groups]}
+        order = None if self.order is None else self.order.as_dict()
+        return rest | scores | lists | {"machine": site_text(self), "groups": [plain(one.as_dict()) for one in self.groups], "order": order}
 
 
 def write_site(inference: Inference, path: str | os.PathLike[str], eligible: bool = False) -> list[Path]:

@@ -473,5 +473,6 @@ def _result(search: RuleTrial, plain: OneStep, misfits: float, *, refused: str =
         refused=refused,
         stopped=stopped,
         held=_held(search.w, eligible),
+        order=search.order,
         free=() if brief else tuple(free_runs(search.w, search.judge, search.machine_of(Rules()), machine, eligible)),
     )

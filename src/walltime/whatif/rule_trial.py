@@ -24,6 +24,7 @@ from walltime.machine.windows import Hours, hours_of
 from walltime.policy import Easy, Policy
 from walltime.whatif.candidate_rules import Part, RecordedLog
 from walltime.whatif.inference import InferredRule
+from walltime.whatif.order_choice import OrderChoice
 from walltime.workload import Workload
 
 __all__ = ["LEAST_GAIN", "AtOnce", "RuleTrial", "Rules", "Suggestion"]
@@ -83,6 +84,7 @@ class RuleTrial:
         self.kept: list[InferredRule] = []
         self.without: list[Callable[[Rules], Rules]] = []
         self.notes: list[str] = []
+        self.order: OrderChoice | None = None
         self.month = self._months()
         self.week = (self.log.start - int(self.log.start[self.log.known].min())) // WEEK
         if int(self.log.start[self.log.known].max() - self.log.start[self.log.known].min()) < SHORTEST:
@@ -138,7 +140,7 @@ class RuleTrial:
                 pool.shutdown(cancel_futures=True)
 
     def _asked(self, rules: Rules, eligible: Array | None = None) -> OneStep:
-        windows = [self._along(window) for window in rules.windows]
+        windows = [self.along(window) for window in rules.windows]
         outages = None
         if rules.outages:
             begin, end = (np.array(side, np.int64) for side in zip(*rules.outages, strict=True))
@@ -170,7 +172,7 @@ class RuleTrial:
         at_once[count + self.alike[by_kind]] = most[1][self.users[by_kind]]
         return np.where(by_kind, count + self.alike, self.users), at_once
 
-    def _along(self, window: Window) -> tuple[Hours, Array]:
+    def along(self, window: Window) -> tuple[Hours, Array]:
         """A window's times along the log, and the jobs for which it holds, bool; found once for each clock."""
         key = (window, self.clock)
         if key not in self._windows:
