@@ -9,6 +9,7 @@ from walltime.provenance import provenance
 from walltime.report.page import Code, Drawing, Page, Section, note, workload_facts
 from walltime.tables import Table
 from walltime.whatif.inference import Inference, period_of, site_text
+from walltime.whatif.order_choice import OrderChoice
 from walltime.whatif.step_agreement import GroupAgreement
 from walltime.wording import human_time
 from walltime.workload import Workload
@@ -67,8 +68,8 @@ def said_of_order(order: OrderChoice) -> str:
     effects = [("effects of users", order.users), ("effects of projects besides", order.projects)]
     known = [f", with {what} {100 * share:.0f} %" for what, share in effects if share is not None]
     return (
-        f"Of {order.alternatives:.0f} jobs that could have started in one another's place, on average, the one that did is the first in order "
-        f"of arrival in {100 * order.arrival:.0f} %, by waiting, size and request (a conditional logit) in {100 * order.fitted:.0f} %"
+        f"Of {order.alternatives:.0f} jobs that could have started in one another's place, on average, the one that did is the first in "
+        f"order of arrival in {100 * order.arrival:.0f} %, by waiting, size and request (a conditional logit) in {100 * order.fitted:.0f} %"
         f"{''.join(known)}; by chance in {100 * order.chance:.0f} %."
     )
 

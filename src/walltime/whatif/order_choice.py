@@ -10,7 +10,7 @@ Source: McFadden 1974, Conditional logit analysis of qualitative choice behavior
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -56,7 +56,8 @@ class OrderChoice:
     """How well orders say which job starts, of those that could have; over choices that were not used to fit them.
 
     `choices`: how many there are, with `alternatives` on average. Shares in which the job that started is the first one: by chance, in
-    order of arrival, and by the logit without and with the effects of users, and of projects besides (None where the log names none, or one).
+    order of arrival, and by the logit without and with the effects of users, and of projects besides (None where the log names none, or
+    one).
     """
 
     choices: int
@@ -77,8 +78,8 @@ def recorded_choices(
 ) -> Choices:
     """The choices at the recorded starts of some jobs (bool) on a machine, or a part of it, of so many processors.
 
-    `windows`: hours, and for which jobs (bool) they hold. `eligible`: before which time each job is no alternative, int64 s. Choices without
-    an alternative are left out.
+    `windows`: hours, and for which jobs (bool) they hold. `eligible`: before which time each job is no alternative, int64 s. Choices
+    without an alternative are left out.
     """
     w, draw = log.workload, np.random.Generator(np.random.Philox(seed))
     mine = np.flatnonzero(log.known & chosen)
@@ -127,8 +128,8 @@ def _shut(hours: Hours, now: int, requested: Array) -> Array:
 def fitted_logit(choices: Choices, used: Array, features: Array, groups: Sequence[Array]) -> tuple[Array, list[Array]]:
     """The weights of features, float64, shape (rows, features), and the effects of the values of each grouping, from some choices (bool).
 
-    `groups`: of each row the number of its user, its project, and so on, from 0 on. The likelihood is concave and the effects move by bounded
-    steps, so that each round raises it.
+    `groups`: of each row the number of its user, its project, and so on, from 0 on. The likelihood is concave and the effects move by
+    bounded steps, so that each round raises it.
     """
     choice, weights = choices.choice, np.zeros(features.shape[1])
     mine = used[choice]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -25,7 +26,6 @@ HANDICAPS = (3600, 4 * 3600, 16 * 3600)
 
 def inferred_policy(search: RuleTrial, current: OneStep) -> OneStep:
     """The order of the queue, and who may overtake: a named policy, or weights, where they explain more."""
-    best, gain, policy, said = None, LEAST_GAIN, None, ""
     known = search.log.known
     waiting = float((search.log.start - search.w.submit)[known].sum() / max(np.ptp(search.log.start[known]), 1))
     named = []
@@ -39,25 +39,32 @@ def inferred_policy(search: RuleTrial, current: OneStep) -> OneStep:
             )
             continue
         named.append(search.rules._replace(policy=own))
-    for rules, answer in search.ask_all(named):
-        if search.gain(current, answer, search.choose) > gain:
-            best, gain, policy = answer, search.gain(current, answer, search.choose), rules.policy
+    tries: list[tuple[float, Policy, str, OneStep]] = []
+
+    def note_best(several: Iterable[tuple[Policy, str, OneStep]], least: float) -> float:
+        """Note the one of these that gains most, if that is more than `least`; the most that is gained so far."""
+        gains = [(search.gain(current, answer, search.choose), policy, said, answer) for policy, said, answer in several]
+        best = max(gains, key=lambda one: one[0], default=None)
+        if best is None or best[0] <= least:
+            return least
+        tries.append(best)
+        return best[0]
+
+    gained = note_best(((rules.policy, "", answer) for rules, answer in search.ask_all(named)), LEAST_GAIN)
+    gained += LEAST_GAIN / 2  # a name is kept where it explains about as much
     weights, answer = _best_weights(search, current)
-    others = [(weighted(weights), said_order(weights), answer)] if any(weights) else []
+    note_best([(weighted(weights), said_order(weights), answer)] if any(weights) else [], gained)
     orders = _fitted_orders(search)
-    for (_, said_of), (rules, answer) in zip(orders, search.ask_all([search.rules._replace(policy=own) for own, _ in orders]), strict=True):
-        others.append((rules.policy, said_of, answer))
-    gain += LEAST_GAIN / 2  # a name is kept where it explains about as much
-    for own, said_of, answer in others:
-        if search.gain(current, answer, search.choose) > gain:
-            best, gain, policy, said = answer, search.gain(current, answer, search.choose), own, said_of
-    if best is None or policy is None:
-        return current
-    text = f"the policy is {policy.label}{': ' if said else ''}{said}"
-    evidence = "it explains more starts than EASY in order of arrival"
-    rules = search.rules._replace(policy=policy)
-    suggestion = Suggestion("policy", text, evidence, rules, lambda rules: rules._replace(policy=Easy()))
-    return best if search.keep(suggestion, current, best) else current
+    answers = search.ask_all([search.rules._replace(policy=policy) for policy, _ in orders])
+    note_best(((*one, answer) for one, (_, answer) in zip(orders, answers, strict=True)), gained)
+    for _, policy, said, answer in sorted(tries, key=lambda one: -one[0]):
+        text = f"the policy is {policy.label}{': ' if said else ''}{said}"
+        evidence = "it explains more starts than EASY in order of arrival"
+        rules = search.rules._replace(policy=policy)
+        suggestion = Suggestion("policy", text, evidence, rules, lambda rules: rules._replace(policy=Easy()))
+        if search.keep(suggestion, current, answer):
+            return answer
+    return current
 
 
 def _best_weights(search: RuleTrial, current: OneStep) -> tuple[tuple[int, int], OneStep]:
@@ -104,7 +111,9 @@ def said_linear(weights: dict[str, float]) -> str:
     """That order in words."""
     words = {"log-wait": "its wait", "wait": "its wait", "log-procs": "its processors", "log-believed": "its request"}
     for_what = [f"the {'larger' if weight > 0 else 'smaller'} {words[name]}" for name, weight in weights.items() if weight]
-    return f"a job is the sooner {', '.join(for_what[:-1])} and {for_what[-1]}" if len(for_what) > 1 else f"a job is the sooner {for_what[0]}"
+    return (
+        f"a job is the sooner {', '.join(for_what[:-1])} and {for_what[-1]}" if len(for_what) > 1 else f"a job is the sooner {for_what[0]}"
+    )
 
 
 def weighted(weights: tuple[int, int]) -> Policy:
