@@ -78,12 +78,13 @@ def with_hindsight(workload: Workload, machine: Machine | None, asked: bool, wha
         if machine is not None and machine.eligible is not None:
             raise PolicyError(
                 f"{what} knows only by hindsight when jobs were free to start, as {printable(machine.eligible)} says; ask for that with "
-                "--hindsight (hindsight=True), or leave out the key `eligible` of the machine's file"
+                "hindsight=True (--hindsight), or leave out the key `eligible` of the machine's file"
             )
         return workload, machine
     if machine is None or machine.eligible is None:
         raise PolicyError(
-            "the machine's file does not say when jobs were free to start; walltime infer --eligible writes that, or leave out hindsight"
+            "the machine's file does not say when jobs were free to start; infer writes that with eligible=True (--eligible), or leave out "
+            "hindsight"
         )
     return held_back(workload, machine), replace(machine, eligible=None)
 

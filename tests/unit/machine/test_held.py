@@ -77,7 +77,7 @@ def test_what_is_about_the_future__refuses_it_unless_asked(site):
         "a what-if": lambda machine, **more: wt.whatif.what_if(jobs, machine, ["nodes+=1"], policy="easy", trim="none", **more),
         "a calibration": lambda machine, **more: wt.whatif.calibrate(jobs, machine, "easy", trim="none", **more),
     }.items():
-        with pytest.raises(PolicyError, match=f"^{what} knows only by hindsight .* ask for that with --hindsight"):
+        with pytest.raises(PolicyError, match=f"^{what} knows only by hindsight .* ask for that with hindsight=True"):
             ask(machine)
         with pytest.raises(PolicyError, match="does not say when jobs were free to start"):
             ask(replace(machine, eligible=None), hindsight=True)
