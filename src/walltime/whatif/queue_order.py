@@ -18,6 +18,8 @@ __all__ = ["inferred_policy", "linear", "said_linear", "said_order", "weighted"]
 
 POLICIES = ("easy", "fcfs", "hybrid:depth=0", "conservative", "easy:order=sjf", "easy:order=saf", "easy:order=wfp")
 """Policies that are tried last."""
+DEEPEST_SCORED = 50
+"""Orders that change while jobs wait are not tried where more jobs than these wait on average."""
 DEEPEST = 1000
 """With more jobs waiting on average, policies that plan for all of them are not tried."""
 HANDICAPS = (3600, 4 * 3600, 16 * 3600)
@@ -55,6 +57,11 @@ def inferred_policy(search: RuleTrial, current: OneStep) -> OneStep:
     weights, answer = _best_weights(search, current)
     note_best([(weighted(weights), said_order(weights), answer)] if any(weights) else [], gained)
     orders = _fitted_orders(search)
+    if waiting > DEEPEST_SCORED and orders:
+        search.notes.append(
+            f"Fitted orders are not tried: {waiting:.0f} jobs wait on average, and to score all of them at every instant takes long."
+        )
+        orders = []
     answers = search.ask_all([search.rules._replace(policy=policy) for policy, _ in orders])
     note_best(((*one, answer) for one, (_, answer) in zip(orders, answers, strict=True)), gained)
     for _, policy, said, answer in sorted(tries, key=lambda one: -one[0]):
