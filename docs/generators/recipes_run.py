@@ -19,7 +19,7 @@ import tutorial_site
 DOCS = Path(__file__).parents[1]
 PAGE = DOCS / "guides" / "recipes.md"
 TUTORIAL = DOCS / "tutorial" / "what-if.md"
-PAGES = DOCS / "guides" / "pages.md"
+PAGES = DOCS / "tutorial" / "pages.md"
 BLOCK = re.compile(
     r'^```(?P<kind>console|python|toml(?= title))(?: title="(?P<file>[^"]+)")?\n(?P<text>.*?)^```$', re.MULTILINE | re.DOTALL
 )

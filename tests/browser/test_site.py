@@ -14,20 +14,20 @@ FIRST = 3
 """Results among which the page must be: what is seen without scrolling."""
 QUESTIONS = {
     "compare easy conservative": "reference/cli/compare guides/recipes tutorial/first-run guides/questions notebooks/comparison",
-    "latex table": "guides/papers",
+    "latex table": "guides/studies",
     "confidence interval": "guides/trust background/coverage",
     "numbers differ pyss": "guides/audit reference/cli/dialects",
     "own policy": "guides/own-policy",
-    "resume campaign": "guides/campaigns reference/cli/campaign",
+    "resume campaign": "guides/studies reference/cli/campaign",
     "pandas dataframe": "guides/recipes notebooks/comparison",
     "reinforcement learning": "guides/learning notebooks/learning",
-    "reproduce paper": "guides/papers reference/cli/paper background/reproduction",
+    "reproduce paper": "guides/studies reference/cli/paper background/reproduction",
     "download logs": "guides/logs reference/cli/fetch reference/catalogue",
     "more nodes": "guides/what-if tutorial/what-if",
     "start time prediction": "guides/start-times",
     "slurm.conf partitions": "guides/machines reference/cli/slurm",
     "privacy": "guides/logs",
-    "cron": "guides/weekly",
+    "cron": "guides/breakdowns",
     "users ask too much time": "guides/estimates",
     "install rhel": "guides/install",
     "fairshare weights": "guides/machines guides/what-if reference/specifications",
@@ -76,7 +76,7 @@ def search(browser, site):
     tab.close()
 
 
-@pytest.mark.parametrize("page", ["index", "guides/pages", "guides/questions", "reference/cli/what-if", "reference/api/workloads"])
+@pytest.mark.parametrize("page", ["index", "tutorial/pages", "guides/questions", "reference/cli/what-if", "reference/api/workloads"])
 @pytest.mark.parametrize(("width", "scheme"), SIZES)
 def test_page__is_for_everybody(browser, site, page, scheme, width):
     tab = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
