@@ -45,7 +45,7 @@ LATER = {
         report/inference.py whatif/candidate_rules.py whatif/free_runs.py whatif/inference.py whatif/queue_order.py
         whatif/rule_*.py whatif/step_agreement.py""",
     "OAR": "auditor/oar_decisions.py engine/*/oar*.py engine/*/*/oar*.py policy/oar.py",
-    "differences between schedules": "cli/diff.py report/difference.py simulation/difference.py",
+    "differences between schedules": "cli/diff.py report/difference.py simulation/difference.py simulation/scheduler_trials.py",
     "letters and reports of a week": """
         cli/report.py cli/slurm/report.py report/letters.py report/period.py schedule/period.py schedule/trend_store.py
         simulation/advice_gains.py""",

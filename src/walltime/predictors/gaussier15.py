@@ -42,7 +42,9 @@ START = 1e-9
 """Start value of the sums and maxima of the normalized gradient."""
 
 CURVES = ("abs", "square", "exp")
-WEIGHTS = ("one", "log_r_over_n", "log_n_over_r", "log_one_over_rn", "log_rn")
+ADDED = {"one": 1.0, "log_r_over_n": 5.0, "log_n_over_r": 5.0, "log_one_over_rn": 11.0, "log_rn": 1.0}
+"""What each weight adds to its logarithm."""
+WEIGHTS = tuple(ADDED)
 READINGS = {"features": ("program", "meant"), "untaught": ("one", "request"), "negative_weights": ("kept", "zero")}
 
 
@@ -208,15 +210,8 @@ def loss_slope(scheme: Gaussier15, error: float) -> float:
 def weight(kind: str, runtime: int, procs: int) -> float:
     """The weight of a job with this runtime (s) and number of processors; it may be negative."""
     r, n = float(max(runtime, 1)), float(procs)
-    if kind == "one":
-        return 1.0
-    if kind == "log_rn":
-        return 1.0 + math.log(r * n)
-    if kind == "log_r_over_n":
-        return 5.0 + math.log(r / n)
-    if kind == "log_n_over_r":
-        return 5.0 + math.log(n / r)
-    return 11.0 + math.log(1.0 / (r * n))
+    of = {"one": 1.0, "log_rn": r * n, "log_r_over_n": r / n, "log_n_over_r": n / r, "log_one_over_rn": 1.0 / (r * n)}
+    return ADDED[kind] + math.log(of[kind])
 
 
 class NormalizedGradient:
@@ -326,16 +321,14 @@ MODEL_ROWS = 6
 """Rows of `model`: coefficients, the largest value of each feature so far, the sum of its squared gradients; the features at hand,
 and terms to be summed; N and the number of steps."""
 NORM, STEPS = 0, 1
-BY_SQUARE, BY_EXP = CURVES.index("square"), CURVES.index("exp")
-EVENLY, BY_LOG_R_OVER_N, BY_LOG_N_OVER_R = WEIGHTS.index("one"), WEIGHTS.index("log_r_over_n"), WEIGHTS.index("log_n_over_r")
-BY_LOG_RN = WEIGHTS.index("log_rn")
+_, BY_SQUARE, BY_EXP = range(len(CURVES))
+EVENLY, BY_LOG_R_OVER_N, BY_LOG_N_OVER_R, _, BY_LOG_RN = range(len(WEIGHTS))
 
 
 def note_start_by_gaussier15(learning, job, now):
     """Record that a job starts now."""
-    known = learning.jobs[job]
+    known, key = learning.jobs[job], learning.key[job, 0]
     known.started_at = now
-    key = learning.key[job, 0]
     if key >= 0:
         counts = learning.counts[key]
         learning.fifo[learning.keys[key].first + counts[STARTED]] = job
@@ -348,9 +341,8 @@ def note_start_by_gaussier15(learning, job, now):
 
 def predict_by_gaussier15(learning, job, now):
     """The absolute value of w.x at the submission of a job, rounded down; -1 if nothing is known, or the sums have overflowed."""
-    known = learning.jobs[job]
+    known, key = learning.jobs[job], learning.key[job, 0]
     known.place = now
-    key = learning.key[job, 0]
     base, w, x = learning.features[job], learning.model[W], learning.model[X]
     _find_features(learning, known, key, now, base)
     _make_features(base, x)
@@ -429,8 +421,7 @@ def _find_features(learning, known, key, now, base):
 
 def observe_by_gaussier15(learning, job, now):
     """Learn from a job that ends now, whose runtime is recorded, with the features that it had at submission."""
-    known = learning.jobs[job]
-    key = learning.key[job, 0]
+    known, key = learning.jobs[job], learning.key[job, 0]
     if key >= 0:
         user, counts = learning.keys[key], learning.counts[key]
         if known.started_at >= 0:
@@ -441,9 +432,7 @@ def observe_by_gaussier15(learning, job, now):
         user.total += known.ran
         counts[ENDED_PROCS] += known.procs
         counts[LAST_END] = now
-        counts[LAST_BUT_TWO] = counts[LAST_BUT_ONE]
-        counts[LAST_BUT_ONE] = counts[LAST]
-        counts[LAST] = job
+        counts[LAST_BUT_TWO], counts[LAST_BUT_ONE], counts[LAST] = counts[LAST_BUT_ONE], counts[LAST], job
     if learning.features[job, 0] > 0:
         _step(learning, known, learning.features[job])
     return 0

@@ -16,7 +16,8 @@ from walltime.provenance import provenance
 from walltime.report.figures import BLUE, COLOURS, KIND_EDGE, LETTERS_PER_INCH, columns_of, rectangles, style, unit_of
 from walltime.report.page import Drawing, Items, Page, Section, note, workload_facts
 from walltime.report.stretch import assign_processors
-from walltime.simulation.difference import WHAT_DIFFERS, Difference, FirstDifference
+from walltime.simulation.difference import Difference, FirstDifference
+from walltime.simulation.scheduler_trials import WHAT_DIFFERS
 from walltime.tables import Cell, Table
 from walltime.wording import UNDEFINED, human_percent
 

@@ -208,7 +208,7 @@ def parse_grouping(text: str) -> tuple[str, Edges]:
 
 def local_seconds(workload: Workload, submit: Array) -> Array | None:
     """Local time of the site at each submission, int64 s from a Monday at midnight; None where the log does not say when it begins."""
-    from walltime.engine.interface.compiled import clock_of
+    from walltime.engine.interface.orders import clock_of
 
     origin = workload.origin
     if origin.unix_start_time is None or not len(submit):

@@ -12,7 +12,8 @@ from walltime.errors import PolicyError, WorkloadError
 from walltime.policy import Dialect, Easy
 from walltime.predictors import Jobs, Predictor, log_ends
 from walltime.schedule.schedule import Schedule
-from walltime.simulation.run import Ends, predict_beside, simulate
+from walltime.simulation.job_predictions import Ends, predict_beside
+from walltime.simulation.run import simulate
 from walltime.simulation.threads import in_threads
 from walltime.workload import Workload
 

@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from walltime.engine.compiler.compilation import notice
 from walltime.engine.interface.choice import check_features, choose, features_of, kind_of, support
-from walltime.engine.kernel import prediction_memory
 from walltime.engine.problem import NEVER, Demands, Nodes, OarSettings, Outcome, Pools, Problem
-from walltime.engine.reference.engine import Predictions as PlainPredictions
-from walltime.errors import PolicyError, WorkloadError
 from walltime.estimates import effective_times
 from walltime.machine import NO_OVERHEAD, Machine, Placement, place
 from walltime.machine.overheads import as_seen, started
 from walltime.metrics import Dynamics
 from walltime.policy import PAPERS, Dialect, Policy
 from walltime.policy.log_view import LogView
-from walltime.predictors import Correction, History, Jobs, Past, Prediction, Predictor, check_columns, log_ends
-from walltime.predictors.history import history_for
+from walltime.predictors import Prediction, Predictor
 from walltime.schedule.schedule import PredictionRecord, Schedule
+from walltime.simulation.job_predictions import CalledPredictions, JobPredictions
 from walltime.simulation.specification import Scheduler
 from walltime.workload import Workload, check_workload
 
@@ -34,13 +30,10 @@ if TYPE_CHECKING:
     from walltime.engine.interface.oar import OarEngine
     from walltime.engine.interface.plain import ReferenceEngine
     from walltime.engine.interface.pools import PoolsEngine
-    from walltime.predictors.called import Calls
 
     Engine = NumberEngine | PoolsEngine | NodesEngine | OarEngine | ReferenceEngine
 
 __all__ = [
-    "Ends",
-    "JobPredictions",
     "Run",
     "Times",
     "check_asked_for",
@@ -48,14 +41,11 @@ __all__ = [
     "number_problem",
     "placed_under",
     "pools_of",
-    "predict_beside",
     "run_of",
     "simulate",
 ]
 
 Array = np.ndarray
-Ends = tuple[Array, Array, Array]
-"""Start and end of each job, int64 s, and where they are known, bool."""
 
 
 def simulate(
@@ -334,176 +324,3 @@ def placed_under(workload: Workload, machine: Machine, policy: Policy | None) ->
     from walltime.simulation.nodes import placed_for
 
     return placed_for(workload, policy, machine)[:2]
-
-
-@dataclass(frozen=True, eq=False)
-class JobPredictions:
-    """Predicted runtimes of a workload's jobs, in the form that each engine takes.
-
-    `requested, runtime, believed`: int64 s, one entry per job. A prediction is at most the user's request, and the estimate that would be
-    used without predictions. Raises WorkloadError where jobs wait for the ends of others and the log's history is learned.
-    """
-
-    prediction: Prediction
-    workload: Workload
-    requested: Array
-    runtime: Array
-    believed: Array
-
-    def __post_init__(self) -> None:
-        if self.prediction.history == "log" and self.workload.feedback:
-            raise WorkloadError("with feedback jobs are not submitted when they were in the log; learn from the simulation instead")
-
-    @property
-    def needs_reference(self) -> str:
-        """What only the reference engine can do; empty if there is nothing."""
-        return "" if self.prediction.runs_compiled else f"the predictor {self.prediction.predictor.label} is plain Python and runs"
-
-    @property
-    def can_be_called(self) -> bool:
-        """Whether the compiled loop can call it, although it is plain Python: it predicts once, and learns from the simulation."""
-        return bool(self.needs_reference) and not self.prediction.predictor.again
-
-    def called(self) -> CalledPredictions:
-        """For a compiled loop that calls it."""
-        return CalledPredictions(self.prediction, self.workload, self.requested, self.runtime, self.believed)
-
-    @property
-    def may_be_overdue(self) -> bool:
-        """Whether running jobs may outlive what is expected of them, even those that end within what is believed."""
-        return self.prediction.believe.running and self.prediction.correction.kind == "none"
-
-    @property
-    def reads(self) -> int | None:
-        """How many of the last jobs of a key are read; nothing is, where predictions are made in advance."""
-        return 0 if self.compiled().compiled is None else self.prediction.predictor.reads
-
-    def plain(self) -> PlainPredictions:
-        """For the reference engine, with nothing learned yet."""
-        prediction = self.prediction
-        history = history_for(prediction, self.workload, self.requested, self._limit, self.runtime)
-        return PlainPredictions(history, prediction.believe, prediction.correction, prediction.predictor.again)
-
-    def compiled(self) -> prediction_memory.PredictionRules:
-        """For the compiled engine; with the log's history the predictions are made here, once.
-
-        Raises PolicyError for a predictor in plain Python that learns from the simulation, as it needs the reference engine.
-        """
-        return self._compiled
-
-    @cached_property
-    def _compiled(self) -> prediction_memory.PredictionRules:
-        predictor, workload = self.prediction.predictor, self.workload
-        given = predictor.made_in_advance(workload, self.requested, self.runtime, self._limit)
-        lowered = prediction_memory.nothing_predicted()
-        if given is not None:
-            check_columns(predictor, workload)
-            lowered = lowered._replace(predicted=given[0], basis=given[1])
-        elif self.prediction.history == "log":
-            start, end, known = log_ends(workload)
-            predicted, basis = predict_beside(predictor, Jobs(workload, self.requested, self._limit, end - start), (start, end, known))
-            lowered = lowered._replace(predicted=predicted, basis=basis)
-        else:
-            lowered = lowered._replace(compiled=compiled(predictor, Jobs(workload, self.requested, self._limit, self.runtime)))
-        return self._used(lowered)
-
-    def _used(self, lowered: prediction_memory.PredictionRules) -> prediction_memory.PredictionRules:
-        """With how it is used."""
-        belief, correction = self.prediction.believe, self.prediction.correction
-        return lowered._replace(
-            believe=(belief.order, belief.own, belief.running),
-            correction=_correction(correction),
-            increments=correction.increments,
-            again=self.prediction.predictor.again,
-        )
-
-    @property
-    def _limit(self) -> Array:
-        return np.minimum(self.requested, self.believed)
-
-
-@dataclass(frozen=True, eq=False)
-class CalledPredictions(JobPredictions):
-    """The same of a predictor in plain Python, which the compiled loop calls. Each engine has a new one, which has seen no job."""
-
-    needs_reference = ""
-    reads = None
-    _calls: list[Calls] = field(default_factory=list)
-
-    def compiled(self) -> prediction_memory.PredictionRules:
-        """For the compiled engine, with nothing learned yet."""
-        from walltime.predictors.called import Calls, called
-
-        jobs = Jobs(self.workload, self.requested, self._limit, self.runtime)
-        history = History(self.prediction.predictor, self.workload, self.requested, self._limit, self.runtime)
-        self._calls.append(Calls(history))
-        return self._used(prediction_memory.nothing_predicted()._replace(compiled=called(self._calls[-1], jobs)))
-
-    def check(self) -> None:
-        """Raise what the predictor has raised."""
-        for calls in self._calls:
-            calls.check()
-
-
-def _correction(correction: Correction) -> int:
-    match correction.kind:
-        case "tsafrir07":
-            return prediction_memory.FROM_ELAPSED if correction.relative == "elapsed" else prediction_memory.FROM_PREDICTION
-        case "estimate":
-            return prediction_memory.TO_ESTIMATE
-        case "double":
-            return prediction_memory.DOUBLED if correction.capped else prediction_memory.DOUBLED_FREELY
-        case "half":
-            return prediction_memory.HALF_OF_REST
-        case "soft":
-            return prediction_memory.EXTENDED
-    return prediction_memory.NEVER_CORRECTED
-
-
-def compiled(predictor: Predictor, jobs: Jobs) -> prediction_memory.CompiledPredictor:
-    """The compiled predictor, with nothing learned yet; raises PolicyError if it has only a plain form."""
-    check_columns(predictor, jobs.workload)
-    lowered = predictor.compiled(jobs)
-    if lowered is None:
-        raise PolicyError(f"the predictor {predictor.label} is plain Python, which runs on the reference engine only")
-    return lowered
-
-
-def predict_beside(predictor: Predictor, jobs: Jobs, ends: Ends, plain: bool = False, arrivals_first: bool = False) -> tuple[Array, Array]:
-    """The prediction for each job at its submission (int64 s), and its basis (uint8); `plain`: always in plain Python.
-
-    `arrivals_first`: of simultaneous events, arrivals come before terminations.
-    """
-    return (_predict if predictor.is_compiled and not plain else _predict_plainly)(predictor, jobs, ends, arrivals_first)
-
-
-def _predict(predictor: Predictor, jobs: Jobs, ends: Ends, arrivals_first: bool) -> tuple[Array, Array]:
-    from walltime.engine.interface.load import load, load_predictor
-    from walltime.engine.kernel.memory import record
-    from walltime.engine.kernel.replay import ADDRESSES, LogColumns
-
-    start, end, known = ends
-    count, runtime = len(start), end - start
-    given = predictor.made_in_advance(jobs.workload, jobs.requested, runtime, jobs.limit)
-    if given is not None:
-        return given
-    prediction = prediction_memory.nothing_predicted()._replace(compiled=compiled(predictor, jobs))
-    predicting, addresses = prediction_memory.new_predicting(count, prediction), record(ADDRESSES, **load_predictor(prediction.compiled))
-    shown = np.flatnonzero(known)
-    ending = shown[np.lexsort((shown, start[shown], end[shown]))]
-    starting = shown[np.lexsort((shown, start[shown]))]
-    columns = (np.array(column, np.int64) for column in (jobs.workload.submit, start, end, runtime, ending, starting))
-    load("replay")(addresses, predicting, LogColumns(*columns), int(arrivals_first))
-    return predicting.predicted, predicting.learning.jobs.basis.astype(np.uint8)
-
-
-def _predict_plainly(predictor: Predictor, jobs: Jobs, ends: Ends, arrivals_first: bool) -> tuple[Array, Array]:
-    submit = jobs.workload.submit
-    start, end, known = ends
-    history = History(predictor, jobs.workload, jobs.requested, jobs.limit, end - start)
-    past = Past(history, submit, start, end, known, arrivals_first)
-    predicted, basis = np.empty(len(submit), np.int64), np.empty(len(submit), np.uint8)
-    for job, now in enumerate(submit.tolist()):
-        past.show_until(now)
-        predicted[job], basis[job] = history.predict(job, now, now)
-    return predicted, basis

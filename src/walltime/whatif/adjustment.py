@@ -12,7 +12,7 @@ from walltime.errors import PolicyError
 from walltime.machine import Machine
 from walltime.policy import Slurm
 from walltime.predictors import PREDICTORS, Belief, Correction, Jobs, Prediction, Predictor, log_ends
-from walltime.simulation.run import predict_beside
+from walltime.simulation.job_predictions import predict_beside
 from walltime.simulation.specification import Scheduler
 from walltime.specification import Specification, options_of
 from walltime.workload import Workload

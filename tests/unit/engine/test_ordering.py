@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import walltime as wt
-from walltime.engine.interface.compiled import clock_of
+from walltime.engine.interface.orders import clock_of
 from walltime.engine.kernel.callbacks import FIRST_OFFSET, local_time
 from walltime.policy import Calendar
 

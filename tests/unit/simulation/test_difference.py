@@ -8,7 +8,7 @@ import pytest
 import walltime as wt
 from tests.cli import call, one_line
 from tests.traces import published_path, trace_path
-from walltime.simulation import difference
+from walltime.simulation import scheduler_trials
 
 JOBS = wt.Workload.from_arrays(submit=[0, 1, 2, 3], runtime=[10, 10, 5, 8], procs=[3, 4, 1, 1], machine_procs=4)
 
@@ -127,12 +127,12 @@ def test_diff__tries_slow_readings_from_the_last_moment_at_which_nobody_waited(d
         late = np.arange(1500) >= 761
         other = {name: values + late if name in ("start", "end") else values for name, values in other.items()}
     sizes = []
-    real = difference.simulate
-    monkeypatch.setattr(difference, "simulate", lambda w, *a, **k: (sizes.append((len(w), str(k["dialect"]))), real(w, *a, **k))[1])
+    real = scheduler_trials.simulate
+    monkeypatch.setattr(scheduler_trials, "simulate", lambda w, *a, **k: (sizes.append((len(w), str(k["dialect"]))), real(w, *a, **k))[1])
     soon = wt.diff(columns("easy", jobs), other, jobs, policies=["easy", "fcfs"])
     slow = [size for size, label in sizes if "ends=before" in label]
     assert slow
     assert max(slow) < (jobs.submit <= soon.first.time).sum() / 2, "only the last jobs before the first difference"
-    monkeypatch.setattr(difference._Trials, "_is_slow", lambda *_: False)
+    monkeypatch.setattr(scheduler_trials.Trials, "_is_slow", lambda *_: False)
     whole = wt.diff(columns("easy", jobs), other, jobs, policies=["easy", "fcfs"])
     assert (soon.rule, soon.first) == (whole.rule, whole.first)

@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from walltime.engine.interface.compiled import PIECE, CompiledEngine, LoweredOrder, state_from
+from walltime.engine.interface.compiled import PIECE, CompiledEngine, state_from
 from walltime.engine.interface.learned import Guesses
+from walltime.engine.interface.orders import LoweredOrder
 from walltime.engine.kernel.memory import BY_USER, NEVER
 from walltime.engine.kernel.plan import LINE, aligned
 from walltime.engine.problem import Outcome, State

@@ -3,253 +3,27 @@
 from __future__ import annotations
 
 import copy
-import functools
 import time
 from collections.abc import Callable
-from datetime import tzinfo
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
-import numba
 import numpy as np
 
 from walltime.engine.interface.learned import Guesses, LearnedMemory
 from walltime.engine.interface.load import load, load_predictor
-from walltime.engine.kernel.callbacks import COLUMNS, FIRST_OFFSET, HISTORY, compile_score
-from walltime.engine.kernel.history import MEASURES, OWN, new_history
-from walltime.engine.kernel.longest import longest_at, new_longest
-from walltime.engine.kernel.memory import BY_ARRIVAL, BY_LENGTH, BY_USER, BY_WFP, DONE, NEVER, REACHED, STUCK
+from walltime.engine.kernel.memory import DONE, NEVER, REACHED, STUCK
 from walltime.engine.kernel.prediction_memory import NEVER_CORRECTED, PredictionRules, PredictionState
-from walltime.engine.kernel.standing import new_standing, standing_at
-from walltime.engine.kernel.words import address_of
 from walltime.engine.problem import Outcome, Problem, State
-from walltime.errors import EngineError, PolicyError
-from walltime.policy import FCFS, Order, ScoredOrder, Wfp
-from walltime.policy.files import own_code, place_of
-from walltime.policy.log_view import Calendar, LogView
-from walltime.policy.orders import STANDING, ShortestFirst
+from walltime.errors import EngineError
 
 __all__ = [
     "PIECE",
     "CompiledEngine",
-    "LoweredOrder",
-    "clock_of",
     "compiled_prediction",
-    "lower_order",
-    "lower_orders",
     "lower_prediction",
-    "point_to_orders",
     "state_from",
 ]
 Array = np.ndarray
-DAY = 86_400
-NUMBERS = 4
-"""Position of the address of an order's own numbers in its facts."""
-END_OF_CALENDAR = 253_370_764_800
-"""Start of the year 9999, s since 1970; dates cannot be much later."""
-
-
-class LoweredOrder(NamedTuple):
-    """An order for the kernel.
-
-    One of BY_... and its parameter; whether scores of waiting jobs change, and whether they only grow; the wait (s) after which a job
-    starves; and objects to keep alive.
-    """
-
-    kind: int
-    parameter: int = 0
-    reads_time: bool = False
-    grows: bool = False
-    starvation: int = NEVER
-    kept: tuple[Any, ...] = ()
-    history: Any = None
-    """the record of what users, groups and queues have had, if the order asks for it"""
-    lasting: bool = False
-    """whether scores of waiting jobs change with this record only"""
-    longest: Any = None
-    """the record of the longest wait so far, if the order has a limit or names it"""
-    standing: Any = None
-    """the record of how queue and machine stand, if the order names it"""
-    limited: bool = False
-    """whether it has a limit"""
-
-    @property
-    def limit(self) -> int:
-        """The address of the record of the longest wait, 0 without a limit."""
-        return address_of(self.longest) if self.limited else 0
-
-    def of_jobs_from(self, first: int) -> Array:
-        """The data of a custom order for a loop that numbers the jobs from this one on; they are to be kept with those of all jobs."""
-        _, table, _, facts, *_ = self.kept
-        moved: Array = facts.copy()
-        moved[COLUMNS] += first * table.strides[0]
-        return moved
-
-    def copied(self) -> LoweredOrder:
-        """The same order for a copy of the simulation, with records of its own, which are to be bound to the copy."""
-        if self.history is None and self.longest is None and self.standing is None:
-            return self
-        longest, standing = (None if one is None else one.copy() for one in (self.longest, self.standing))
-        if not self.kept:
-            return self._replace(longest=longest)
-        compiled, table, numbers, facts, arrays = self.kept
-        facts, history = facts.copy(), self.history
-        if history is not None:
-            slots, *others = arrays
-            history, own = history.copy(), [array.copy() for array in others]
-            for field, array in zip(OWN, own, strict=True):
-                history[field] = array.ctypes.data
-            facts[HISTORY], arrays = address_of(history), (slots, *own)
-        moved = [(address_of(old), address_of(own)) for old, own in ((self.longest, longest), (self.standing, standing)) if old is not None]
-        if any(old in numbers[-2:] for old, _ in moved):  # an order that names them: they follow its own numbers
-            numbers = numbers.copy()
-            facts[NUMBERS] = numbers.ctypes.data
-            for old, new in moved:
-                numbers[-2:][numbers[-2:] == old] = new
-        kept = (compiled, table, numbers, facts, arrays)
-        return self._replace(parameter=facts.ctypes.data, kept=kept, history=history, longest=longest, standing=standing)
-
-
-def lower_order(order: Order, known: LogView, submit: Array, longest: int) -> LoweredOrder:
-    """Lower an order for jobs submitted at these times (int64 s), with all events within `longest` seconds of the last submission.
-
-    Raises PolicyError for an order that only the reference engine supports, that cannot be compiled, or that needs a calendar if
-    there is none.
-    """
-    given, limit = order.bounds
-    if order == FCFS:
-        return LoweredOrder(BY_ARRIVAL)
-    starvation = (NEVER if limit is None else 0) if given is None else min(given, NEVER)
-    longest_wait = new_longest(limit or 0.0) if order.reads_longest else None
-    bounds: dict[str, Any] = {"starvation": starvation, "longest": longest_wait, "limited": limit is not None}
-    if isinstance(order, ShortestFirst):
-        return LoweredOrder(BY_LENGTH, **bounds)
-    if isinstance(order, Wfp):
-        return LoweredOrder(BY_WFP, order.exponent, True, True, **bounds)
-    if not isinstance(order, ScoredOrder):
-        raise PolicyError(f"the compiled engine does not know the order {order!r}")
-    if order.reads_calendar and known.calendar is None:
-        raise order.without_calendar()
-    numbers = np.asarray(order.parameters, np.float64)  # those of `Switch` themselves, which change during the simulation
-    scoring, asked = order.scoring, order.asks()
-    standing = new_standing() if order.reads_standing else None
-    if "longest" in asked or standing is not None:
-        scoring, asked, own = _with_state(scoring, asked, len(numbers))
-        numbers = np.append(numbers, [address_of(longest_wait if name == "longest" else standing) for name in own])
-    try:
-        compiled = compile_score(asked, order.columns, scoring, len(numbers), order.history_of)
-    except Exception as error:  # Numba has no class of its own for all that it cannot compile
-        raise _not_compiled(order, error) from error
-    table = np.full((len(submit), len(order.columns)), -1, np.int64)
-    for place, name in enumerate(order.columns):
-        table[:, place] = known.columns.get(name, -1)
-    clock = [0]
-    if order.reads_calendar and known.calendar is not None and len(submit):
-        clock = clock_of(known.calendar, int(submit[0]), int(submit[-1]) + longest)
-    first = int(submit[0]) if len(submit) else 0
-    history, arrays = (None, ()) if not order.history_of else _history(order, known, len(submit))
-    at = 0 if history is None else address_of(history)
-    facts = np.array([compiled.address, table.ctypes.data, len(clock) // 2, first, numbers.ctypes.data, at, *clock], np.int64)
-    assert len(facts) - len(clock) == FIRST_OFFSET, "as the compiled function reads it"
-    kept = (compiled, table, numbers, facts, arrays)
-    changing = order.reads_calendar or order.reads_longest or order.reads_standing or "wait" in order.asks() or starvation != NEVER
-    lasting = bool(getattr(order, "last", None)) and not changing
-    bounds |= {"history": history, "standing": standing, "lasting": lasting}
-    return LoweredOrder(BY_USER, facts.ctypes.data, order.changes, order.growing, kept=kept, **bounds)
-
-
-@functools.lru_cache(maxsize=256)
-def _with_state(
-    scoring: Callable[..., float], asked: tuple[str, ...], numbers: int
-) -> tuple[Callable[..., float], tuple[str, ...], tuple[str, ...]]:
-    """A function of an order that names the longest wait or `STANDING`, for `compile_score`; what it asks for; and what it takes last.
-
-    It takes the order's numbers, then the addresses of the records, `longest` and `standing`, as numbers, which are exact below 2**53.
-    """
-    state = ("longest", *STANDING)
-    names = ("wait", "submit", *(name for name in asked if name not in ("wait", "submit", *state)))
-    own = [f"k{place}" for place in range(numbers)]
-    records = tuple(name for name, given in (("longest", "longest" in asked), ("standing", any(one in STANDING for one in asked))) if given)
-    known: dict[str, Any] = {"scoring": numba.njit(nogil=True, error_model="numpy")(scoring), "int64": np.int64}
-    known |= {"longest_at": longest_at, "standing_at": standing_at}
-    lines = [f"def score({', '.join([*names, *own, *(f'{name}_address' for name in records)])}):"]
-    if "longest" in asked:
-        lines.append("    longest = longest_at(int64(longest_address), wait + submit)")
-    for place, name in enumerate(STANDING):
-        if name in asked:
-            lines.append(f"    {name} = standing_at(int64(standing_address), {place}, wait + submit)")
-    exec("\n".join([*lines, f"    return 1.0 * scoring({', '.join([*asked, *own])})"]), known)
-    return known["score"], names, records
-
-
-def _history(order: ScoredOrder, known: LogView, jobs: int) -> tuple[Any, tuple[Array, ...]]:
-    """The record of what those have had of whom the order asks; a column that the log lacks has one value for all."""
-    slots, width = np.zeros((jobs, len(order.history_of)), np.int64), 0
-    for place, name in enumerate(order.history_of):
-        values, of = np.unique(known.columns.get(name, np.full(jobs, -1, np.int64)), return_inverse=True)
-        slots[:, place] = of.reshape(-1) + width
-        width += len(values)
-    asked = [sum(1 << place for place, name in enumerate(order.history_of) if f"{name}_{measure}" in order.asks()) for measure in MEASURES]
-    alike = all(name.startswith(f"{order.history_of[0]}_") for name in order.asks())  # and nothing else, such as the job's size
-    last, half_life = getattr(order, "last", None) or 0, getattr(order, "half_life", None) or 0
-    return new_history(slots, width, last, half_life, asked, alike)
-
-
-def clock_of(calendar: Calendar, first: int, last: int) -> list[int]:
-    """The site's clock from `first` to `last` (s): the offset of local time from the log's time, then each change and the new offset.
-
-    All in seconds: `[offset, time, offset, time, offset, ...]`. Local time counts from midnight on a Monday. Raises WorkloadError
-    if the first of these times is beyond the calendar's range.
-    """
-    span = 1 << (last - first).bit_length()  # runs that are a little longer or shorter have the same clock
-    offsets = _utc_offsets(calendar.zone, calendar.begin + first, calendar.begin + first + span)
-    monday = 3 * DAY  # 1970 began on a Thursday
-    clock = [calendar.begin + monday + offsets[0][1]]
-    for moment, offset in offsets[1:]:
-        clock += [moment - calendar.begin, calendar.begin + monday + offset]
-    return clock
-
-
-@functools.lru_cache(maxsize=8)
-def _utc_offsets(zone: tzinfo, first: int, last: int) -> list[tuple[int, int]]:
-    """The zone's offset from UTC (s) at `first`, and the times up to `last` at which it changes (s since 1970 UTC)."""
-
-    def offset(moment: int) -> int:
-        ahead = Calendar(0, zone).local(moment).utcoffset()
-        return 0 if ahead is None else round(ahead.total_seconds())
-
-    offsets = [(first, offset(first))]
-    if zone.utcoffset(None) is not None:
-        return offsets  # it never changes
-    before, last = first, min(last, END_OF_CALENDAR)
-    while before < last:
-        after = min(before + DAY, last)
-        if offset(after) != offsets[-1][1]:
-            low, high = before, after  # it changes after `low`, at `high` at the latest
-            while high - low > 1:
-                middle = (low + high) // 2
-                low, high = (middle, high) if offset(middle) == offsets[-1][1] else (low, middle)
-            offsets.append((high, offset(high)))
-        before = after
-    return offsets
-
-
-def _not_compiled(order: ScoredOrder, error: Exception) -> PolicyError:
-    """Why an order cannot be compiled, in one line: what it does if it is called once, or the line that the compiler stops at."""
-    what, place = f"the order {order.name!r} cannot be compiled", place_of(order.scoring)
-    try:
-        with own_code(f"{what}: it", order.scoring):
-            told: Any = order.scoring(*[1] * len(order.asks()), *order.parameters)
-    except PolicyError as raised:
-        return raised
-    if not isinstance(told, int | float | np.number):
-        return PolicyError(f"{place}{what}: it returns {told!r}, which is no number")
-    line = getattr(getattr(error, "loc", None), "line", None)
-    file = place.split(":")[0] if place else ""
-    return PolicyError(
-        f"{f'{file}:{line}: ' if file and line else place}{what}: it may use numbers, other such functions and the module math, and no more"
-    )
-
-
 PIECE = 10_000_000
 """Steps over the queue or the profile in one call of the kernel: 10 to 50 ms, so that progress and Ctrl-C respond quickly."""
 
@@ -453,29 +227,6 @@ def state_from(memory: Any, queue: Array, running: tuple[Array, Array], procs: A
     job, planned = job[by_end] + first, jobs["own_length" if "own_length" in jobs.dtype.names else "believed"][queue]
     free = machine_procs - int(procs[job].sum())
     return State(int(memory.state["now"]), free, queue + first, planned, jobs["reserved_start"][queue], job, expected[by_end])
-
-
-def lower_orders(problem: Problem, longest: int = 0) -> tuple[LoweredOrder, LoweredOrder]:
-    """The orders of the queue and of backfilling; all happens within `longest` seconds more than the jobs take one after the other."""
-    longest += int(np.maximum(problem.runtime, problem.believed).sum())
-    longest += 0 if problem.think is None else int(np.maximum(problem.think, 0).sum())
-    known = problem.known or LogView({"requested": problem.believed})
-    order, own = problem.policy.order, getattr(problem.policy, "backfill_order", None)
-    first = lower_order(order, known, problem.submit, longest)
-    return first, first if own is None or own == order else lower_order(own, known, problem.submit, longest)
-
-
-def point_to_orders(rules: Any, orders: tuple[LoweredOrder, LoweredOrder]) -> None:
-    """Tell the kernel of the orders, of which it has no more than the addresses: they are to be kept."""
-    for prefix, order in zip(("order", "backfill"), orders, strict=True):
-        rules[f"{'' if prefix == 'order' else 'backfill_'}order"] = order.kind
-        rules[f"{prefix}_parameter"], rules[f"{prefix}_starvation"] = order.parameter, order.starvation
-        rules[f"{prefix}_limit"] = order.limit
-    rules["order_reads_time"] = orders[0].reads_time
-    if "order_grows" in rules.dtype.names:
-        rules["order_grows"] = orders[0].grows
-    if "order_history" in rules.dtype.names:
-        rules["order_history"] = address_of(orders[0].history) if orders[0].history is not None and orders[0].lasting else 0
 
 
 def lower_prediction(rules: Any, prediction: PredictionRules | None, tick: int) -> None:

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from walltime.engine.interface.choice import check_support, features_of
-from walltime.engine.interface.compiled import CompiledEngine, compiled_prediction, lower_orders, lower_prediction, point_to_orders
+from walltime.engine.interface.compiled import CompiledEngine, compiled_prediction, lower_prediction
 from walltime.engine.interface.load import load
 from walltime.engine.interface.number_log import NumberLog
+from walltime.engine.interface.orders import lower_orders, point_to_orders
 from walltime.engine.kernel.dynamics import new_effects, new_scratch
 from walltime.engine.kernel.history import bind_history
 from walltime.engine.kernel.longest import bind_longest

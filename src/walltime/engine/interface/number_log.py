@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from walltime.engine.interface.branch import Layout, Log, fill_from, sorted_heap, take_state
-from walltime.engine.interface.compiled import LoweredOrder
 from walltime.engine.interface.load import loop_name
+from walltime.engine.interface.orders import LoweredOrder
 from walltime.engine.kernel.memory import BY_USER, HOLE, JOB, NEVER, Memory, new_memory, records
 from walltime.engine.kernel.plan import CHUNK, SLOTS, Plan
 

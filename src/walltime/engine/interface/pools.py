@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from walltime.engine.interface.compiled import CompiledEngine, compiled_prediction, lower_orders, lower_prediction, point_to_orders
+from walltime.engine.interface.compiled import CompiledEngine, compiled_prediction, lower_prediction
+from walltime.engine.interface.orders import lower_orders, point_to_orders
 from walltime.engine.interface.pools_log import PoolsLog
 from walltime.engine.kernel.memory import MODE_OF_KIND, NEVER, record, records
 from walltime.engine.kernel.pools.memory import (

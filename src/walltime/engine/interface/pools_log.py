@@ -7,8 +7,8 @@ from typing import Any, Self
 import numpy as np
 
 from walltime.engine.interface.branch import Layout, Log, are_the_same, fill_from, take_state, without
-from walltime.engine.interface.compiled import LoweredOrder
 from walltime.engine.interface.load import cluster_loop_name
+from walltime.engine.interface.orders import LoweredOrder
 from walltime.engine.kernel.memory import ITEM, records
 from walltime.engine.kernel.pools.memory import (
     CLUSTER_JOB,

@@ -33,7 +33,7 @@ SCORE = types.float64(types.int64, types.int64, types.int64, types.int64, types.
 
 `facts` is the address of int64 words: the function's own address; that of the columns that it reads, job by job; the number of clock
 changes; the first submission (s); the address of the order's own parameters (float64); that of the history (history.py), 0 for none; and
-the clock, as made by interface/compiled.py."""
+the clock, as made by interface/orders.py."""
 COLUMNS, HISTORY, FIRST_OFFSET = 1, 5, 6
 """Positions of the addresses of the columns and of the history, and of the clock in the facts."""
 

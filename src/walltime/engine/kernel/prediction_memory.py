@@ -1,7 +1,7 @@
 """What the loop knows about predictions, and the memory of any compiled predictor.
 
 The engine calls a predictor's functions by their addresses with a `PredictorMemory`, whose content only the predictor knows.
-`PredictionRules` defines what is predicted and where predictions are used; it is made by `walltime.simulation.run`.
+`PredictionRules` defines what is predicted and where predictions are used; it is made by `walltime.simulation.job_predictions`.
 """
 
 from __future__ import annotations
