@@ -29,8 +29,7 @@ The most common names are here; the rest are in groups:
 * `workloads`: workload models, and changes to workloads
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from walltime.lazy import lazy
 
@@ -92,54 +91,4 @@ if TYPE_CHECKING:
     from walltime.whatif import what_if as what_if
     from walltime.workload import Workload as Workload
 
-GROUPS = (
-    "auditor",
-    "benchmark",
-    "campaign",
-    "errors",
-    "estimates",
-    "explanation",
-    "figures",
-    "learn",
-    "logs",
-    "machine",
-    "metrics",
-    "policy",
-    "predictors",
-    "report",
-    "schedule",
-    "simulation",
-    "slurm",
-    "tuning",
-    "whatif",
-    "workloads",
-)
-_NAMES = {
-    "auditor.audit": ("audit",),
-    "errors": ("LogError", "PolicyError", "WalltimeError", "WorkloadError"),
-    "explanation": ("explain",),
-    "logs": ("read",),
-    "logs.fetch": ("fetch",),
-    "policy": ("FCFS", "SJF", "WFP", "Conservative", "Easy", "Hybrid", "NoBackfilling", "PlainPolicy", "Slurm", "order"),
-    "predictors": ("Prediction", "predictor"),
-    "report": ("write_comparison_page",),
-    "schedule": ("Schedule", "compare", "read_schedule"),
-    "simulation": ("Scheduler", "Simulation", "diff", "predict", "replicate", "simulate", "simulate_many"),
-    "tuning": ("tune",),
-    "whatif": ("calibrate", "infer", "what_if"),
-    "workload": ("Workload",),
-}
-
-_get, _, _top = lazy(__name__, _NAMES)
-__all__ = sorted([*_top, *GROUPS])
-
-
-def __getattr__(name: str) -> Any:
-    """Import a name on first use, so that `import walltime` is fast."""
-    if name in GROUPS:
-        return importlib.import_module(f"walltime.{name}")
-    return _get(name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__, __all__ = lazy(__name__)

@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 __all__ = ["LaterModule", "lazy"]
 
+Parts = tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]
+_LINE = re.compile(r"^    from walltime(?:\.(\S+))? import (\S+) as \2$", re.MULTILINE)
 
-def lazy(package: str, homes: Mapping[str, tuple[str, ...]]) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """`__getattr__`, `__dir__` and `__all__` of a package whose names are defined in these modules of walltime."""
+
+def lazy(package: str, homes: Mapping[str, tuple[str, ...]] = MappingProxyType({})) -> Parts:
+    """`__getattr__`, `__dir__` and `__all__` of a package that imports its names under `if TYPE_CHECKING`, for type checkers only.
+
+    Each import there is a line of its own, `from walltime.HOME import NAME as NAME`, which is read here too, so that a name is said once.
+    `homes`: further names, by the modules of walltime that define them.
+    """
+    spec: Any = sys.modules[package].__spec__
+    source = spec.loader.get_data(spec.origin).decode()
     home_of = {name: home for home, names in homes.items() for name in names}
+    home_of |= {name: home for home, name in _LINE.findall(source)}
     names = sorted(home_of)
 
     def get(name: str) -> Any:
         home = home_of.get(name)
         if home is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(importlib.import_module(f"walltime.{home}"), name)
+        value = getattr(importlib.import_module(f"walltime.{home}"), name) if home else importlib.import_module(f"walltime.{name}")
         setattr(sys.modules[package], name, value)
         return value
 

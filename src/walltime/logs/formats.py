@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import replace
+from pathlib import Path
 
 from walltime.errors import LogError
 from walltime.logs import batch_systems
@@ -16,7 +17,7 @@ from walltime.logs.cobalt import COBALT
 from walltime.logs.guess import Guess, fitted, guessed
 from walltime.logs.input import LogFile, Progress, unpacked_name
 from walltime.logs.joblog import JobLog, LogFormat, Partial, ReadOptions, TooWide
-from walltime.logs.joined import log_file
+from walltime.logs.joined import joined_tables
 from walltime.logs.lsf import LSF
 from walltime.logs.mapped import MappedLog, read_table
 from walltime.logs.mapping import MAPPING_FILE, TableMapping, plain_title
@@ -86,11 +87,11 @@ def read_log(
     zone = None if time_zone is None else parse_zone(time_zone)
     options = ReadOptions(skip_bad_lines, zone)
     if mapping is None:
-        log = _read(log_file(find_log(path), progress=progress), options)
+        log = _read(_log_file(find_log(path), progress=progress), options)
     else:
         named = os.fspath(mapping)
         chosen = shipped()[named] if named in shipped() else MAPPING_FILE.read(named)
-        log = _read_mapped(log_file(find_log(path), chosen, progress), options, chosen, named)
+        log = _read_mapped(_log_file(find_log(path), chosen, progress), options, chosen, named)
     return log if key is None else hidden(log, key)
 
 
@@ -122,6 +123,12 @@ def read(
     """
     log = read_log(path, skip_bad_lines=skip_bad_lines, time_zone=time_zone, mapping=mapping, anonymise=anonymise)
     return log.to_workload(procs=procs, partial=partial, too_wide=too_wide, requested_first=requested_first)
+
+
+def _log_file(path: Path, mapping: TableMapping | None = None, progress: Progress | None = None) -> LogFile:
+    """The file of a log; of a folder the tables that a mapping joins."""
+    is_folder = os.path.isdir(path)  # noqa: PTH112 (Path.is_dir raises for names that are too long)
+    return (joined_tables(path, mapping, progress) if is_folder else None) or LogFile(path, progress=progress)
 
 
 def _read(file: LogFile, options: ReadOptions) -> JobLog:
@@ -186,7 +193,7 @@ def _claimed(file: LogFile) -> bool:
 
 def mapping_for(path: str | os.PathLike[str]) -> Guess:
     """What the columns of a table mean, as far as they are recognised. Raises LogError for a file that is no such table."""
-    file = log_file(find_log(path))
+    file = _log_file(find_log(path))
     described = description_of(file)
     if described is None:
         raise LogError(f"{file.where}: this is no table that needs a mapping, or none of its columns was recognised; try walltime info")

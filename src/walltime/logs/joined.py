@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 from collections.abc import Iterator
 from fnmatch import fnmatch
 from functools import partial
@@ -22,19 +21,18 @@ if TYPE_CHECKING:
 else:
     pl = LaterModule("polars")
 
-__all__ = ["log_file"]
+__all__ = ["joined_tables"]
 
 
-def log_file(path: Path, mapping: TableMapping | None = None, progress: Progress | None = None) -> LogFile:
-    """The file of a log; of a folder with the tables that this mapping, or one that is shipped, joins, the joined table, as CSV.
+def joined_tables(folder: Path, mapping: TableMapping | None, progress: Progress | None) -> LogFile | None:
+    """The tables of a folder that this mapping, or one that is shipped, joins, as one CSV file; None if they are not there.
 
-    Raises LogError, also where tables that are there cannot be joined.
+    Raises LogError where they cannot be joined.
     """
-    if os.path.isdir(path):  # noqa: PTH112 (Path.is_dir raises for names that are too long)
-        for one in shipped().values() if mapping is None else (mapping,):
-            if one.table is not None and (tables := _tables(path, one)):
-                return LogFile(path, read=partial(_joined, one, tables), progress=progress)
-    return LogFile(path, progress=progress)
+    for one in shipped().values() if mapping is None else (mapping,):
+        if one.table is not None and (tables := _tables(folder, one)):
+            return LogFile(folder, read=partial(_joined, one, tables), progress=progress)
+    return None
 
 
 def _tables(folder: Path, mapping: TableMapping) -> dict[str, Path]:

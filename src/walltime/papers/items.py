@@ -35,11 +35,6 @@ class Item:
         """The paper's name, such as mualem01."""
         return self.run.__module__.split(".")[2]
 
-    @property
-    def needs_log(self) -> bool:
-        """Whether its input is logs."""
-        return not self.where
-
     def place(self) -> tuple[int, int, str]:
         """Sorts tables before figures before the rest, each by number."""
         match = re.fullmatch(r"([TF])(\d+)(\w*)", self.name)

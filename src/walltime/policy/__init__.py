@@ -58,17 +58,4 @@ if TYPE_CHECKING:
     from walltime.policy.slack import Slack as Slack
     from walltime.policy.slurm import Slurm as Slurm
 
-__getattr__, __dir__, __all__ = lazy(
-    __name__,
-    homes(registry.POLICIES)
-    | {
-        "policy.base": ("Backfilling", "Kind", "Passes", "Policy", "Reservations"),
-        "policy.dialect": ("DIALECTS", "PAPERS", "READINGS", "Dialect"),
-        "policy.files": ("NotRunError", "files_in", "only", "placed"),
-        "policy.formulas": ("FittedFormula", "Formula", "WeightedOrder", "score_order"),
-        "policy.log_view": ("Calendar", "LogView", "Moment"),
-        "policy.orders": ("FCFS", "SJF", "WFP", "Order", "ScoredOrder", "UserOrder", "Wfp", "order"),
-        "policy.plain": ("Choice", "PlainPolicy", "RunningJob", "WaitingJob"),
-        "policy.registry": ("ORDERS", "POLICIES", "every_policy", "parse_order", "parse_policy", "takes"),
-    },
-)
+__getattr__, __dir__, __all__ = lazy(__name__, homes(registry.POLICIES))

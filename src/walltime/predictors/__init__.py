@@ -45,41 +45,4 @@ if TYPE_CHECKING:
     from walltime.predictors.tang13 import STATISTICS as STATISTICS
     from walltime.predictors.tang13 import WINDOWS as WINDOWS
 
-__getattr__, __dir__, __all__ = lazy(
-    __name__,
-    homes(registry.PREDICTORS)
-    | {
-        "predictors.base": (
-            "Basis",
-            "FinishedJob",
-            "Guess",
-            "KEYS",
-            "Jobs",
-            "Learner",
-            "PlainPredictor",
-            "Predictor",
-            "StartedJob",
-            "SubmittedJob",
-            "alike",
-            "below_remark",
-            "check_columns",
-            "predictor",
-        ),
-        "predictors.external": ("LogColumn", "PredictionFile", "Twins", "twins"),
-        "predictors.history": ("History", "LogHistory", "Past", "log_ends"),
-        "predictors.prediction": (
-            "BELIEFS",
-            "CORRECTIONS",
-            "HISTORIES",
-            "Belief",
-            "Correction",
-            "Prediction",
-            "parse_belief",
-            "parse_correction",
-        ),
-        "predictors.registry": ("PREDICTORS", "parse_predictor"),
-        "predictors.tang13": ("STATISTICS", "WINDOWS", "Tang13"),
-        "predictors.tsafrir07": ("LastRun", "Tsafrir07"),
-        "predictors.unlearned": ("ExactRuntime", "UserRequest"),
-    },
-)
+__getattr__, __dir__, __all__ = lazy(__name__, homes(registry.PREDICTORS))

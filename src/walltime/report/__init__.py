@@ -1,6 +1,6 @@
 """Pages, tables and figures: of the schedules of a workload, of replications, of campaigns, and of everything else that is simulated."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from walltime.lazy import lazy
 
@@ -17,20 +17,4 @@ if TYPE_CHECKING:
     from walltime.report.windows import learned_page as learned_page
     from walltime.report.windows import tuning_page as tuning_page
 
-_HOMES = {
-    "report.accuracy": ("accuracy_page",),
-    "report.answers": ("answer",),
-    "report.calibration": ("calibration_page",),
-    "report.campaign": ("campaign_page",),
-    "report.comparison_page": ("write_comparison_page",),
-    "report.html": ("write_page",),
-    "report.replicated": ("replicated_page",),
-    "report.what_if": ("what_if_page",),
-    "report.windows": ("leaderboard_page", "learned_page", "tuning_page"),
-}
-_get, _names, __all__ = lazy(__name__, _HOMES)
-
-
-def __getattr__(name: str) -> Any:
-    """Import a page on first use: those of many runs need the campaigns."""
-    return _get(name)
+__getattr__, __dir__, __all__ = lazy(__name__)

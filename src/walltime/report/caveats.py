@@ -9,7 +9,7 @@ import numpy as np
 
 from walltime import metrics
 from walltime.estimates import EstimateModel, FModel, UserEstimates, parse_estimates
-from walltime.machine import said_of_held
+from walltime.machine import HINDSIGHT, said_of_held
 from walltime.metrics import Summary
 from walltime.metrics.intervals import SHOWN_LEVEL
 from walltime.predictors import PlainPredictor, below_remark
@@ -121,7 +121,8 @@ def caveats_of(schedules: Sequence[Schedule], trim: str, estimates: object = Non
 
 def _held(schedules: Sequence[Schedule]) -> list[str]:
     """What is known by hindsight, from the machine's file."""
-    return list(dict.fromkeys(filter(None, (said_of_held(s.workload) for s in schedules))))[:1]
+    known = (s.workload for s in schedules if HINDSIGHT in s.workload.columns)
+    return list(dict.fromkeys(filter(None, map(said_of_held, known))))[:1]
 
 
 def longest_queue(schedule: Schedule) -> tuple[float, float]:

@@ -86,10 +86,10 @@ class _Side:
         place = (at / WIDTH, 1 - (self.top + size) / HEIGHT)
         self.figure.text(*place, words, fontsize=size, color=color, fontweight=weight, ha=align, parse_math=False)
 
-    def paragraph(self, words: str, size: float, color: str = INK, weight: str = "normal", indent: float = 0.0) -> None:
+    def paragraph(self, words: str, size: float, color: str = INK, weight: str = "normal") -> None:
         """Lines that are broken between words."""
-        for line in _broken(words, size, weight, INNER - indent):
-            self.text(line, size, color, weight, MARGIN + indent)
+        for line in _broken(words, size, weight, INNER):
+            self.text(line, size, color, weight, MARGIN)
             self.top += size * LEADING
 
     def foot(self, page: Page) -> None:

@@ -23,7 +23,6 @@ from walltime.wording import UNDEFINED, human_difference, human_number, human_pe
 
 __all__ = [
     "RECORDED",
-    "breakdown_rows",
     "breakdown_table",
     "breakdowns",
     "changes_table",
@@ -162,11 +161,6 @@ def months_table(names: Sequence[str], months: Sequence[Sequence[Month]]) -> Tab
 # ---------------------------------------------------------------------- groups of jobs
 
 
-def breakdown_rows(schedule: Schedule, by: str, trim: str, edges: Any = None) -> list[dict[str, Any]]:
-    """The rows of `Schedule.breakdown`."""
-    return schedule.breakdown(by, edges, trim).to_dicts()
-
-
 def breakdown_table(names: Sequence[str], rows: Sequence[Rows], by: str) -> Table:
     """The mean wait of each group under every policy; `rows`: the breakdown of each."""
     by_group = [{row["group"]: row for row in mine} for mine in rows]
@@ -203,7 +197,7 @@ def breakdowns(names: Sequence[str], schedules: Sequence[Schedule], trim: str) -
     parts: list[Block] = []
     for by, title in GROUPINGS.items():
         try:
-            table = breakdown_table(names, [breakdown_rows(schedule, by, trim) for schedule in schedules], title)
+            table = breakdown_table(names, [schedule.breakdown(by, trim=trim).to_dicts() for schedule in schedules], title)
         except WorkloadError:  # the log does not say
             continue
         if 2 <= len(table.rows) <= MOST_GROUPS:

@@ -39,22 +39,4 @@ if TYPE_CHECKING:
     from walltime.simulation.stepping import Simulation as Simulation
     from walltime.simulation.stepping import State as State
 
-__getattr__, __dir__, __all__ = lazy(
-    __name__,
-    {
-        "simulation.accuracy": ("WalltimeAccuracy", "estimate_accuracy"),
-        "simulation.adjusted": ("AdjustedWalltimes", "adjust_walltimes"),
-        "simulation.advice": ("KindAdvice", "UserAdvice", "advise_users"),
-        "simulation.advice_gains": ("AdviceGains", "UserGain", "simulate_advice"),
-        "simulation.batch": ("Batch", "Case", "simulate_many"),
-        "simulation.dialects": ("DialectRow", "DialectTable", "compare_dialects", "dialect_runs", "readings_alone"),
-        "simulation.difference": ("Difference", "diff"),
-        "simulation.fair_start": ("Fairness", "fairness"),
-        "simulation.replay": ("Replay", "predict"),
-        "simulation.replication": ("Replications", "replicate"),
-        "simulation.run": ("simulate",),
-        "simulation.specification": ("Scheduler", "parse_scheduler"),
-        "simulation.spread": ("Spread", "shaking_spread"),
-        "simulation.stepping": ("Simulation", "State"),
-    },
-)
+__getattr__, __dir__, __all__ = lazy(__name__)

@@ -35,17 +35,4 @@ if TYPE_CHECKING:
     from walltime.slurm.starts.trials import parse_trial as parse_trial
     from walltime.slurm.starts.trials import try_jobs as try_jobs
 
-_NAMES = {
-    "slurm.cluster": ("Cluster", "read_cluster"),
-    "slurm.snapshot_jobs": ("SNAPSHOT_RULES", "SnapshotJob"),
-    "slurm.snapshot": ("Snapshot", "read_snapshot", "snapshot_of", "take_snapshot"),
-    "slurm.starts.ledger": ("PredictionLedger", "Scorecard"),
-    "slurm.starts.forecast": ("Draws",),
-    "slurm.starts.from_history": ("learn_from_history",),
-    "slurm.starts.recorded": ("RecordedStarts", "calibrate_starts"),
-    "slurm.starts.replay": ("outcomes", "snapshot_at"),
-    "slurm.starts.scores": ("Outcome", "Score", "factors_of", "scores_of"),
-    "slurm.starts.start_times": ("Reasons", "StartTime", "StartTimes", "start_times", "why"),
-    "slurm.starts.trials": ("Trial", "Trials", "parse_trial", "try_jobs"),
-}
-__getattr__, __dir__, __all__ = lazy("walltime.slurm", _NAMES)
+__getattr__, __dir__, __all__ = lazy(__name__)

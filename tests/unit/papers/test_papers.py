@@ -114,7 +114,7 @@ def test_run_paper__without_logs_runs_every_item_on_generated_workloads_and_says
         assert result.title in page.replace("&#x27;", "'")
         for part in result.tables:
             assert (tmp_path / "numbers" / f"{part.name}.csv").is_file()
-        if next(item for item in items_of(paper, result.item)).needs_log:
+        if not next(item for item in items_of(paper, result.item)).where:
             assert "GENERATED" in result.where
     assert "Generated workloads stand for" in page
     figures = {file.suffix for file in (tmp_path / "figures").iterdir()}
@@ -128,8 +128,8 @@ def test_run_paper__runs_every_item_on_any_other_log(paper, tiny, undrawn, small
     done = run_paper(paper, items_of(paper), [small], tmp_path, quick=True)
     assert len(done.results) == len(items_of(paper))
     for item, result in zip(items_of(paper), done.results, strict=True):
-        assert ("not a log of the paper" in result.where) == item.needs_log
-        compared = [value for value in result.values() if item.needs_log]
+        assert ("not a log of the paper" in result.where) == (not item.where)
+        compared = [value for value in result.values() if not item.where]
         assert not compared, f"{item.name} compares another log with printed numbers"
 
 
