@@ -30,13 +30,15 @@ class Parameter(Key):
 
     `default`: Slurm's. `unit`: what its number counts: `s`, `min`; `time`: written as Slurm writes times, kept in s. `setting`: where it
     stands in Slurm's configuration; empty for one that Slurm does not have. `field`: its name in the records of compiled passes, if it is
-    in them: there times are in s, and a word is whether it is the first of those known.
+    in them: there times are in s, and a word is whether it is the first of those known. `restrains`: whether a value over 0 keeps jobs from
+    reservations.
     """
 
     default: Value = 0
     unit: Unit = "number"
     setting: str = "SchedulerParameters"
     field: str = ""
+    restrains: bool = False
 
     def number(self, value: Value) -> int:
         """A value as compiled passes take it."""
@@ -44,18 +46,13 @@ class Parameter(Key):
 
 
 def _parameter(
-    default: Value,
-    unit: Unit = "number",
-    field: str = "",
-    *,
-    setting: str = "SchedulerParameters",
-    least: int = 0,
-    known: tuple[str, ...] = (),
+    default: Value, unit: Unit = "number", field: str = "", *, least: int = 0, known: tuple[str, ...] = (), **more: Any
 ) -> Parameter:
+    """A parameter; `more`: its other fields."""
     numbers = f"a whole number of {least} or more" + (f" ({unit})" if unit != "number" else "")
     said = {"flag": "yes or no", "time": "a time as Slurm writes it, such as 7-0 or 00:05:00", "word": " or ".join(known) or "a text"}
-    bounds: dict[str, Any] = {} if unit in ("flag", "word") else {"least": least}
-    key = Parameter(default=default, unit=unit, setting=setting, field=field, known=known, said=said.get(unit, numbers), **bounds)
+    more |= {} if unit in ("flag", "word") else {"least": least}
+    key = Parameter(default=default, unit=unit, field=field, known=known, said=said.get(unit, numbers), **more)
     object.__setattr__(key, "read", partial(_read, key))
     object.__setattr__(key, "write", partial(_spelled, key))
     return key
@@ -119,6 +116,11 @@ class SlurmSettings:
         return {one.field: one.number(self.values[name]) for name, one in PARAMETERS.items() if one.field}
 
     @property
+    def restrains(self) -> bool:
+        """Whether a parameter keeps jobs from reservations."""
+        return any(one.number(self.values[name]) > 0 for name, one in PARAMETERS.items() if one.restrains)
+
+    @property
     def multifactor(self) -> bool:
         """Whether priorities differ; with all weights at 0 they do not."""
         return self["priority_type"] == "multifactor" and any(self[name] for name in PARAMETERS if name.startswith("priority_weight"))
@@ -165,19 +167,19 @@ class Slurm(Policy):
     """reservations begin and end at multiples of it: the begin is rounded down, the end up"""
     bf_max_job_test: Annotated[int | None, _parameter(500, "number", "most_tested", least=1)] = None
     """jobs that a cycle tries"""
-    bf_max_job_user: Annotated[int | None, _parameter(0, "number", "most_of_user")] = None
+    bf_max_job_user: Annotated[int | None, _parameter(0, "number", "most_of_user", restrains=True)] = None
     """most jobs of a user that a cycle tries; 0 for all"""
-    bf_max_job_part: Annotated[int | None, _parameter(0, "number", "most_of_partition")] = None
+    bf_max_job_part: Annotated[int | None, _parameter(0, "number", "most_of_partition", restrains=True)] = None
     """most jobs of a partition that a cycle tries; 0 for all"""
-    bf_max_job_user_part: Annotated[int | None, _parameter(0, "number", "most_of_user_in_partition")] = None
+    bf_max_job_user_part: Annotated[int | None, _parameter(0, "number", "most_of_user_in_partition", restrains=True)] = None
     """most jobs of a user in a partition that a cycle tries; 0 for all"""
     bf_max_job_start: Annotated[int | None, _parameter(0, "number", "most_started")] = None
     """most jobs that a cycle starts; 0 for all"""
-    bf_min_age_reserve: Annotated[int | None, _parameter(0, "s", "least_age")] = None
+    bf_min_age_reserve: Annotated[int | None, _parameter(0, "s", "least_age", restrains=True)] = None
     """jobs that have waited for less get no reservation, and block nobody"""
-    bf_min_prio_reserve: Annotated[int | None, _parameter(0, "number", "least_priority")] = None
+    bf_min_prio_reserve: Annotated[int | None, _parameter(0, "number", "least_priority", restrains=True)] = None
     """jobs of a lower priority get no reservation, and block nobody; 0 for none"""
-    bf_job_part_count_reserve: Annotated[int | None, _parameter(0, "number", "most_reserved")] = None
+    bf_job_part_count_reserve: Annotated[int | None, _parameter(0, "number", "most_reserved", restrains=True)] = None
     """most reservations for jobs of a partition; 0 for all"""
     time_min_as_soft_limit: Annotated[bool | None, _parameter(False, "flag", "soft")] = None
     """jobs with a `time_min` are planned by it and keep their limit (from Slurm 23.11 on)"""

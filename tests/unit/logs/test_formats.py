@@ -120,8 +120,9 @@ def test_unknown_format__is_one_line_that_says_what_is_known(written, content, c
     path = written(content, "jobs.log")
     message = error_of(path)
     assert message.startswith(f"{path}:1: no known format of job logs (the file begins with ")
-    assert message.endswith("; known are swf, slurm, slurm-json, pbs, lsf, sge, cobalt, walltime; other tables need mapping=FILE")
-    assert len(message) < len(str(path)) + 200
+    names = ", ".join(known.name for known in FORMATS)
+    assert message.endswith(f"; known are {names}; other tables need mapping=FILE")
+    assert len(message) < len(str(path)) + len(names) + 150
     assert "no known format" in one_line(*call(capsys, "info", path))
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import walltime as wt
 from tests.strategies import CLOCKS_FORWARD
-from walltime.policy import ORDERS, UserOrder
+from walltime.policy import ORDERS, POLICIES, UserOrder
 
 JOBS = wt.Workload.from_arrays(submit=[0, 1, 2, 3], runtime=[9, 4, 3, 2], procs=[2, 2, 1, 1], machine_procs=3)
 
@@ -52,11 +52,7 @@ def test_parse_policy__passes_the_orders_on():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (
-            "",
-            "unknown policy ''; known are fcfs, easy, conservative, conservative-scratch, double, hybrid, relaxed, selective, los, "
-            "multiqueue, slack, slurm, oar, or FILE",
-        ),
+        ("", f"unknown policy ''; known are {', '.join(POLICIES.forms)}, or FILE"),
         ("sjf", "unknown policy 'sjf'; known are fcfs, easy"),
         ("easy:1", "unknown option '1' of the policy 'easy:1'; known are order, backfill-order, decisions, window, extra, shadow"),
         ("hybrid:-1", "depth of the policy 'hybrid:-1' must be a whole number of 0 or more, not '-1'"),

@@ -23,13 +23,12 @@ Array = np.ndarray
 def _lowered(settings: SlurmSettings, kill: bool, starts_only: bool) -> Records:
     """The parameters as the loop takes them."""
     numbers = settings.numbers
-    restraints = ("most_of_user", "most_of_partition", "most_of_user_in_partition", "most_reserved", "least_age", "least_priority")
     return record(
         SLURM_RULES,
         **numbers | {"longest_age": max(1, numbers["longest_age"])},
         kill=kill,
         starts_only=starts_only,
-        all_count=all(numbers[name] <= 0 for name in restraints),
+        all_count=not settings.restrains,
         multifactor=1 if settings.multifactor else 2 if settings["priority_type"] == "multifactor" else 0,
         fair_tree=not settings.flag("NO_FAIR_TREE"),
         decay=settings.decay,
