@@ -95,6 +95,10 @@ class CompiledEngine:
         self.done = reason == DONE
         return self.done
 
+    def await_start(self, job: int) -> None:
+        """Let pieces end, too, when this job has started."""
+        self._memory.state["awaited"] = job + 1
+
     def step(self) -> bool:
         """Handle the next event and make the pass after it; False if there was none."""
         went = not self.advance(1)

@@ -77,6 +77,9 @@ class ReferenceEngine:
         self.run()
         return True
 
+    def await_start(self, job: int) -> None:
+        """Nothing: a piece goes to the end."""
+
     def state(self) -> State:
         """What the scheduler knows now."""
         engine = self.reference

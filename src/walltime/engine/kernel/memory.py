@@ -155,7 +155,7 @@ STATE = _dtype(
     "queue_first queue_last looked_at holes freed blocked indexed classes "
     "heads ranked horizon sorted sorted_arrivals "
     "shadow extra head before_shadow earliest earliest_of "
-    "early broken next_due ended slowdowns waited waits until"
+    "early broken next_due ended slowdowns waited waits until awaited"
 )
 """Values that change at every event.
 
@@ -179,7 +179,8 @@ invalid, NO_PLAN before the first pass; `next_due`: the earliest one.
 
 Selective reservations: `ended`, jobs, and the sum of their bounded `slowdowns` in thousandths. Slack: `waited`, the sum of the
 last `waits` that are remembered; the line is `Slack.line[:sorted]`, of the first `sorted_arrivals` that arrived. `until`:
-the loop returns before the first event that is later, NEVER for none."""
+the loop returns before the first event that is later, NEVER for none. `awaited`: the number of a job, counted from 1, after whose start
+it returns, 0 for none."""
 
 ENTRY = np.dtype([("job", np.int32), ("procs", np.int32), ("length", np.int64)], align=True)
 """A place in the queue: a job, and the data for searches. `procs` is HOLE once the job has started."""

@@ -25,8 +25,6 @@ __all__ = ["FIRST_NUMBER", "Projection", "misfit"]
 Array = np.ndarray
 FIRST_NUMBER = 10**12
 """The number of the first job in a schedule."""
-PIECE = 1_000_000
-"""Steps of the simulation between two looks whether all jobs have started."""
 
 
 class Projection:
@@ -71,11 +69,14 @@ class Projection:
         mine = np.flatnonzero(chosen < count)
         awaited = mine if only is None else np.flatnonzero(chosen == only)
         try:
-            while not engine.advance(PIECE):
+            while len(awaited):  # the last of them in the queue is mostly one of the last to start
+                engine.await_start(awaited[-1])
+                done = engine.advance()
+                awaited = awaited[engine.start[awaited] < 0]
+                if done:
+                    break
                 if check is not None:
                     check(0)
-                if (engine.start[awaited] >= 0).all():
-                    break
         except EngineError:
             pass  # some jobs never start
         started = engine.start[mine]

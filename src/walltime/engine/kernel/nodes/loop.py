@@ -41,6 +41,7 @@ from walltime.engine.kernel.nodes.plan import (
 from walltime.engine.kernel.nodes.priority import count_end, priority_of, rank_users, sum_up_use
 from walltime.engine.kernel.nodes.use import end_use, is_any_overdue, move_overdue, start_use
 from walltime.engine.kernel.pools.limits import count_towards_limits, within_limits
+from walltime.engine.kernel.running import awaited_has_started
 
 __all__ = ["run_slurm"]
 
@@ -56,7 +57,7 @@ def run_slurm(state, rules, jobs, site, use, plan, traffic, budget):
         state.begun = 1
     if state.no_room > 0:
         return STUCK
-    while budget > 0:
+    while budget > 0 and not awaited_has_started(state, jobs):
         if not state.between:
             now = _next_event(state, rules, use, traffic)
             if now == NEVER and state.started == len(jobs):

@@ -54,7 +54,7 @@ priority keeps one of the first `most_tested` jobs from a reservation; `decay`: 
 SLURM_STATE = _dtype(
     "now arrivals arriving started running overdue events waiting next_change news news_for_all next_sum came gone between at_first begun "
     "no_room ranges most_ranges spare_rows planes procs_planes kinds closed users_counted tested planned blocks spare_sets ahead "
-    "bounds slack steps in_line gain gain_of_whole changed_until chosen until"
+    "bounds slack steps in_line gain gain_of_whole changed_until chosen until awaited"
 )
 """`arrivals`, `started`: jobs so far. `arriving`, `running`, `events`, `waiting`, `ranges`, `spare_rows`, `planned`, `blocks`,
 `spare_sets`, `bounds`, `steps`, `chosen`: entries in use. `overdue`: how many running jobs are planned to end later than at first.
@@ -65,7 +65,8 @@ up next; `came`, `gone`: whether a job came, or ended, at this event; `between`:
 
 `planes`: of what is free of each node, of which the first `procs_planes` are processors and the others the second resource; `kinds` of
 partitions; `most_ranges`: that the jobs that run at the same time can have; `closed`: whether the main scheduler has
-closed nodes; `users_counted`: the number of the cycle; `tested`: jobs that it has tried; `until`: as in memory.STATE.
+closed nodes; `users_counted`: the number of the cycle; `tested`: jobs that it has tried; `until`, `awaited`: as in
+memory.STATE.
 
 The plan (plan.py): `ahead`, blocks of the jobs before the one that is considered; `slack`: what the last search has found out, as in
 PROSPECT; `in_line`: how many blocks the time line has, or NOT_MADE; `gain`, `gain_of_whole`, `changed_until`: what has become of the

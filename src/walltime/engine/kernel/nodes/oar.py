@@ -36,6 +36,7 @@ from walltime.engine.kernel.memory import (
     records,
 )
 from walltime.engine.kernel.pools.memory import Lists, Records
+from walltime.engine.kernel.running import awaited_has_started
 
 __all__ = ["OAR_JOB", "OAR_RULES", "SCRATCH", "OarMemory", "new_oar_memory", "run_oar"]
 
@@ -47,10 +48,10 @@ OAR_JOB = _dtype("submit runtime believed nodes partition noticed phase start ki
 OAR_RULES = _dtype("security bug step clock idle busy start launch end period tick")
 """`policy.oar.Latencies`, ms, and whether the plan has the `bug`."""
 
-OAR_STATE = _dtype("now time again begun no_room at_first events waiting running started slots starting until")
+OAR_STATE = _dtype("now time again begun no_room at_first events waiting running started slots starting until awaited")
 """`now`: of the last pass, s; `time`: until which the server has worked, ms; `again`: whether something has happened since the last step.
 `events`, `waiting`, `running`, `slots`, `starting`: entries in use; `no_room`: the number of a job that runs at first and has none;
-`until`: as in memory.STATE, for passes."""
+`until`: as in memory.STATE, for passes; `awaited`: as there."""
 
 SLOT = _dtype("begin end next")
 """Seconds [begin, end], and the slot after it, -1 for none. What is free is the row of the same number of `OarPlan.free`."""
@@ -107,7 +108,7 @@ def run_oar(state, rules, jobs, sets, had, plan, traffic, budget):
         state.begun = 1
     if state.no_room > 0:
         return STUCK
-    while budget > 0:
+    while budget > 0 and not awaited_has_started(state, jobs):
         if not state.again:
             when = NEVER
             if state.events > 0:

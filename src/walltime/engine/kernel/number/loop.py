@@ -30,6 +30,7 @@ from walltime.engine.kernel.number.scratch import pass_with_fresh_reservations
 from walltime.engine.kernel.number.selective import pass_with_selected_reservations
 from walltime.engine.kernel.number.slack import pass_within_slack
 from walltime.engine.kernel.predictions import correct_expired, next_expiry, predict_arrivals
+from walltime.engine.kernel.running import awaited_has_started
 
 __all__ = ["run"]
 
@@ -37,14 +38,14 @@ __all__ = ["run"]
 def run(state, rules, jobs, machine, queue, ordered, reservations, budget):
     """Simulate until every job has started and ended, or until about `budget` steps over the queue or the profile have been taken.
 
-    Returns DONE; PAUSED when the budget is used up, so that another call continues from there; STUCK if jobs wait that
-    nothing will start, which no rule allows; REACHED if the next event is later than `state.until`.
+    Returns DONE; PAUSED when the budget is used up or the awaited job has started, so that another call continues from there; STUCK if
+    jobs wait that nothing will start, which no rule allows; REACHED if the next event is later than `state.until`.
 
     This is compiled separately for each kind of pass, on first use (load.py): of the `reservations` one part is given, and the passes for
     the others do nothing and are left out.
     """
     predicting = machine.predicting
-    while budget > 0:
+    while budget > 0 and not awaited_has_started(state, jobs):
         now = _next_event(state, rules, jobs, machine, predicting)
         if now == NEVER:
             return DONE if state.started == jobs.size else STUCK
