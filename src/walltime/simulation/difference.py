@@ -19,6 +19,7 @@ from walltime.policy import Dialect
 from walltime.simulation.scheduler_trials import Trial, Trials, rule_of
 from walltime.tables import Facts
 from walltime.workload import Workload, check_workload
+from walltime.workload.scaling import with_submits
 
 __all__ = ["Difference", "FirstDifference", "diff"]
 
@@ -194,11 +195,9 @@ class _Matched:
             workload = workload.take(common, "the jobs of both schedules")
         submit = [columns.get("submit") for columns in own]
         if submit[0] is not None and submit[1] is not None and (submit[0] == submit[1]).all() and (submit[0] != workload.submit).any():
-            order = np.argsort(submit[0], kind="stable")
-            whole = {name: getattr(workload, name)[order] for name in ("runtime", "requested", "procs", "job_id", "believed")}
-            columns = {name: values[order] for name, values in workload.columns.items()}
-            made = Workload.from_arrays(submit=submit[0][order], machine_procs=workload.machine_procs, columns=columns, **whole)
-            workload, own = made, [{name: values[order] for name, values in of.items()} for of in own]
+            order = np.lexsort((workload.job_id, submit[0]))
+            own = [{name: values[order] for name, values in of.items()} for of in own]
+            workload = with_submits(workload, submit[0]).with_feedback(False)
         self.workload = workload
         self.start: tuple[Array, Array] = (own[0]["start"], own[1]["start"])
         self.end: tuple[Array, Array] = (own[0]["end"], own[1]["end"])

@@ -15,6 +15,7 @@ from walltime.simulation.dialects import matters, readings_alone
 from walltime.simulation.run import run_of, simulate
 from walltime.simulation.specification import Scheduler
 from walltime.workload import Workload
+from walltime.workload.scaling import with_submits
 
 __all__ = ["WHAT_DIFFERS", "Trial", "Trials", "rule_of"]
 
@@ -207,12 +208,8 @@ def _since_nobody_waited(head: Workload, start: Array, end: Array, time: int) ->
     chosen = (head.submit >= begin) | (end > begin)
     recent = head.take(chosen, f"the jobs since nobody waited, at {begin} s")
     submit = np.where(head.submit >= begin, head.submit, start)[chosen]
-    order = np.argsort(submit, kind="stable")
-    place = np.flatnonzero(chosen)[order]
-    own = {name: getattr(recent, name)[order] for name in ("runtime", "requested", "procs", "job_id", "believed")}
-    columns = {name: values[order] for name, values in recent.columns.items()}
-    made = Workload.from_arrays(submit=submit[order], machine_procs=head.machine_procs, columns=columns, origin=recent.origin, **own)
-    return made, place
+    place = np.flatnonzero(chosen)[np.lexsort((recent.job_id, submit))]
+    return with_submits(recent, submit).with_feedback(False), place
 
 
 def rule_of(trials: Sequence[Trial], names: tuple[str, str], jobs: int) -> str:

@@ -12,7 +12,7 @@ from walltime.wording import seed_fault
 from walltime.workload.draws import uniforms
 from walltime.workload.workload import Workload
 
-__all__ = ["HIGHEST_LOAD", "WAYS", "copied", "head", "held_until", "resize", "scale_load", "shake", "tail", "window"]
+__all__ = ["HIGHEST_LOAD", "WAYS", "copied", "head", "held_until", "resize", "scale_load", "shake", "tail", "window", "with_submits"]
 
 Array = np.ndarray
 LOWEST_LOAD, HIGHEST_LOAD = 1e-6, 1.5
@@ -71,7 +71,7 @@ def _scaled(workload: Workload, factor: float, by: str, seed: int) -> Workload:
     """The workload with its load multiplied by this factor, as closely as the method allows."""
     match by:
         case "interarrival":
-            return _with_submits(workload, workload.submit[0] + _rounded((workload.submit - workload.submit[0]) / factor))
+            return with_submits(workload, workload.submit[0] + _rounded((workload.submit - workload.submit[0]) / factor))
         case "runtime":
             return _with_runtimes(workload, factor)
         case "machine":
@@ -158,7 +158,7 @@ def shake(workload: Workload, seconds: int = 30, seed: int = 0) -> Workload:
     draw, _ = uniforms(seed, workload.job_id, STREAM_SHAKE)
     moved = workload.submit + np.floor(draw * (2 * width + 1)).astype(np.int64) - width
     first, _ = _chains(workload)
-    shaken = _with_submits(workload, workload.submit + (np.maximum(moved, 0) - workload.submit)[first])
+    shaken = with_submits(workload, workload.submit + (np.maximum(moved, 0) - workload.submit)[first])
     return replace(shaken, origin=workload.origin.after(f"shaken by up to {width} s, seed {seed}"))
 
 
@@ -173,7 +173,7 @@ def held_until(workload: Workload, eligible: Array) -> Workload:
     wait = workload.recorded_wait
     if wait is not None:
         columns["wait"] = np.where(wait >= 0, np.maximum(wait - held, 0), wait)
-    later = _with_submits(replace(workload, columns=columns), workload.submit + held)
+    later = with_submits(replace(workload, columns=columns), workload.submit + held)
     return replace(later, origin=workload.origin.after(f"{int((held > 0).sum()):,} jobs from when they were free to start, by hindsight"))
 
 
@@ -214,7 +214,7 @@ def _rounded(values: Array) -> Array:
     return np.minimum(np.floor(values + 0.5), 2.0**62).astype(np.int64)
 
 
-def _with_submits(workload: Workload, submit: Array) -> Workload:
+def with_submits(workload: Workload, submit: Array) -> Workload:
     """The same jobs with other submit times, in order of arrival."""
     order = np.lexsort((workload.job_id, submit))
     place = order if workload.order is None else workload.order[order]

@@ -75,6 +75,14 @@ def test_diff__takes_the_submissions_of_the_files_where_both_have_others():
     assert found.rule.startswith("A is what fcfs gives, B is what easy gives")
 
 
+def test_diff__submissions_of_the_files_at_one_second_keep_each_job_its_start():
+    jobs = wt.Workload.from_arrays(submit=[0, 1], runtime=[10, 10], procs=[4, 4], job_id=[2, 1], machine_procs=4)
+    a = {"job_id": np.array([2, 1]), "submit": np.array([3, 3]), "start": np.array([3, 13]), "end": np.array([13, 23])}
+    b = a | {"start": np.array([3, 20]), "end": np.array([13, 30])}
+    first = wt.diff(a, b, jobs).first
+    assert (first.job, first.starts, first.submit) == (1, (13, 20), 3)
+
+
 @pytest.mark.slow
 def test_diff_command__prints_and_writes(tmp_path, capsys):
     wt.logs.write_swf(tmp_path / "log.swf", JOBS)
