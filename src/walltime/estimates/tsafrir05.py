@@ -17,7 +17,6 @@ from walltime.workload.draws import uniforms
 
 __all__ = ["Tsafrir05", "assign"]
 
-BINS = "times (s) with numbers of jobs, such as 3600x50/7200x20"
 STREAM_RANKS, STREAM_TAIL, STREAM_ASSIGN = 3, 4, 5
 FEWEST_JOBS = 200
 """With fewer jobs the model has fewer than its 20 popular values."""

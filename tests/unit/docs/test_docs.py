@@ -144,6 +144,11 @@ def generators(monkeypatch):
     return ROOT / "docs" / "generators"
 
 
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "guides").glob("*.md")), ids=lambda page: page.stem)
+def test_guides__begin_with_the_question_that_they_answer(page):
+    assert re.fullmatch(r"# [A-Z].+\?", page.read_text().partition("\n")[0])
+
+
 def test_questions__name_pages_and_headings_that_there_are(generators):
     questions = importlib.import_module("questions")
     commands = {f"reference/cli/{name}.md" for name in ("cite", "dialects", "slurm")}

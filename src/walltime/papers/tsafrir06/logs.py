@@ -25,7 +25,6 @@ SCALE = 3
 """The unit of time of the worked examples, s, so that thirds are whole."""
 RUNTIMES = {"J1": 6, "J2": 4, "J3": 3, "J4": 4, "J5": 3, "J6": 2}
 """Of Fig. 6, by Table II; J3's is not in the paper."""
-SHORTER = {"J1", "J4", "J5", "J6"}
 RATIOS = (1.5, 2.0, 4.0, 10.0)
 SAMPLES = 200_000
 
