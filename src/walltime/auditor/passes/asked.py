@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from walltime.auditor.passes.events import all_events, decide, follow, give_up_plan, next_event, next_start
-from walltime.auditor.passes.places import comes_before, put_to_work, score_waiting
+from walltime.auditor.passes.places import put_to_work, score_waiting, sort_waiting
 from walltime.auditor.passes.state import ASKS, COMING, DONE, NEVER, PASS, PAUSED, RUNNING, WAITING
 from walltime.engine.kernel.jit import called_kernel, entry, kernel
 
@@ -124,25 +124,14 @@ def put_back(state, jobs, lists, asked, count):
 
 
 @called_kernel
-def sort_all(jobs, waiting, count, backfilling):
-    """Sort the jobs that wait; most are in order."""
-    for k in range(1, count):
-        job, place = waiting[k], k
-        while place > 0 and comes_before(jobs, job, waiting[place - 1], backfilling):
-            waiting[place] = waiting[place - 1]
-            place -= 1
-        waiting[place] = job
-
-
-@called_kernel
 def ask(state, rules, jobs, lists, profile, tables, asked):
     """Ask the policy what it starts now, and note it; the recorded state is as before."""
     count, running, started, free = state.waiting, state.running, state.started, state.free
     if count == 0:
         return
     score_waiting(state, rules, jobs, lists)
-    sort_all(jobs, lists.line, count, False)
-    sort_all(jobs, lists.back, count, True)
+    sort_waiting(jobs, lists.line, 0, count, False)
+    sort_waiting(jobs, lists.back, 0, count, True)
     state.unsorted = 0
     for k in range(count):
         asked.queue[k], asked.line[k], asked.back[k] = lists.queue[k], lists.line[k], lists.back[k]
