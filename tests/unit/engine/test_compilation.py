@@ -42,7 +42,7 @@ ADDED = {
     "cluster-predicting": 33,
     "cluster-kept": 26,
     "cluster-kept-predicting": 14,
-    "slurm": 101,
+    "slurm": 107,
     "dynamics": 2,
     "draw": 2,
     "averages": 6,

@@ -193,7 +193,7 @@ _TABLE = (
     *_loops("conservative", "conservative backfilling", loop.run, _one(KEEP, True), (63, 6), (70, 7)),
     *_loops("cluster", _POOLS, cluster.run_cluster, _several(HEAD), (88, 11), (97, 12)),
     *_loops("cluster-kept", f"kept reservations on {_POOLS}", cluster.run_cluster, _several(KEEP), (67, 9), (76, 10)),
-    Entry("slurm", "Slurm's scheduling", jit.entry(slurm.run_slurm), _example_slurm, 103, 13),
+    Entry("slurm", "Slurm's scheduling", jit.entry(slurm.run_slurm), _example_slurm, 109, 13),
     Entry("oar", "OAR's scheduling", jit.entry(oar.run_oar), _example_oar, 16, 4),
     Entry("dynamics", "what backfilling did", dynamics.replay_starts, _example_dynamics, 6, 1),
     Entry("draw", "random estimates", draw.draw_f_estimates, _example_draw, 2, 1),

@@ -8,13 +8,7 @@ from __future__ import annotations
 
 from walltime.engine.kernel.jit import kernel
 
-__all__ = ["awaited_has_started", "enter_running", "find_shadow", "leave_running", "overdue"]
-
-
-@kernel
-def awaited_has_started(state, jobs):
-    """Whether the job has started that is awaited, if any is."""
-    return state.awaited > 0 and jobs[state.awaited - 1].start >= 0
+__all__ = ["enter_running", "find_shadow", "leave_running", "overdue"]
 
 
 @kernel

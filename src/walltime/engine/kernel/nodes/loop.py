@@ -21,6 +21,7 @@ from __future__ import annotations
 from walltime.engine.kernel.heap import drop_first, push
 from walltime.engine.kernel.jit import called_kernel, kernel
 from walltime.engine.kernel.memory import BACKFILLED, DONE, IMMEDIATE, NEVER, PAUSED, REACHED, RESERVED, STUCK
+from walltime.engine.kernel.nodes.changes import tell_prospects
 from walltime.engine.kernel.nodes.choice import choose
 from walltime.engine.kernel.nodes.memory import CLOSED
 from walltime.engine.kernel.nodes.plan import (
@@ -36,12 +37,10 @@ from walltime.engine.kernel.nodes.plan import (
     measure_again,
     pass_over,
     room_until,
-    tell_prospects,
 )
 from walltime.engine.kernel.nodes.priority import count_end, priority_of, rank_users, sum_up_use
 from walltime.engine.kernel.nodes.use import end_use, is_any_overdue, move_overdue, start_use
 from walltime.engine.kernel.pools.limits import count_towards_limits, within_limits
-from walltime.engine.kernel.running import awaited_has_started
 
 __all__ = ["run_slurm"]
 
@@ -57,7 +56,7 @@ def run_slurm(state, rules, jobs, site, use, plan, traffic, budget):
         state.begun = 1
     if state.no_room > 0:
         return STUCK
-    while budget > 0 and not awaited_has_started(state, jobs):
+    while budget > 0 and (state.awaited == 0 or jobs[state.awaited - 1].start < 0):
         if not state.between:
             now = _next_event(state, rules, use, traffic)
             if now == NEVER and state.started == len(jobs):

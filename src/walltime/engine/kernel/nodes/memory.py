@@ -54,7 +54,7 @@ priority keeps one of the first `most_tested` jobs from a reservation; `decay`: 
 SLURM_STATE = _dtype(
     "now arrivals arriving started running overdue events waiting next_change news news_for_all next_sum came gone between at_first begun "
     "no_room ranges most_ranges spare_rows planes procs_planes kinds closed users_counted tested planned blocks spare_sets ahead "
-    "bounds slack steps in_line gain gain_of_whole changed_until chosen until awaited"
+    "bounds slack slack_far far steps in_line gain gain_of_whole changed_until chosen until awaited"
 )
 """`arrivals`, `started`: jobs so far. `arriving`, `running`, `events`, `waiting`, `ranges`, `spare_rows`, `planned`, `blocks`,
 `spare_sets`, `bounds`, `steps`, `chosen`: entries in use. `overdue`: how many running jobs are planned to end later than at first.
@@ -68,9 +68,9 @@ partitions; `most_ranges`: that the jobs that run at the same time can have; `cl
 closed nodes; `users_counted`: the number of the cycle; `tested`: jobs that it has tried; `until`, `awaited`: as in
 memory.STATE.
 
-The plan (plan.py): `ahead`, blocks of the jobs before the one that is considered; `slack`: what the last search has found out, as in
-PROSPECT; `in_line`: how many blocks the time line has, or NOT_MADE; `gain`, `gain_of_whole`, `changed_until`: what has become of the
-machine since the last cycle."""
+The plan (plan.py): `ahead`, blocks of the jobs before the one that is considered; `slack`, `slack_far`, `far`: what the last search has
+found out, as in PROSPECT; `in_line`: how many blocks the time line has, or NOT_MADE; `gain`, `gain_of_whole`, `changed_until`: what has
+become of the machine since the last cycle."""
 
 PARTITION = _dtype("kind members node_procs first_stretch last_stretch closed tried tested reserved")
 """A partition: the `kind` of its set of nodes, and that set's row, `members`; the processors of each of them
@@ -89,19 +89,20 @@ RUNNING = _dtype("release expected job row")
 OUT = _dtype("begin end phase row")
 """An outage; `phase`: 0 unknown, 1 known or begun; `row`: the set of its nodes."""
 
-PROSPECT = _dtype("considered begin slack gained whole unsettled promised")
+PROSPECT = _dtype("considered begin slack slack_far far gained gained_far whole unsettled promised")
 """What a job that waits was found to have ahead of it, the last time that it was tried.
 
 `considered`: 0 if it was passed over, and the rest says nothing. `begin`: it could start no earlier, whatever the jobs behind it do; if it
 is `promised` nodes, they are kept for it from then. `slack`: as long as fewer processors than that have become free for it (`gained`, which
-counts whole nodes if it needs such, `whole`), it still could not start earlier. `unsettled`: before this time something has changed
+counts whole nodes if it needs such, `whole`), it still could not start earlier than the time `far`; and as long as fewer than `slack_far`
+have become free for longer than until then (`gained_far`), not at a later time. `unsettled`: before this time something has changed
 since, so that a reservation that begins earlier must be looked at again."""
 
 BLOCK = _dtype("begin keeps_from end first_word last_word row")
 """Nodes that are kept free in [keeps_from, end) for a job that is to start at `begin`: the row of their set, and its words."""
 
-BOUND = _dtype("kind procs nodes second each whole length time blocks slack gained")
-"""What a job has asked for, and a time before which it cannot have it, after so many blocks of jobs before it; `slack` and `gained` as in
+BOUND = _dtype("kind procs nodes second each whole length time blocks slack slack_far far gained gained_far")
+"""What a job has asked for, and a time before which it cannot have it, after so many blocks of jobs before it; the last five as in
 PROSPECT. A job behind that asks for more cannot have it sooner, since blocks only take."""
 BOUNDS = 64
 

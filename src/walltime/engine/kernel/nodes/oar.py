@@ -36,7 +36,6 @@ from walltime.engine.kernel.memory import (
     records,
 )
 from walltime.engine.kernel.pools.memory import Lists, Records
-from walltime.engine.kernel.running import awaited_has_started
 
 __all__ = ["OAR_JOB", "OAR_RULES", "SCRATCH", "OarMemory", "new_oar_memory", "run_oar"]
 
@@ -108,7 +107,7 @@ def run_oar(state, rules, jobs, sets, had, plan, traffic, budget):
         state.begun = 1
     if state.no_room > 0:
         return STUCK
-    while budget > 0 and not awaited_has_started(state, jobs):
+    while budget > 0 and (state.awaited == 0 or jobs[state.awaited - 1].start < 0):
         if not state.again:
             when = NEVER
             if state.events > 0:

@@ -4,8 +4,8 @@ The first jobs of the queue have a *prospect* each: when a job could start at th
 within the window, nodes are kept for it, a *block*. A job looks at what is free (`Use.free`: running jobs give back, nobody takes) less
 the blocks of the jobs ahead of it, so a prospect holds as long as nothing of that changes. When something does, it is noted in the
 prospects: how many processors have become free, and until when there is a difference. As long as these are fewer than the job lacked, it
-cannot start earlier; and if its reservation begins after the difference, it gets the same nodes. The first job whose prospect turns out
-to be another gets a new one, and all behind are planned anew.
+cannot start earlier (changes.py); and if its reservation begins after the difference, it gets the same nodes. The first job whose prospect
+turns out to be another gets a new one, and all behind are planned anew.
 
 Searches begin late, by two bounds: what jobs that ask for less could not have (BOUND), and a time line of how much is free at most,
 wherever it is (`Plan.line`): after running jobs and the first `in_line` blocks. It is made anew where it has others, which takes less time
@@ -18,6 +18,7 @@ import numpy as np
 
 from walltime.engine.kernel.bits import count_bits, mark
 from walltime.engine.kernel.jit import called_kernel, kernel
+from walltime.engine.kernel.nodes.changes import gained_too_little, keep_slack, note_change, note_lack, take_slack
 from walltime.engine.kernel.nodes.choice import choose, missing, row_at
 from walltime.engine.kernel.nodes.memory import CAPACITY, USABLE
 from walltime.engine.kernel.profile import NEVER
@@ -34,17 +35,17 @@ __all__ = [
     "length_of",
     "look_ahead",
     "measure_again",
-    "note_change",
     "pass_over",
     "room_until",
     "take_from_line",
-    "tell_prospects",
 ]
 
 FIRST = np.int64(0)
 """The first place of the queue."""
 NOT_MADE = np.int64(-1)
 """In place of a number of blocks in the time line: it is to be made anew."""
+PARTS = 24
+"""What a job lacks in the first of so many parts of the window, by default an hour, is kept apart from what it lacks later."""
 
 
 # ---------------------------------------------------------------------------------------------------- prospects
@@ -57,11 +58,12 @@ def look_ahead(state, rules, job, site, use, plan, place, latest):
     What lies ahead of those behind is forgotten if that is another than before. A job that can start now gets no prospect.
     """
     length, prospect, has_one = length_of(job), plan.prospects[place], place < state.planned
-    holds = has_one and prospect.gained < prospect.slack and prospect.begin > state.now
+    holds = has_one and gained_too_little(prospect) and prospect.begin > state.now
     if holds and (prospect.promised or prospect.begin > latest):
-        least, state.slack = prospect.begin, prospect.slack - prospect.gained
+        least = prospect.begin
+        take_slack(state, prospect)
     else:
-        least, state.slack = _least_by_bounds(state, site, plan, job, length, latest)
+        least = _least_by_bounds(state, site, plan, job, length, latest)
         holds = False
     begin = least
     if least <= latest and not (holds and lacks(state, job, site, use, plan, least, length) == 0):
@@ -101,8 +103,9 @@ def length_of(job):
 
 @kernel
 def _set_prospect(state, job, prospect, begin, promised):
-    prospect.considered, prospect.begin, prospect.promised, prospect.slack = 1, begin, promised, state.slack
-    prospect.gained, prospect.unsettled, prospect.whole = 0, 0, job.whole > 0 or job.each > 0
+    prospect.considered, prospect.begin, prospect.promised = 1, begin, promised
+    prospect.unsettled, prospect.whole = 0, job.whole > 0 or job.each > 0
+    keep_slack(state, prospect)
 
 
 @kernel
@@ -115,7 +118,7 @@ def pass_over(state, plan):
 @kernel
 def holds_as_before(state, prospect, latest):
     """Whether a job has the same prospect as before, without a look at the nodes."""
-    if prospect.gained >= prospect.slack or prospect.begin <= state.now:
+    if not gained_too_little(prospect) or prospect.begin <= state.now:
         return False
     if prospect.promised:
         return prospect.unsettled <= prospect.begin <= latest
@@ -184,38 +187,6 @@ def leave_plan(state, site, plan, place):
         plan.prospects[k] = plan.prospects[k + 1]
 
 
-# ---------------------------------------------------------------------------------------------------- what changes
-
-
-@kernel
-def note_change(state, gain, gain_of_whole, until):
-    """Note that so many processors have become free, or whole nodes of so many, and that nothing has changed after `until`."""
-    state.gain += gain
-    state.gain_of_whole += gain_of_whole
-    state.changed_until = max(state.changed_until, until)
-
-
-@called_kernel
-def tell_prospects(state, plan):
-    """Note in all prospects and bounds what has changed."""
-    gain, gain_of_whole, until = state.gain, state.gain_of_whole, state.changed_until
-    state.gain = state.gain_of_whole = state.changed_until = 0
-    if until == 0:
-        return
-    for k in range(state.planned):
-        prospect = plan.prospects[k]
-        prospect.gained += gain_of_whole if prospect.whole else gain
-        prospect.unsettled = max(prospect.unsettled, until)
-    left = 0
-    for k in range(state.bounds):
-        bound = plan.bounds[k]
-        bound.gained += gain_of_whole if bound.whole or bound.each > 0 else gain
-        if bound.gained < bound.slack and bound.time > state.now:
-            plan.bounds[left] = bound
-            left += 1
-    state.bounds = left
-
-
 # ---------------------------------------------------------------------------------------------------- the earliest time
 
 
@@ -223,14 +194,14 @@ def tell_prospects(state, plan):
 def _earliest(state, site, use, plan, job, least, latest):
     """The earliest time from `least` on, when the time line says that there may be enough, at which nobody ahead has nodes for a job.
 
-    If that is after `latest`, a time before which it is not. Lowers `state.slack` to what the job lacks until then.
+    If that is after `latest`, a time before which it is not. Notes what the job lacks until then.
     """
     time, length = least, length_of(job)
     while time <= latest:
         lack = lacks(state, job, site, use, plan, time, length)
         if lack == 0:
             return time
-        state.slack = min(state.slack, lack)
+        note_lack(state, time, lack)
         time = _next_opening(state, site, use, plan, time)
         if time <= latest:
             time = _enough_in_line(state, site, plan.line, job, time, latest)
@@ -280,7 +251,7 @@ def _enough_in_line(state, site, line, job, begin, latest):
     second = line.sums[part.kind + state.kinds] if need_second > 0 else procs
     while True:
         while procs[i] < need or second[i] < need_second:  # until there is enough
-            state.slack = min(state.slack, max(1, need - procs[i]))
+            note_lack(state, line.times[i], max(1, need - procs[i]))
             i += 1
             if i == state.steps:
                 return NEVER
@@ -295,17 +266,19 @@ def _enough_in_line(state, site, line, job, begin, latest):
 
 @kernel
 def _least_by_bounds(state, site, plan, job, length, latest):
-    """A time before which a job cannot start, by what those ahead that ask for less cannot have; and what it lacks until then."""
-    kind, least, slack = site.partitions[job.partition].kind, state.now, NEVER
+    """A time before which a job cannot start, by what those ahead that ask for less cannot have; takes over what it lacks until then."""
+    kind, least = site.partitions[job.partition].kind, state.now
+    state.slack, state.slack_far, state.far = NEVER, NEVER, state.now + (latest - state.now) // PARTS
     for k in range(state.bounds - 1, -1, -1):  # the latest is mostly of a job just before
         bound = plan.bounds[k]
         if bound.time > least and bound.length <= length and bound.procs <= job.procs and bound.nodes <= job.nodes:
             same = bound.kind == kind and bound.whole == job.whole and bound.blocks <= state.ahead
             if same and bound.second <= job.second and bound.each <= job.each:
-                least, slack = bound.time, bound.slack - bound.gained
+                least = bound.time
+                take_slack(state, bound)
                 if least > latest:
                     break
-    return least, slack
+    return least
 
 
 @kernel
@@ -324,7 +297,7 @@ def _note_bound(state, site, plan, job, length, time):
     bound = bounds[min(left, len(bounds) - 1)]
     bound.kind, bound.procs, bound.nodes, bound.second, bound.each = kind, job.procs, job.nodes, job.second, job.each
     bound.whole, bound.length, bound.time, bound.blocks = job.whole, length, time, state.ahead
-    bound.slack, bound.gained = state.slack, 0
+    keep_slack(state, bound)
     state.bounds = min(left + 1, len(bounds))
 
 

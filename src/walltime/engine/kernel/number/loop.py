@@ -30,7 +30,6 @@ from walltime.engine.kernel.number.scratch import pass_with_fresh_reservations
 from walltime.engine.kernel.number.selective import pass_with_selected_reservations
 from walltime.engine.kernel.number.slack import pass_within_slack
 from walltime.engine.kernel.predictions import correct_expired, next_expiry, predict_arrivals
-from walltime.engine.kernel.running import awaited_has_started
 
 __all__ = ["run"]
 
@@ -45,7 +44,7 @@ def run(state, rules, jobs, machine, queue, ordered, reservations, budget):
     the others do nothing and are left out.
     """
     predicting = machine.predicting
-    while budget > 0 and not awaited_has_started(state, jobs):
+    while budget > 0 and (state.awaited == 0 or jobs[state.awaited - 1].start < 0):
         now = _next_event(state, rules, jobs, machine, predicting)
         if now == NEVER:
             return DONE if state.started == jobs.size else STUCK

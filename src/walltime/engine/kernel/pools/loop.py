@@ -29,7 +29,7 @@ from walltime.engine.kernel.pools.limits import call_next, count_towards_limits
 from walltime.engine.kernel.pools.memory import OPENS, SHUTS
 from walltime.engine.kernel.pools.passes import enter_queue, pass_with_fresh_places
 from walltime.engine.kernel.predictions import correct_running, next_expiry, note_end, note_start, predict_arrival, predict_waiting
-from walltime.engine.kernel.running import awaited_has_started, enter_running, leave_running
+from walltime.engine.kernel.running import enter_running, leave_running
 
 __all__ = ["run_cluster"]
 
@@ -40,7 +40,7 @@ def run_cluster(state, rules, jobs, machine, line, plan, kept, budget):
     Where it goes up to a time only, jobs that nothing will start are no error: others may be submitted.
     """
     predicting = machine.predicting
-    while budget > 0 and not awaited_has_started(state, jobs):
+    while budget > 0 and (state.awaited == 0 or jobs[state.awaited - 1].start < 0):
         now = _next_event(state, rules, jobs, machine, predicting)
         if now == NEVER and state.started == len(jobs):
             return DONE
