@@ -1,10 +1,11 @@
-"""Fifteen kinds of hidden rules, planted in generated logs: what `walltime infer` finds of them, what it misses, and what it invents.
+"""Eighteen kinds of hidden rules, planted in generated logs: what `walltime infer` finds of them, what it misses, and what it invents.
 
     python validation/planted_rules.py [--jobs 12000] [--seeds 2] [--only NAME ...] [--json]
 
 Each log is generated, scheduled under EASY on a machine with one hidden rule, and given to `infer` with nothing but its starts. A rule is
 found if one of its kind is inferred that agrees in what it says (a window in its time, a part in its size, limited users in most of their
-names, a policy in its name). Whatever else is inferred is invented; rules that were kept beside the right one, too.
+names, a policy in its name, one that comes or goes within a month of when it did). Whatever else is inferred is invented; rules that were
+kept beside the right one, too.
 """
 
 from __future__ import annotations
@@ -46,12 +47,16 @@ BEGIN = 4 * DAY
 
 @dataclass(frozen=True)
 class Planted:
-    """A hidden rule: the machine that has it, for a workload, and whether what was inferred says it."""
+    """A hidden rule: the machine that has it, for a workload, and whether what was inferred says it.
+
+    `policy` schedules jobs that are submitted in the second half of the log; in the first half `before` does, by default the same.
+    """
 
     machine: Callable[[Workload], Machine]
     says: Callable[[Inference, Workload], bool]
     kind: str
     policy: str = "easy"
+    before: str = ""
 
 
 @dataclass(frozen=True)
@@ -78,10 +83,16 @@ def site(*windows: Window, **rest: Any) -> Machine:
     return Machine((Pool("all", PROCS, 1),), (Partition("all", ("all",)),), windows=windows, clock=0, **rest)
 
 
-def part(workload: Workload) -> Machine:
-    """Small, short jobs have a part of the machine of their own."""
+def middle(workload: Workload) -> int:
+    """When half of the jobs have been submitted, s."""
+    return int(np.median(workload.submit))
+
+
+def part(workload: Workload, since: int | None = None) -> Machine:
+    """Small, short jobs have a part of the machine of their own; before `since` (s) they run anywhere."""
     pools = (Pool("part1", SMALL, 1), Pool("main", PROCS - SMALL, 1))
-    small, rest = Partition("part1", ("part1",), widest=4, longest=SHORT), Partition("main", ("main",), widest=PROCS - SMALL)
+    small = Partition("part1", ("part1",), widest=4, longest=SHORT, since=since)
+    rest = Partition("main", ("main",), widest=PROCS - SMALL, since=since)
     return Machine(pools, (small, rest, Partition("whole", ("main", "part1"))))
 
 
@@ -90,9 +101,14 @@ def outages(*begins: int) -> Callable[[Workload], Machine]:
     return lambda workload: site(outages=tuple(Outage("all", day * DAY + 8 * HOUR, day * DAY + 32 * HOUR, announced=0) for day in begins))
 
 
-def some_users(jobs: int) -> Callable[[Workload], Machine]:
-    """The users with most jobs run so many at a time."""
-    return lambda workload: site(limits=(Limit(("user",), only=tuple(map(str, busiest(workload))), jobs=jobs),))
+def some_users(jobs: int, comes: bool = False) -> Callable[[Workload], Machine]:
+    """The users with most jobs run so many at a time, always, or from the middle of the log on."""
+
+    def limited(workload: Workload) -> Machine:
+        since = middle(workload) if comes else None
+        return site(limits=(Limit(("user",), only=tuple(map(str, busiest(workload))), jobs=jobs, since=since),))
+
+    return limited
 
 
 def busiest(workload: Workload, count: int = 3) -> list[int]:
@@ -145,6 +161,17 @@ def says_handicap(inference: Inference, workload: Workload) -> bool:
     return numbers is not None and 2 * HOUR <= int(numbers[1]) * math.log(2) <= 8 * HOUR
 
 
+def says_since(kind: str, says: Callable[[Inference, Workload], bool]) -> Callable[[Inference, Workload], bool]:
+    """Whether a rule is said that holds from the middle of the log on, within a month."""
+
+    def both(inference: Inference, workload: Workload) -> bool:
+        times = [one.since for one in inference.rules if one.kind == kind]
+        times += [limit.since for limit in inference.machine.limits if kind == "limit"]
+        return says(inference, workload) and any(time is not None and abs(time - middle(workload)) < 30 * DAY for time in times)
+
+    return both
+
+
 def nothing(inference: Inference, workload: Workload) -> bool:
     """Whether no rule was inferred."""
     return not inference.rules
@@ -156,7 +183,7 @@ RULES: dict[str, Planted] = {
         lambda w: site(Window("17:00", days=WEEKDAYS)), says_window("17:00", WEEKDAYS), "window"
     ),
     "... of which only until the middle of the log": Planted(
-        lambda w: site(Window("08:00", days=WEEKDAYS, until=int(np.median(w.submit)))), says_window("08:00", WEEKDAYS), "window"
+        lambda w: site(Window("08:00", days=WEEKDAYS, until=middle(w))), says_window("08:00", WEEKDAYS), "window"
     ),
     "long requests do not start by day": Planted(
         lambda w: site(Window("08:00", "17:00", days=WEEKDAYS, longer_than=SHORT)), says_window("08:00", WEEKDAYS, longer_than=1), "window"
@@ -181,13 +208,31 @@ RULES: dict[str, Planted] = {
     "in order of arrival, wide jobs as if they had come later": Planted(
         lambda w: site(), says_handicap, "policy", policy=f"easy:order=expr:-elapsed-{4 * HOUR / math.log(2):.0f}*log(procs)"
     ),
+    "a part for small, short jobs from the middle of the log on": Planted(
+        lambda w: part(w, since=middle(w)), says_since("part", says_part), "part"
+    ),
+    "three users run one job at a time from the middle of the log on": Planted(
+        some_users(1, comes=True), says_since("limit", says_limit), "limit"
+    ),
+    "the smallest area first from the middle of the log on": Planted(
+        lambda w: site(), says_since("policy", says_policy("easy:order=saf")), "policy", policy="easy:order=saf", before="easy"
+    ),
 }
 
 
 def planted(rule: Planted, jobs: int, seed: int) -> Workload:
     """A generated log, scheduled under the hidden rule, with its waits as a record."""
-    own = wt.simulate(base(jobs, seed), rule.policy, machine=rule.machine(base(jobs, seed)))
-    return replace(own.workload, runtime=own.runtime, columns={**own.workload.columns, "wait": own.start - own.workload.submit})
+    log = base(jobs, seed)
+    late = log.submit >= (middle(log) if rule.before else 0)
+    if rule.before:  # it begins on an empty machine, some days later
+        first = wt.simulate(log.take(~late, ""), rule.before, machine=rule.machine(log))
+        log = replace(log, submit=log.submit + late * (DAY * math.ceil((int(first.end.max()) - middle(log)) / DAY)))
+    own = wt.simulate(log.take(late, ""), rule.policy, machine=rule.machine(log))
+    both = [first, own] if rule.before else [own]
+    runtime, wait = (
+        np.concatenate(values) for values in zip(*((one.runtime, one.start - one.workload.submit) for one in both), strict=True)
+    )
+    return replace(log, runtime=runtime, columns={**log.columns, "wait": wait})
 
 
 def trial(name: str, jobs: int, seed: int) -> Outcome:

@@ -87,6 +87,11 @@ class OneStep:
             )
         return whole
 
+    def only(self, chosen: Array) -> OneStep:
+        """The answers for these jobs (bool), as if the others had not been asked for."""
+        delay = np.where(chosen, self.delay, -1)
+        return OneStep(self.counted & chosen, self.made & chosen, self.wishes * chosen, delay, self.short & chosen, self.why * chosen)
+
     def score(self, chosen: Array | None = None, within: int | None = None) -> Score:
         """The shares over these jobs (bool, one entry per job), by default all.
 

@@ -103,6 +103,10 @@ class Partition:
     """where the log does not say its partition, a job goes to the first one that takes so many processors"""
     longest: Annotated[int | None, Key(takes=int | str, read=length_of, said="seconds, or as in '1-12:00:00'")] = None
     """the same for its request (s)"""
+    since: Time | None = None
+    """the same for its submission: from when on"""
+    until: Time | None = None
+    """and until when"""
 
 
 @dataclass(frozen=True)
@@ -159,6 +163,10 @@ class Limit:
     """the most units of the second resource, under its name"""
     only: tuple[str, ...] = ()
     """only these of what comes first in `by`, such as some users, by their names or numbers in the log; without it, all"""
+    since: Time | None = None
+    """only jobs that are submitted from then on"""
+    until: Time | None = None
+    """only jobs that are submitted before"""
 
     def __post_init__(self) -> None:
         for name in self.by:

@@ -9,7 +9,7 @@ import numpy as np
 
 from walltime.errors import WorkloadError
 from walltime.machine.held import held_back
-from walltime.machine.machine import Limit, Machine, Outage
+from walltime.machine.machine import Limit, Machine, Outage, Partition
 from walltime.machine.windows import Hours, hours_of, seconds_of
 from walltime.ragged import Ragged
 from walltime.workload import MISSING, Workload
@@ -150,8 +150,18 @@ def _by_kind(workload: Workload, machine: Machine) -> Array:
     place = np.full(len(workload), len(machine.partitions) - 1)
     for k, one in reversed(list(enumerate(machine.partitions))):
         widest, longest = (NEVER if most is None else most for most in (one.widest, one.longest))
-        place[(workload.procs <= widest) & (workload.requested <= longest)] = k
+        place[(workload.procs <= widest) & (workload.requested <= longest) & _submitted_while(workload, one, "a partition")] = k
     return place
+
+
+def _submitted_while(workload: Workload, rule: Partition | Limit, what: str) -> Array:
+    """The jobs, bool, that are submitted while a rule holds."""
+    chosen = np.ones(len(workload), bool)
+    if rule.since is not None:
+        chosen &= workload.submit >= seconds_of(workload, rule.since, what)
+    if rule.until is not None:
+        chosen &= workload.submit < seconds_of(workload, rule.until, what)
+    return chosen
 
 
 def _added(counts: Mapping[str, int], masks: Mapping[str, Array], among: Array | None = None) -> dict[str, int]:
@@ -221,7 +231,7 @@ def _limits(workload: Workload, machine: Machine, partition: Array, second: Arra
             keys += [] if column is None else [column]
         if len(keys) < len(limit.by):
             continue  # the log does not say who they are
-        chosen = np.ones(len(workload), bool)
+        chosen = _submitted_while(workload, limit, "a limit")
         if limit.partition is not None:
             chosen &= partition == [one.name for one in machine.partitions].index(limit.partition)
         for key in keys:

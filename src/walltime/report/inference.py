@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from walltime.provenance import provenance
 from walltime.report.page import Code, Drawing, Page, Section, note, workload_facts
 from walltime.tables import Table
-from walltime.whatif.inference import Inference, period_of, site_text
+from walltime.whatif.inference import Inference, site_text
 from walltime.whatif.order_choice import OrderChoice
 from walltime.whatif.step_agreement import GroupAgreement
 from walltime.wording import human_time
@@ -39,7 +39,7 @@ def verdict(inference: Inference) -> list[str]:
         f"an agreement of {inference.after.f1:.2f}, {inference.before.f1:.2f} without rules, in a part of the log "
         "that was not used to find them."
     ]
-    said += [f"{rule.text[0].upper()}{rule.text[1:]}{period_of(inference, rule)}." for rule in inference.rules]
+    said += [f"{rule.text[0].upper()}{rule.text[1:]}{inference.period_of(rule)}." for rule in inference.rules]
     if inference.hindsight.f1 > inference.after.f1 + 0.01:
         said.append(
             f"With the times at which jobs seem to have been free to start (held, or waiting for others), which only the record knows, it "
@@ -160,7 +160,7 @@ def inference_page(inference: Inference, workload: Workload, settings: Mapping[s
 def _answer(inference: Inference) -> list[str]:
     """The rules in words, and how well they explain the record."""
     spelled = f"the policy is {inference.machine.policy}: "  # the table has the spelling
-    texts = [f"{rule.text.replace(spelled, 'the queue is ')}{period_of(inference, rule)}" for rule in inference.rules]
+    texts = [f"{rule.text.replace(spelled, 'the queue is ')}{inference.period_of(rule)}" for rule in inference.rules]
     head = f"{len(texts):,} rules were" if len(texts) > 1 else "One rule was"
     return [
         f"{head} read off {inference.log}: {'; '.join(texts)}.",

@@ -24,6 +24,7 @@ __all__ = [
     "candidate_windows",
     "not_eligible_before",
     "stopped_stretches",
+    "submitted_in",
     "windows_near",
     "windows_of_few",
 ]
@@ -69,9 +70,13 @@ def candidate_windows(log: RecordedLog, clock: int) -> list[Window]:
     An instant is a candidate where fewer jobs are planned across it than across the half hours beside it; hours are where jobs of long
     requests, or wide ones, start less often than they are submitted; perhaps these are not planned to run into them either.
     """
+    return list(dict.fromkeys(window for known in _halves(log) for window in _windows_of(log, known, clock)))
+
+
+def _halves(log: RecordedLog) -> tuple[Array, Array, Array]:
+    """The jobs of the log whose start is known, those of its first half, and those of its second, bool."""
     early = log.start < np.median(log.start[log.known])
-    halves = (log.known, log.known & early, log.known & ~early)
-    return list(dict.fromkeys(window for known in halves for window in _windows_of(log, known, clock)))
+    return log.known, log.known & early, log.known & ~early
 
 
 def _windows_of(log: RecordedLog, known: Array, clock: int) -> list[Window]:
@@ -213,19 +218,40 @@ def _stretches(chosen: Array) -> Iterator[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the machine for jobs of up to `widest` processors and `longest` s, of `procs` processors."""
+    """A part of the machine for jobs of up to `widest` processors and `longest` s, of `procs` processors.
+
+    `since`, `until`: it is there for jobs that are submitted then, s of the log; None for always.
+    """
 
     widest: int
     longest: int
     procs: int
+    since: int | None = None
+    until: int | None = None
 
     def takes(self, workload: Workload) -> Array:
         """The jobs that run there, bool."""
-        return (workload.procs <= self.widest) & (workload.requested <= self.longest)
+        return (workload.procs <= self.widest) & (workload.requested <= self.longest) & submitted_in(workload, self.since, self.until)
+
+
+def submitted_in(workload: Workload, since: int | None, until: int | None) -> Array:
+    """The jobs that are submitted from one time on and before another, s of the log, None for no bound; bool."""
+    chosen = np.ones(len(workload), bool)
+    chosen &= True if since is None else workload.submit >= since
+    chosen &= True if until is None else workload.submit < until
+    return chosen
 
 
 def candidate_parts(log: RecordedLog, machine_procs: int) -> list[Part]:
-    """Kinds of small, short jobs that together never use more than a small part of the machine, though they wait for it."""
+    """Kinds of small, short jobs that together never use more than a small part of the machine, though they wait for it.
+
+    In the whole log, or in a half of it, as a part may come or go.
+    """
+    return list(dict.fromkeys(part for known in _halves(log) for part in _parts_of(log._replace(known=known), machine_procs)))
+
+
+def _parts_of(log: RecordedLog, machine_procs: int) -> list[Part]:
+    """The parts that these jobs suggest."""
     w, parts = log.workload, []
     wait = np.where(log.known, log.start - w.submit, 0)
     for widest in _popular(w.procs):

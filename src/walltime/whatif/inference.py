@@ -115,6 +115,10 @@ class Inference:
     held: Mapping[int, int] = field(default_factory=dict)
     order: OrderChoice | None = None
 
+    def period_of(self, rule: InferredRule) -> str:
+        """The days since and until which a rule holds, to be put behind it; empty for one that always does."""
+        return period_of(self.unix_start_time, rule.since, rule.until)
+
     def as_dict(self) -> dict[str, Any]:
         """Everything, ready for JSON; the machine as the text of its file."""
         scores = {name: getattr(self, name).as_dict() for name in ("before", "after", "hindsight")}
@@ -198,15 +202,15 @@ def site_text(inference: Inference) -> str:
         kind = next((kind for start, kind in above.items() if line.startswith(start)), None)
         if kind is not None and comments[kind]:
             rule = comments[kind].pop(0)
-            lines += [f"# {rule.text}: {rule.evidence}; agreement {rule.agreement}, {rule.weeks}{period_of(inference, rule)}"]
+            lines += [f"# {rule.text}: {rule.evidence}; agreement {rule.agreement}, {rule.weeks}{inference.period_of(rule)}"]
         lines.append(line)
     return "\n".join([*head, *lines]) + "\n"
 
 
-def period_of(inference: Inference, rule: InferredRule) -> str:
+def period_of(unix_start_time: int | None, since: int | None, until: int | None) -> str:
     """The days since and until which a rule holds, to be put behind it; empty for one that always does."""
-    times = [(word, time) for word, time in (("since", rule.since), ("until", rule.until)) if time is not None]
-    return "".join(f", {word} {_date(inference.unix_start_time, time)}" for word, time in times)
+    times = [(word, time) for word, time in (("since", since), ("until", until)) if time is not None]
+    return "".join(f", {word} {_date(unix_start_time, time)}" for word, time in times)
 
 
 def _date(unix_start_time: int | None, time: int) -> str:

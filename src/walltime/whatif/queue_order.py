@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from functools import partial
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from walltime.auditor.one_step import OneStep
 from walltime.policy import Easy, Policy, parse_policy
 from walltime.whatif.candidate_rules import not_eligible_before
 from walltime.whatif.order_choice import FORMS, fitted_weights, order_choice, recorded_choices
-from walltime.whatif.rule_trial import LEAST_GAIN, RuleTrial, Suggestion
+from walltime.whatif.rule_trial import LEAST_GAIN, Rules, RuleTrial, Suggestion
 from walltime.wording import human_time
 
 __all__ = ["inferred_policy", "linear", "said_linear", "said_order", "weighted"]
@@ -41,11 +42,11 @@ def inferred_policy(search: RuleTrial, current: OneStep) -> OneStep:
             )
             continue
         named.append(search.rules._replace(policy=own))
-    tries: list[tuple[float, Policy, str, OneStep]] = []
+    tries: list[tuple[float, Policy, str, OneStep]] = []  # in months that choose, a run of which may have had an order of its own
 
     def note_best(several: Iterable[tuple[Policy, str, OneStep]], least: float) -> float:
         """Note the one of these that gains most, if that is more than `least`; the most that is gained so far."""
-        gains = [(search.gain(current, answer, search.choose), policy, said, answer) for policy, said, answer in several]
+        gains = [(search.gain_of_run(current, answer), policy, said, answer) for policy, said, answer in several]
         best = max(gains, key=lambda one: one[0], default=None)
         if best is None or best[0] <= least:
             return least
@@ -67,11 +68,16 @@ def inferred_policy(search: RuleTrial, current: OneStep) -> OneStep:
     for _, policy, said, answer in sorted(tries, key=lambda one: -one[0]):
         text = f"the policy is {policy.label}{': ' if said else ''}{said}"
         evidence = "it explains more starts than EASY in order of arrival"
-        rules = search.rules._replace(policy=policy)
-        suggestion = Suggestion("policy", text, evidence, rules, lambda rules: rules._replace(policy=Easy()))
-        if search.keep(suggestion, current, answer):
+        since, until, answer = search.shortened(current, answer, partial(_while, search.rules, policy))
+        suggestion = Suggestion("policy", text, evidence, _while(search.rules, policy, since, until), partial(_while, policy=Easy()))
+        if search.keep(suggestion, current, answer, since=since, until=until):
             return answer
     return current
+
+
+def _while(rules: Rules, policy: Policy, since: int | None = None, until: int | None = None) -> Rules:
+    """The rules with this policy between two times, s of the log."""
+    return rules._replace(policy=policy, policy_since=since, policy_until=until)
 
 
 def _best_weights(search: RuleTrial, current: OneStep) -> tuple[tuple[int, int], OneStep]:

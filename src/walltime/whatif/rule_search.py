@@ -29,7 +29,7 @@ from walltime.whatif.candidate_rules import (
     windows_of_few,
 )
 from walltime.whatif.free_runs import free_runs
-from walltime.whatif.inference import Inference, MonthAgreement, unread_of
+from walltime.whatif.inference import Inference, MonthAgreement, period_of, unread_of
 from walltime.whatif.queue_order import inferred_policy
 from walltime.whatif.rule_trial import LEAST_GAIN, AtOnce, Rules, RuleTrial, Suggestion
 from walltime.whatif.step_agreement import agreement_by
@@ -55,7 +55,8 @@ AT_ONCE = (1, 2, 3, 5, 10)
 """So many jobs of a user may run at once."""
 EXCEPTIONS = 0.01
 """A limit that more starts exceed is none."""
-ALWAYS = np.iinfo(np.int64).max // 4
+SHORTEST_PERIOD = 0.25
+"""A limit that comes or goes holds for at least this part of a user's jobs."""
 
 
 def infer(
@@ -106,7 +107,7 @@ def _parts(search: RuleTrial, current: OneStep) -> OneStep:
         best, best_gain, best_part = None, LEAST_GAIN, None
         parts = [replace(part, procs=-(-part.procs // search.node) * search.node) for part in candidate_parts(search.log, search.size)]
         for rules, answer in search.ask_all([search.rules._replace(parts=(*search.rules.parts, part)) for part in parts]):
-            gain = search.gain(current, answer, search.choose)
+            gain = search.gain_of_run(current, answer)
             if gain > best_gain:
                 best, best_gain, best_part = answer, gain, rules.parts[-1]
         if best is None or best_part is None:
@@ -116,13 +117,16 @@ def _parts(search: RuleTrial, current: OneStep) -> OneStep:
         if limits is not None and search.gain(best, limits[1], search.choose) > 0 and search.keep(limits[0], current, limits[1]):
             current = limits[1]
             continue
+        with_part = partial(_with, search.rules, "parts", best_part)
+        since, until, best = search.shortened(current, best, with_part)
+        best_part = replace(best_part, since=since, until=until)
         jobs = int((best_part.takes(search.w) & search.log.known).sum())
         sizes = "1 processor" if best_part.widest == 1 else f"up to {best_part.widest:,} processors"
         text = f"jobs of {sizes} and up to {human_time(best_part.longest)} run on a part of {_processors(best_part.procs)}"
         evidence = f"the {jobs:,} such jobs never use more together"
         rules = search.rules._replace(parts=(*search.rules.parts, best_part))
         without = partial(_without, "parts", best_part)
-        if not search.keep(Suggestion("part", text, evidence, rules, without), current, best):
+        if not search.keep(Suggestion("part", text, evidence, rules, without), current, best, since=since, until=until):
             return current
         current = best
     return current
@@ -168,12 +172,12 @@ def _windows(search: RuleTrial, current: OneStep) -> OneStep:
     found = tried[search.clock]
     while found.window is not None and found.best is not None and found.gain > LEAST_GAIN:
         window, best = _fitted(search, current, found.window, found.best)
-        window, best = _period(search, current, window, best)
+        since, until, best = search.shortened(current, best, partial(_with, search.rules, "windows", window))
+        window = replace(window, since=since, until=until)
         rules = search.rules._replace(windows=(*search.rules.windows, window))
         text, evidence = _said(search, window)
         suggestion = Suggestion("window", text, evidence, rules, partial(_without, "windows", window))
-        times = {"since": window.since, "until": window.until}
-        if search.keep(suggestion, current, best, **times):  # type: ignore[arg-type]
+        if search.keep(suggestion, current, best, since=since, until=until):
             current = best
         found = _tried(search, current, found.others)
     return current
@@ -225,28 +229,6 @@ def _clocks(workload: Workload) -> list[int]:
     year = datetime.fromtimestamp(since, UTC).year
     offsets = {datetime(year, month, 15, tzinfo=zone).utcoffset() or timedelta(0) for month in (1, 7)}
     return sorted(int(offset.total_seconds()) for offset in offsets)
-
-
-def _period(search: RuleTrial, current: OneStep, window: Window, best: OneStep) -> tuple[Window, OneStep]:
-    """Whether a window holds all the time, or begins or ends with a month, if that gains as much as a rule; by the months that choose."""
-    months, runs = search.runs(current, best)
-    most, first, last = max(runs, key=lambda run: (run[0], run[2] - run[1]))
-    if most <= runs[len(months) - 1][0] * 1.02:  # the first run that lasts as long as the log
-        return window, best
-    since = None if first == 0 else _edge(search, months[first - 1], months[first])
-    until = None if last == len(months) else _edge(search, months[last - 1], months[last])
-    shorter = replace(window, since=since, until=until)
-    answer = search.ask(search.rules._replace(windows=(*search.rules.windows, shorter)))
-    if search.gain(best, answer, search.choose) > LEAST_GAIN:
-        return shorter, answer
-    return window, best
-
-
-def _edge(search: RuleTrial, month: int, following: int) -> int:
-    """The middle between two months that choose, in s of the log: the beginning of the month between them where there is one."""
-    between = (month + following + 1) // 2
-    mine = search.log.known & (search.fold >= between)
-    return int(search.log.start[mine].min()) if mine.any() else ALWAYS
 
 
 def _said(search: RuleTrial, window: Window) -> tuple[str, str]:
@@ -342,8 +324,9 @@ def _limits_of_users(search: RuleTrial, current: OneStep) -> tuple[Suggestion, O
     kinds: list[tuple[AtOnce, ...]] = []
     for alike in (False, True) if len(users) else ():
         running = _running(search.log, search.alike if alike else search.users)
-        most = {int(user): running[search.users == user] for user in users}
-        kinds += [tuple(AtOnce(user, jobs, alike) for user, own in most.items() if _respected(own, jobs)) for jobs in AT_ONCE]
+        for jobs in AT_ONCE:
+            own = (_limit_of(search, AtOnce(user, jobs, alike), running) for user in users.tolist())
+            kinds.append(tuple(one for one in own if one is not None))
     best: dict[int, tuple[float, AtOnce]] = {}
     for rules, answer in search.ask_all([search.rules._replace(at_once=every) for every in kinds if every]):
         for one in rules.at_once:
@@ -356,7 +339,8 @@ def _limits_of_users(search: RuleTrial, current: OneStep) -> tuple[Suggestion, O
     if not chosen or search.gain(current, answer, search.choose) <= LEAST_GAIN:
         return None
     rules = search.rules._replace(at_once=chosen)
-    text = "; ".join(_said_limit([one for one in chosen if (one.jobs, one.alike) == kind]) for kind in sorted({one[1:] for one in chosen}))
+    several = list(dict.fromkeys(one.kind for one in sorted(chosen, key=lambda one: one[1:3])))
+    text = "; ".join(_said_limit([one for one in chosen if one.kind == kind], search.since) for kind in several)
     evidence = "more of their jobs wait while there is room"
     return Suggestion("limit", text, evidence, rules, lambda rules: rules._replace(at_once=())), answer
 
@@ -389,17 +373,36 @@ def _running(log: RecordedLog, group: Array) -> Array:
     return running
 
 
-def _respected(running: Array, jobs: int) -> bool:
-    """Whether a record keeps to a limit of so many jobs at once, one start in a hundred aside."""
-    return bool((running >= jobs).mean() <= EXCEPTIONS)
+def _limit_of(search: RuleTrial, limit: AtOnce, running: Array) -> AtOnce | None:
+    """A limit while the record keeps to it, one start in a hundred aside: always, or until or from a time on; None where it never does."""
+    mine = search.users == limit.user
+    submit, over = search.w.submit[mine], running[mine] >= limit.jobs
+    before, after = _kept_at_first(over), _kept_at_first(over[::-1])
+    if before == len(over):
+        return limit
+    if max(before, after) < max(FEWEST, len(over) * SHORTEST_PERIOD):
+        return None
+    return limit._replace(until=int(submit[before])) if before >= after else limit._replace(since=int(submit[-after]))
 
 
-def _said_limit(limited: Sequence[AtOnce]) -> str:
+def _kept_at_first(over: Array) -> int:
+    """How many of these jobs, from the first one on, exceed a limit in one start of a hundred at most; `over`: whether each does."""
+    kept = np.flatnonzero(np.cumsum(over) <= EXCEPTIONS * np.arange(1, len(over) + 1))
+    return int(kept[-1]) + 1 if len(kept) else 0
+
+
+def _said_limit(limited: Sequence[AtOnce], unix_start_time: int | None) -> str:
     """Users with the same limit, in words."""
     one = limited[0]
     whose = "jobs of one size and request" if one.alike else "jobs"
     times = {1: "one at a time", 2: "two at a time"}.get(one.jobs, f"at most {one.jobs} at a time")
-    return f"{len(limited)} user{'s' if len(limited) > 1 else ''} whose {whose} run {times}"
+    period = period_of(unix_start_time, one.since, one.until)
+    return f"{len(limited)} user{'s' if len(limited) > 1 else ''} whose {whose} run {times}{period}"
+
+
+def _with(rules: Rules, name: str, value: Part | Window, since: int | None, until: int | None) -> Rules:
+    """The rules and one more, which holds between two times."""
+    return rules._replace(**{name: (*getattr(rules, name), replace(value, since=since, until=until))})  # type: ignore[arg-type]
 
 
 def _without(name: str, value: Part | Window, rules: Rules) -> Rules:

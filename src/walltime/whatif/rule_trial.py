@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +23,7 @@ from walltime.machine import NO_OVERHEAD, Limit, Machine, Outage, Overhead, Part
 from walltime.machine.machine import DAY
 from walltime.machine.windows import Hours, hours_of
 from walltime.policy import Easy, Policy
-from walltime.whatif.candidate_rules import Part, RecordedLog
+from walltime.whatif.candidate_rules import Part, RecordedLog, submitted_in
 from walltime.whatif.inference import InferredRule
 from walltime.whatif.order_choice import OrderChoice
 from walltime.workload import Workload
@@ -35,20 +36,31 @@ LEAST_GAIN = 0.005
 WEEK, MONTH = 7 * DAY, 30 * DAY
 SHORTEST = 56 * DAY
 """A shorter record has too few weeks to choose and to judge in."""
+ALWAYS = np.iinfo(np.int64).max // 4
 MONTHS = 8
 """With fewer months, weeks take turns."""
 
 
 class AtOnce(NamedTuple):
-    """How many jobs of a user, by number, run at once; if `alike`, of each size and request apart."""
+    """How many jobs of a user, by number, run at once; if `alike`, of each size and request apart.
+
+    `since`, `until`: of those submitted then, s of the log; None for always.
+    """
 
     user: int
     jobs: int
     alike: bool
+    since: int | None = None
+    until: int | None = None
+
+    @property
+    def kind(self) -> tuple[int, bool, int | None, int | None]:
+        """All but whose they are."""
+        return self[1:]
 
 
 class Rules(NamedTuple):
-    """All that has been accepted so far."""
+    """All that has been accepted so far. Of jobs that start before `policy_since`, or from `policy_until` on, plain EASY is asked."""
 
     windows: tuple[Window, ...] = ()
     outages: tuple[tuple[int, int], ...] = ()
@@ -56,6 +68,23 @@ class Rules(NamedTuple):
     overhead: Overhead = NO_OVERHEAD
     at_once: tuple[AtOnce, ...] = ()
     policy: Policy = Easy()
+    policy_since: int | None = None
+    policy_until: int | None = None
+
+
+def stretches_of(parts: Sequence[Part]) -> list[tuple[int | None, int | None, list[Part]]]:
+    """The times, from one on and until another (s of the log, None for no bound), between which the same parts are there, and which."""
+    edges = sorted({edge for part in parts for edge in (part.since, part.until) if edge is not None})
+    stretches = []
+    for since, until in pairwise([None, *edges, None]):
+        there = [
+            part
+            for part in parts
+            if (part.since is None or (since is not None and part.since <= since))
+            and (part.until is None or (until is not None and until <= part.until))
+        ]
+        stretches.append((since, until, there))
+    return stretches
 
 
 class Suggestion(NamedTuple):
@@ -145,32 +174,45 @@ class RuleTrial:
         if rules.outages:
             begin, end = (np.array(side, np.int64) for side in zip(*rules.outages, strict=True))
             outages = Hours(begin, end, True)
-        plain = SiteRules(windows, outages, eligible, overhead=rules.overhead)
-        group, at_once = self._groups(rules.at_once)
-        rest, size, answers = np.ones(len(self.w), bool), self.size, []
+        site = SiteRules(windows, outages, eligible, overhead=rules.overhead)
+        answer = self._along_parts(rules, site, rules.policy)
+        if rules.policy_since is None and rules.policy_until is None:
+            return answer
+        since, until = (rules.policy_since or 0), (ALWAYS if rules.policy_until is None else rules.policy_until)
+        inside = (self.log.start >= since) & (self.log.start < until)
+        return OneStep.joined([answer.only(inside), self._along_parts(rules, site, Easy()).only(~inside)])
+
+    def _along_parts(self, rules: Rules, site: SiteRules, policy: Policy) -> OneStep:
+        """What a policy would have started on each part of the machine, and on the rest of it."""
+        rest, answers = np.ones(len(self.w), bool), []
         for part in rules.parts:
             chosen = rest & part.takes(self.w)
-            if not (chosen & self.log.known).any():
+            if (chosen & self.log.known).any():
+                answers.append(one_step(self.w, self.log.start, policy, rules=replace(site, procs=part.procs, chosen=chosen)))
+            rest &= ~chosen
+        group, at_once = self._groups(rules.at_once)
+        for since, until, there in stretches_of(rules.parts):
+            mine = rest & submitted_in(self.w, since, until)
+            if not (mine & self.log.known).any():
                 continue
-            answers.append(one_step(self.w, self.log.start, rules.policy, rules=replace(plain, procs=part.procs, chosen=chosen)))
-            rest, size = rest & ~chosen, size - part.procs
-        if (rest & self.log.known).any():
-            limited = replace(plain, group=group, at_once=at_once, procs=size, chosen=rest)
-            answers.append(one_step(self.w, self.log.start, rules.policy, rules=limited))
+            # What was there before still waits or runs.
+            chosen = mine if since is None else mine | (rest & (self.w.submit < since) & (self.log.end > since))
+            size = self.size - sum(part.procs for part in there)
+            limited = replace(site, group=group, at_once=at_once, procs=size, chosen=chosen)
+            answers.append(one_step(self.w, self.log.start, policy, rules=limited).only(mine))
         return OneStep.joined(answers)
 
     def _groups(self, limited: Sequence[AtOnce]) -> tuple[Array | None, Array | None]:
         """In which group each job counts, and how many of each run at once; None without limits."""
         if not limited:
             return None, None
-        count = int(self.users.max()) + 1
-        most = np.zeros((2, count + 1), np.int64)  # the last one is of jobs of no known user
+        group, kinds = np.full(len(self.w), -1), int(self.alike.max()) + 1
+        at_once: list[int] = []
         for one in limited:
-            most[int(one.alike), one.user] = one.jobs
-        by_kind = most[1][self.users] > 0
-        at_once = np.concatenate([most[0][:count], np.zeros(int(self.alike.max()) + 1, np.int64)])
-        at_once[count + self.alike[by_kind]] = most[1][self.users[by_kind]]
-        return np.where(by_kind, count + self.alike, self.users), at_once
+            mine = (self.users == one.user) & submitted_in(self.w, one.since, one.until)
+            group[mine] = len(at_once) + (self.alike[mine] if one.alike else 0)
+            at_once += [one.jobs] * (kinds if one.alike else 1)
+        return group, np.array(at_once, np.int64)
 
     def along(self, window: Window) -> tuple[Hours, Array]:
         """A window's times along the log, and the jobs for which it holds, bool; found once for each clock."""
@@ -187,16 +229,22 @@ class RuleTrial:
         pools, partitions, rest = [], [], self.size
         for k, part in enumerate(rules.parts, 1):
             pools.append(Pool(f"part{k}", part.procs // node, node))
-            partitions.append(Partition(f"part{k}", (f"part{k}",), widest=part.widest, longest=part.longest))
+            kind = {"widest": part.widest, "longest": part.longest, "since": part.since, "until": part.until}
+            partitions.append(Partition(f"part{k}", (f"part{k}",), **kind))  # type: ignore[arg-type]
             rest -= part.procs // node * node
         pools.append(Pool("main" if rules.parts else "all", rest // node, node))
         main = pools[-1]
-        widest = rest if rules.parts and int(self.w.procs.max()) > rest else None
-        partitions.append(Partition(main.name, (main.name,), widest=widest))
-        if widest is not None:
+        rests: list[Partition] = []
+        for since, until, there in stretches_of(rules.parts):
+            names = (main.name, *(pool.name for part, pool in zip(rules.parts, pools, strict=False) if part not in there))
+            size = self.size - sum(part.procs // node * node for part in there)
+            widest = size if there and int(self.w.procs.max()) > size else None
+            rests.append(Partition(main.name + str(len(rests) + 1) * (len(rests) > 0), names, widest=widest, since=since, until=until))
+        partitions += rests
+        if any(one.widest is not None for one in rests):
             partitions.append(Partition("whole", tuple(pool.name for pool in reversed(pools))))
         outages = tuple(Outage(pool.name, begin, end, announced=int(self.w.submit[0])) for begin, end in rules.outages for pool in pools)
-        kinds = sorted({(one.jobs, one.alike) for one in rules.at_once})
+        kinds = list(dict.fromkeys(one.kind for one in sorted(rules.at_once, key=lambda one: one[1:3])))
         return Machine(
             tuple(pools),
             tuple(partitions),
@@ -204,14 +252,17 @@ class RuleTrial:
             limits=tuple(
                 Limit(
                     ("user", "procs", "requested") if alike else ("user",),
-                    partition=main.name if rules.parts else None,
-                    only=tuple(self._name(one.user) for one in rules.at_once if (one.jobs, one.alike) == (jobs, alike)),
+                    partition=own.name if rules.parts else None,
+                    only=tuple(self._name(one.user) for one in rules.at_once if one.kind == (jobs, alike, since, until)),
                     jobs=jobs,
+                    since=since,
+                    until=until,
                 )
-                for jobs, alike in kinds
+                for jobs, alike, since, until in kinds
+                for own in rests
             ),
             name=f"inferred from {self.w.origin.name}",
-            policy=rules.policy.label,
+            policy=(rules.policy if rules.policy_until is None else Easy()).label,
             windows=rules.windows,
             clock=self.clock if rules.windows else None,
             overhead=rules.overhead,
@@ -238,6 +289,28 @@ class RuleTrial:
         """What F1 of the folds that choose gains, if a rule may hold in a run of two of them and more only."""
         gains = [gain for gain, a, b in self.runs(old, new)[1] if b - a > 1]
         return max([self.gain(old, new, self.choose), *(gain / int(self.choose.sum()) for gain in gains)])
+
+    def shortened(
+        self, old: OneStep, new: OneStep, during: Callable[[int | None, int | None], Rules]
+    ) -> tuple[int | None, int | None, OneStep]:
+        """Between which times a rule holds, s of the log, None for always; and what is asked with it then.
+
+        It begins or ends with a month if that gains as much as a rule, by the months that choose; `during`: all rules if it does. Where months
+        beside these show nothing of it, it does not hold in them, but at the ends of the log.
+        """
+        folds, runs = self.runs(old, new)
+        most, first, last = max(runs, key=lambda run: (run[0], (run[1] == 0) + (run[2] == len(folds)), run[1] - run[2]))
+        if most <= runs[len(folds) - 1][0] * 1.02:  # the first run that lasts as long as the log
+            return None, None, new
+        since = None if first == 0 else self._edge(folds[first - 1], folds[first])
+        until = None if last == len(folds) else self._edge(folds[last - 1], folds[last])
+        answer = self.ask(during(since, until))
+        return (since, until, answer) if self.gain(new, answer, self.choose) > LEAST_GAIN else (None, None, new)
+
+    def _edge(self, fold: int, following: int) -> int:
+        """The middle between two folds that choose, in s of the log: the beginning of the one between them where there is one."""
+        mine = self.log.known & (self.fold >= (fold + following + 1) // 2)
+        return int(self.log.start[mine].min()) if mine.any() else ALWAYS
 
     def error(self, old: OneStep, new: OneStep, mask: Array, within: int | None = None) -> float:
         """The standard error of what F1 of these jobs gains: jackknife over their weeks; inf with fewer than two."""

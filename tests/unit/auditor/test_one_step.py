@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import walltime as wt
 from tests.strategies import examples, workloads
 from walltime.auditor.machine_steps import one_step_on
-from walltime.auditor.one_step import SiteRules, one_step
+from walltime.auditor.one_step import OneStep, SiteRules, one_step
 from walltime.errors import PolicyError, WorkloadError
 from walltime.machine import Limit, Machine, Outage, Overhead, Partition, Pool, Window
 from walltime.machine.files import parse_machine
@@ -305,3 +305,11 @@ def test_infer__needs_waits_and_two_months():
         infer(made([0], [1], [1]))
     with pytest.raises(WorkloadError, match="under two months"):
         infer(made([0, 1], [1, 1], [4, 4], wait=[0, 1]))
+
+
+def test_only__leaves_out_what_was_asked_of_other_jobs():
+    found = asked(made([0, 1], [10, 10], [3, 2], machine_procs=3), [0, 10])
+    one = found.only(np.array([False, True]))
+    assert (one.score().jobs, one.score().made) == (1, 1)
+    assert one.delay[0] == -1
+    assert OneStep.joined([found.only(np.array([True, False])), one]).score() == found.score()

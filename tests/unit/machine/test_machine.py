@@ -139,6 +139,25 @@ def test_singletons_and_arrays():
     assert schedule.submit.tolist() == [0, 0, 10, 0, 20], "who waits for others waits for processors from then on"
 
 
+def test_limits_and_partitions_of_a_time__go_by_when_jobs_are_submitted():
+    pools = (Pool("a", 1, 4), Pool("b", 1, 4))
+    partitions = (Partition("new", ("b",), widest=1, since=10, until=20), Partition("all", ("a", "b")))
+    limits = (Limit(("user",), jobs=1, until=10), Limit((), jobs=3, since=20))
+    workload = jobs(submit=[0, 9, 10, 19, 20], procs=[1, 1, 1, 2, 1], user=[1, 2, 1, 2, 1])
+    placement = place(workload, Machine(pools, partitions, limits=limits))[1]
+    assert placement.partition.tolist() == [1, 1, 0, 1, 1]
+    assert placement.limits_of == [[0], [1], [], [], [2]]
+
+
+def test_limit_of_a_time__holds_in_both_engines_and_is_audited():
+    machine = Machine((Pool("all", 1, 4),), (Partition("all", ("all",)),), limits=(Limit(("user",), jobs=1, since=5),))
+    workload = jobs(submit=[0, 0, 5, 6], runtime=[50, 50, 50, 50], user=[1, 1, 1, 1])
+    for engine in ("kernel", "reference"):
+        schedule = wt.simulate(workload, "easy", machine=machine, engine=engine)
+        assert schedule.start.tolist() == [0, 0, 5, 55], "those of before do not count"
+        assert schedule.audit().ok
+
+
 def test_limits_and_jobs_that_run_at_first():
     machine = Machine((Pool("all", 1, 4),), (Partition("all", ("all",)),), limits=(Limit(("user",), jobs=1),))
     workload = jobs(user=[1, 1, 2], running_since=[-5, -1, -1], procs=[2, 1, 1])

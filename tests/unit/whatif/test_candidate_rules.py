@@ -6,7 +6,7 @@ import numpy as np
 
 import walltime as wt
 from walltime.machine import Window
-from walltime.whatif.candidate_rules import RecordedLog, candidate_windows, windows_near, windows_of_few
+from walltime.whatif.candidate_rules import Part, RecordedLog, candidate_parts, candidate_windows, windows_near, windows_of_few
 
 HOUR, DAY = 3600, 86_400
 MONDAY = 4 * DAY
@@ -63,3 +63,16 @@ def test_windows_near__move_either_end_by_up_to_two_hours_or_take_other_days():
     assert Window("23:00", "06:30", days=("sat", "sun")) in near
     assert Window("23:00", "08:30") in near
     assert all(one.end is not None and one.begin != one.end for one in near)
+
+
+def test_candidate_parts__of_half_of_a_log_are_seen_there():
+    came = np.arange(400) * HOUR
+    late = came >= 200 * HOUR  # from then on one at a time, each of two hours
+    start = np.where(late, 200 * HOUR + 2 * HOUR * np.maximum(np.arange(400) - 200, 0), came)
+    log = record(start, np.where(np.arange(400) % 20, 2, 9) * HOUR, came)  # of which some are of others
+    assert [part.procs for part in candidate_parts(log, 64) if part.longest == 2 * HOUR] == [2, 1]
+
+
+def test_part__takes_jobs_that_are_submitted_while_it_is_there():
+    log = record([0, 10, 20], [5, 5, 5], [0, 10, 20])
+    assert Part(1, 5, 1, since=5, until=20).takes(log.workload).tolist() == [False, True, False]
