@@ -121,8 +121,9 @@ def caveats_of(schedules: Sequence[Schedule], trim: str, estimates: object = Non
 
 def _held(schedules: Sequence[Schedule]) -> list[str]:
     """What is known by hindsight, from the machine's file."""
-    known = (s.workload for s in schedules if HINDSIGHT in s.workload.columns)
-    return list(dict.fromkeys(filter(None, map(said_of_held, known))))[:1]
+    known = [s.workload for s in schedules if HINDSIGHT in s.workload.columns]
+    most = max(known, key=lambda workload: np.count_nonzero(workload.columns[HINDSIGHT]), default=None)
+    return [] if most is None else list(filter(None, [said_of_held(most)]))
 
 
 def longest_queue(schedule: Schedule) -> tuple[float, float]:

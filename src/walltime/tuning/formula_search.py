@@ -17,7 +17,7 @@ from walltime.policy.orders import HISTORY
 from walltime.provenance import version
 from walltime.simulation.specification import Scheduler, parse_scheduler
 from walltime.tuning.final_table import named_schedulers
-from walltime.tuning.network import STAGES, Network, train_network
+from walltime.tuning.network import MOST_UNITS, STAGES, Network, train_network
 from walltime.tuning.objectives import OBJECTIVES, Part, Parts, by_log, late_percents, merit, parts_of
 from walltime.tuning.order_file import LogIdentity, OrderFile, Point
 from walltime.tuning.search import check_optimiser
@@ -214,8 +214,10 @@ def search_orders(
     if not 0 < share < 1 or copies < 1 or budget < 1 or penalty < 0 or fair < 0:
         raise PolicyError("a search needs a share between 0 and 1, at least one copy and one evaluation, and nothing negative")
     check_optimiser(optimiser)
-    if network < 0 or (network and optimiser != "cma"):
-        raise PolicyError("a network has a unit or more, and learns by the optimiser cma")
+    if not 0 <= network <= MOST_UNITS:
+        raise PolicyError(f"a network has 1 to {MOST_UNITS} units, not {network:,}")
+    if network and optimiser != "cma":
+        raise PolicyError(f"a network learns by the optimiser cma, not by {optimiser}; leave `optimiser` out (`--optimiser`)")
     early, late = parts_of(logs, share, copies, shaken, seed)
     settings = {"share": share, "copies": copies, "shaken": shaken, "penalty": penalty, "seed": seed, "version": version()}
     settings |= {"predictor": predictor} if predictor else {}

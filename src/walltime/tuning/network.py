@@ -18,7 +18,7 @@ from walltime.simulation.specification import Scheduler
 from walltime.tuning.search import evolution
 from walltime.tuning.trials import BELIEF, with_predictions
 
-__all__ = ["INPUTS", "STAGES", "Network", "train_network"]
+__all__ = ["INPUTS", "MOST_UNITS", "STAGES", "Network", "train_network"]
 
 Array = np.ndarray
 INPUTS = (
@@ -34,6 +34,8 @@ START = (2.5, -2.0)
 """The first weights of the first inputs, those of `lxf`, the wait over the runtime; those of the others are 0."""
 STAGES = ((0.25, 0.1), (0.5, 0.3), (1.0, 1.0))
 """The curriculum: the share of each log's jobs for training that it learns from, until so much of the budget is used."""
+MOST_UNITS = 64
+"""A network of more is too long an expression."""
 STEP = 0.3
 """Standard deviation of the first changes of a number, and of the logarithm of the limit."""
 DIGITS = 4

@@ -295,8 +295,8 @@ class RuleTrial:
     ) -> tuple[int | None, int | None, OneStep]:
         """Between which times a rule holds, s of the log, None for always; and what is asked with it then.
 
-        It begins or ends with a month if that gains as much as a rule, by the months that choose; `during`: all rules if it does. Where months
-        beside these show nothing of it, it does not hold in them, but at the ends of the log.
+        It begins or ends with a month if that gains as much as a rule, by the months that choose; `during`: all rules if it does. Where
+        months beside these show nothing of it, it does not hold in them, but at the ends of the log.
         """
         folds, runs = self.runs(old, new)
         most, first, last = max(runs, key=lambda run: (run[0], (run[1] == 0) + (run[2] == len(folds)), run[1] - run[2]))

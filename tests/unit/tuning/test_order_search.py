@@ -8,12 +8,13 @@ import pytest
 
 import walltime as wt
 from tests.cli import call, one_line
+from walltime.errors import PolicyError
 from walltime.policy import parse_order
 from walltime.simulation.fair_start import fairness
 from walltime.simulation.specification import parse_scheduler
 from walltime.tuning.final_table import judge, simulations
 from walltime.tuning.formula_search import BACKFILL, TERMS, Formula, search_orders
-from walltime.tuning.network import INPUTS, Network
+from walltime.tuning.network import INPUTS, MOST_UNITS, Network
 from walltime.tuning.objectives import Parts, by_log, late_percents, merit, objectives, parts_of
 from walltime.tuning.order_file import ORDER_FILE, LogIdentity, OrderFile, are_alike, fingerprint, read_order_file, write_order_file
 from walltime.workload.models import MODELS
@@ -102,6 +103,16 @@ def test_network__has_one_form_whatever_its_numbers_and_begins_as_lxf():
 
 
 @pytest.mark.slow
+def test_network__has_at_most_so_many_units_and_learns_by_one_optimiser():
+    start = Network.of(MOST_UNITS, 0)
+    large = start.at(np.random.default_rng(0).standard_normal(start.dimensions))
+    assert parse_scheduler(large.scheduler.label) == large.scheduler
+    with pytest.raises(PolicyError, match="a network has 1 to 64 units, not 1,000"):
+        search_orders([log(1)], network=1000)
+    with pytest.raises(PolicyError, match="a network learns by the optimiser cma, not by random"):
+        search_orders([log(1)], network=1, optimiser="random")
+
+
 def test_network__learns_and_goes_on_where_it_was(tmp_path):
     logs = [log(1), log(2)]
     rules = {"budget": 60, "copies": 1, "network": 1, "workers": 1}
