@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from walltime.provenance import provenance
 from walltime.report.page import Code, Drawing, Page, Section, note, workload_facts
-from walltime.tables import Table
+from walltime.tables import Cell, Row, Table
 from walltime.whatif.inference import Inference, site_text
 from walltime.whatif.order_choice import OrderChoice
 from walltime.whatif.step_agreement import GroupAgreement
@@ -47,14 +47,17 @@ def verdict(inference: Inference) -> list[str]:
         )
     if inference.free:
         plain, ruled, ceiling, late = inference.free
+        wait, rank = human_time(ruled.mean_simulated), f"{ruled.rank_correlation:.2f}"
+        if kept:
+            wait += f" with the rules and {human_time(plain.mean_simulated)} without"
+            rank += f" with and {plain.rank_correlation:.2f} without rules"
         said.append(
-            f"Simulated freely, the mean wait is {human_time(ruled.mean_simulated)} with the rules and "
-            f"{human_time(plain.mean_simulated)} without; recorded is {human_time(ruled.mean_recorded)}. The rank correlation of waits is "
-            f"{ruled.rank_correlation:.2f} with and {plain.rank_correlation:.2f} without rules; {ceiling.rank_correlation:.2f} is what a "
-            "simulation reaches against itself with submissions shaken by 30 s."
+            f"Simulated freely, the mean wait is {wait}; recorded is {human_time(ruled.mean_recorded)}. The rank correlation of waits is "
+            f"{rank}; {ceiling.rank_correlation:.2f} is what a simulation reaches against itself with submissions shaken by 30 s."
         )
+    if inference.free and inference.held:
         said.append(
-            f"By hindsight, with the rules and no job before it seems to have been free to start, the mean wait is "
+            f"By hindsight, {'with the rules and ' if kept else ''}no job before it seems to have been free to start, the mean wait is "
             f"{human_time(late.mean_simulated)} and the rank correlation {late.rank_correlation:.2f}. Those times are read off the starts "
             "themselves, so a what-if has them only where that is asked for, and no start time has them."
         )
@@ -76,8 +79,8 @@ def said_of_order(order: OrderChoice) -> str:
 
 def tables_of(inference: Inference) -> list[Table]:
     """The rules, the simulations and the months."""
-    rules = [[rule.text, rule.evidence, rule.agreement, rule.weeks] for rule in inference.rules]
-    free = [
+    rules: list[Row] = [[rule.text, Cell(rule.evidence, look="wrap"), rule.agreement, rule.weeks] for rule in inference.rules]
+    free: list[Row] = [
         [
             run.machine,
             f"{run.jobs:,}",
@@ -85,14 +88,14 @@ def tables_of(inference: Inference) -> list[Table]:
             human_time(run.mean_recorded),
             f"{run.rank_correlation:.2f}",
             f"{100 * run.within:.0f} %",
-            f"none: {run.doubt}" if run.doubt else human_time(run.trusted_from),
+            Cell(f"none: {run.doubt}", look="wrap") if run.doubt else human_time(run.trusted_from),
         ]
         for run in inference.free
     ]
     months = [[one.month, f"{one.jobs:,}", f"{one.before:.2f}", f"{one.after:.2f}"] for one in inference.months]
     heads = ("", "jobs", "mean wait", "compared with", "rank correlation", "within 10 min", "trusted from")
     tables = [
-        Table(("rule", "evidence", "agreement", "weeks that judge"), rules, "the site's rules"),
+        Table(("rule", "evidence", "agreement", "weeks that judge"), rules, "the site's rules", look="words2"),
         Table(heads, free, "simulated freely, in what judges"),
         Table(("month", "starts", "plain", "with rules"), [] if inference.refused else months, "agreement by month", look="months"),
     ]
@@ -111,14 +114,14 @@ def groups_table(groups: Sequence[GroupAgreement]) -> Table:
         "what stood in the way of the other starts",
         "wishes for held jobs",
     )
-    rows = [
+    rows: list[Row] = [
         [
             f"user {one.name}" if one.by == "users" and one.name.isdecimal() else one.name,
             f"{one.score.jobs:,}",
             f"{100 * one.score.at:.0f} %",
             f"{100 * one.score.precision:.0f} %",
             f"{one.score.f1:.2f}",
-            ", ".join(f"{what} {count:,}" for what, count in one.in_the_way.items()),
+            Cell(", ".join(f"{what} {count:,}" for what, count in one.in_the_way.items()), look="wrap"),
             f"{one.held:,} of {one.not_followed:,}",
         ]
         for one in groups
@@ -161,10 +164,10 @@ def _answer(inference: Inference) -> list[str]:
     """The rules in words, and how well they explain the record."""
     spelled = f"the policy is {inference.machine.policy}: "  # the table has the spelling
     texts = [f"{rule.text.replace(spelled, 'the queue is ')}{inference.period_of(rule)}" for rule in inference.rules]
-    head = f"{len(texts):,} rules were" if len(texts) > 1 else "One rule was"
+    head, them = (f"{len(texts):,} rules were", "them") if len(texts) > 1 else ("One rule was", "it")
     return [
         f"{head} read off {inference.log}: {'; '.join(texts)}.",
-        f"Asked at each recorded instant, a scheduler with them makes {100 * inference.after.at:.0f} % of the starts that were recorded, "
+        f"Asked at each recorded instant, a scheduler with {them} makes {100 * inference.after.at:.0f} % of the starts that were recorded, "
         f"and {100 * inference.after.precision:.0f} % of those that it makes were recorded, in a part of the log that was not used to "
         "find them.",
     ]

@@ -106,8 +106,8 @@ class Calibration:
     """How far a simulation of a log under the site's own policy resembles what was recorded.
 
     `rows`: agreement by class, users, size, partition and queue as far as the log knows them, after one of all jobs; `months`: the same by
-    month of submission. `evidence`: who waited for other reasons than processors, and hints about the machine's file. The checksums and the
-    digest say of what it holds.
+    month of submission. `evidence`: who waited for other reasons than processors, and hints about the machine's file. `by_hindsight`:
+    jobs wait only from when they were free to start, which is known afterwards. The checksums and the digest say of what it holds.
     """
 
     log: str
@@ -122,6 +122,7 @@ class Calibration:
     utilization: Sequence[Utilization]
     evidence: Evidence
     version: str
+    by_hindsight: bool
 
     @property
     def overall(self) -> Agreement:
@@ -156,7 +157,7 @@ class Calibration:
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, ready for JSON; `read_calibration` makes a calibration of it."""
-        words = ("log", "sha256", "jobs_sha256", "machine", "machine_digest", "policy", "trim", "version")
+        words = ("log", "sha256", "jobs_sha256", "machine", "machine_digest", "policy", "trim", "version", "by_hindsight")
         lists = {name: [row.as_dict() for row in getattr(self, name)] for name in ("rows", "months", "utilization")}
         return (
             {name: getattr(self, name) for name in words} | {"verdict": self.verdict} | lists | {"evidence": plain(asdict(self.evidence))}
@@ -244,6 +245,7 @@ def calibrate(
         utilization=_utilization(schedule, start, groups),
         evidence=replace(evidence, hints=[*filter(None, [said_of_held(jobs)]), *evidence.hints, *_killed(schedule), *left_out(setting)]),
         version=version(),
+        by_hindsight=bool(said_of_held(jobs)),
     )
 
 
@@ -290,10 +292,11 @@ def verdict(calibration: Calibration) -> list[str]:
     every = calibration.overall
     percent = 100 * every.bias / every.mean_recorded if every.mean_recorded else math.nan
     relative = f" ({percent:+.0f} %)" if math.isfinite(percent) else ""
+    known = "Jobs wait only from when, by hindsight, they were free to start. " if calibration.by_hindsight else ""
     said = [
-        f"Over {every.jobs:,} jobs of {calibration.log}, the mean wait is {human_time(every.mean_simulated)} in the simulation under "
-        f"{calibration.policy} and {human_time(every.mean_recorded)} in the log{relative}; {_share(every.within[1])} of the jobs start "
-        f"within 10 min of their recorded start, and the rank correlation is {every.rank_correlation:.2f}."
+        f"{known}Over {every.jobs:,} jobs of {calibration.log}, the mean wait is {human_time(every.mean_simulated)} in the simulation "
+        f"under {calibration.policy} and {human_time(every.mean_recorded)} in the log{relative}; {_share(every.within[1])} of the jobs "
+        f"start within 10 min of their recorded start, and the rank correlation is {every.rank_correlation:.2f}."
     ]
     if every.doubt:
         said.append(f"Trust no difference in mean wait over all jobs: {every.doubt}.")

@@ -206,12 +206,13 @@ class RuleTrial:
         """In which group each job counts, and how many of each run at once; None without limits."""
         if not limited:
             return None, None
-        group, kinds = np.full(len(self.w), -1), int(self.alike.max()) + 1
+        group = np.full(len(self.w), -1)
         at_once: list[int] = []
         for one in limited:
             mine = (self.users == one.user) & submitted_in(self.w, one.since, one.until)
-            group[mine] = len(at_once) + (self.alike[mine] if one.alike else 0)
-            at_once += [one.jobs] * (kinds if one.alike else 1)
+            kinds, of = np.unique(self.alike[mine] if one.alike else np.zeros(np.count_nonzero(mine)), return_inverse=True)
+            group[mine] = len(at_once) + of
+            at_once += [one.jobs] * len(kinds)
         return group, np.array(at_once, np.int64)
 
     def along(self, window: Window) -> tuple[Hours, Array]:

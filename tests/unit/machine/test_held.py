@@ -92,6 +92,7 @@ def test_a_what_if__by_hindsight_says_so(site):
     starts = dict(zip(result.today.workload.job_id.tolist(), result.today.start.tolist(), strict=True))
     assert starts == dict(zip(*(one.tolist() for one in started(jobs, machine)), strict=True))
     calibration = wt.whatif.calibrate(jobs, machine, "easy", trim="none", hindsight=True)
+    assert calibration.verdict[0].startswith("Jobs wait only from when, by hindsight, they were free to start. Over 4 jobs")
     assert calibration.evidence.hints[0].startswith("By hindsight: 1 of 4")
     assert calibration.overall.mean_recorded == pytest.approx((0 + (101 - 60) + 0 + 97) / 4)
 
