@@ -217,7 +217,7 @@ def search_orders(
     if not 0 <= network <= MOST_UNITS:
         raise PolicyError(f"a network has 1 to {MOST_UNITS} units, not {network:,}")
     if network and optimiser != "cma":
-        raise PolicyError(f"a network learns by the optimiser cma, not by {optimiser}; leave `optimiser` out (`--optimiser`)")
+        raise PolicyError(f"a network learns by the optimiser cma, not by {optimiser}; leave out optimiser (--optimiser)")
     early, late = parts_of(logs, share, copies, shaken, seed)
     settings = {"share": share, "copies": copies, "shaken": shaken, "penalty": penalty, "seed": seed, "version": version()}
     settings |= {"predictor": predictor} if predictor else {}
