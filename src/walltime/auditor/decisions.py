@@ -164,7 +164,7 @@ class Decisions:
         for order, name in zip(self._orders, ("score", "back_score"), strict=True):
             if order != FCFS and not isinstance(order, Wfp):  # that one is scored along the way
                 if order not in known:
-                    known[order] = self._scores.unchanging(order, self.recorded.job, self._lengths(), self._of["submit"])
+                    known[order] = self._scores.many(order, self.recorded.job, self._lengths(), self._of["submit"], None)
                 scores = known[order]
                 if scores is None:
                     return self._score(range(len(self.recorded.job)), None)
@@ -184,6 +184,12 @@ class Decisions:
                 scores[jobs] = formula(now - self._of["submit"][jobs], self._lengths()[jobs], self._of["procs"][jobs], 0)
                 continue
             lengths, submit = self._lengths(), self._of["submit"]
+            if now is not None and len(chosen):
+                jobs = np.array(chosen, np.int64)
+                several = self._scores.many(order, self.recorded.job[jobs], lengths[jobs], submit[jobs], now)
+                if several is not None:
+                    scores[jobs] = several
+                    continue
             for job in chosen:
                 of, came = int(self.recorded.job[job]), int(submit[job])
                 scores[job] = self._scores.of(of, order, came if now is None else now, int(lengths[job]), came)

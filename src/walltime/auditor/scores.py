@@ -71,13 +71,18 @@ class Scores:
         self._columns: dict[str, list[int]] = {name: values.tolist() for name, values in view.columns.items()}
         self._known: dict[tuple[Order, int, int], float] = {}
 
-    def unchanging(self, order: Order, jobs: Array, lengths: Array, submit: Array) -> Array | None:
-        """The scores of many jobs, float64, under an order by which they stay as they are; None where they have to be asked one by one."""
+    def many(self, order: Order, jobs: Array, lengths: Array, submit: Array, now: int | None) -> Array | None:
+        """The scores of many jobs at a time, float64; None where they have to be asked one by one.
+
+        Without a time, under an order by which they stay as they are.
+        """
         if not isinstance(order, ScoredOrder) or type(order).score is not ScoredOrder.score:
             return None
         columns = {"believed": lengths, "procs": self._workload.procs[jobs], "submit": submit, "elapsed": submit - self._first}
         columns |= {name: np.array(self._columns[name], np.int64)[jobs] for name in order.columns if name in self._columns}
-        if order.bounds != (None, None) or order.reads_time or not set(order.asks()) <= set(columns):
+        if now is not None:
+            columns |= {"wait": now - submit, "longest": np.full(len(jobs), self._waits.before(now) if order.reads_longest else 0)}
+        if order.bounds != (None, None) or (now is None and order.reads_time) or not set(order.asks()) <= set(columns):
             return None
         scores = order.scores(columns)
         return np.where(np.isnan(scores), -np.inf, scores)

@@ -257,10 +257,6 @@ class WeightedOrder(ScoredOrder):
         """Whether the wait has a weight."""
         return any(name.endswith("wait") for name in self.features)
 
-    def score(self, wait: int, believed: int, procs: int, submit: int, **others: int) -> float:
-        """The weighted score, as in compiled code."""
-        return float(self.function(wait, believed, procs, *self.weights))
-
 
 @dataclass(frozen=True)
 class Linear(WeightedOrder):

@@ -109,8 +109,16 @@ def _fitted_orders(search: RuleTrial) -> list[tuple[Policy, str]]:
     search.order = order_choice(choices, search.log, search.choose, search.judge)
     if search.order is None:
         return []
-    several = [fitted_weights(choices, search.log, search.choose, form) for form in FORMS]
-    return [(linear(weights), said_linear(weights)) for weights in several if any(weights.values())]
+    orders = []
+    for form in FORMS:
+        weights = fitted_weights(choices, search.log, search.choose, form)
+        if weights.get("wait"):  # all wait equally long for an hour, so it is the order of arrival with handicaps
+            back = (round(-weights[name] / weights["wait"] * 3600 * math.log(2)) for name in ("log-procs", "log-believed"))
+            handicaps = (next(back), next(back))
+            orders.append((weighted(handicaps), said_order(handicaps)) if any(handicaps) else (Easy(), ""))
+        elif any(weights.values()):
+            orders.append((linear(weights), said_linear(weights)))
+    return orders
 
 
 def linear(weights: dict[str, float]) -> Policy:
