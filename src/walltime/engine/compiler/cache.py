@@ -17,6 +17,7 @@ from typing import Any
 import numba
 
 from walltime.engine.compiler.folder import cache_folder
+from walltime.engine.compiler.libraries import rebuilt
 from walltime.syntax import syntax_hash
 
 __all__ = ["file_name", "functions_kept", "is_kept", "keep_on_disk"]
@@ -101,6 +102,9 @@ def _derived(result_cache: Any, function_cache: Any, cache_locator: Any) -> Any:
             self._lineno = function.__code__.co_firstlineno
             self._locator = Locator(function.__code__.co_filename)
             self._filename_base = f"{file_name(function)}{_version_of_others(function)}.py{sys.version_info[0]}{sys.version_info[1]}"
+
+        def rebuild(self, target_context: Any, payload: Any) -> Any:
+            return rebuilt(super().rebuild, target_context, payload)
 
     class KernelCache(function_cache):
         """The compiled forms of one function on disk."""

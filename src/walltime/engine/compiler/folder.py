@@ -51,7 +51,7 @@ SOURCES_KNOWN = 8
 def source_hash() -> str:
     """Hash (16 hexadecimal digits) of everything that the compiled code depends on."""
     engine = Path(__file__).parent.parent
-    files = sorted((engine / "kernel").rglob("*.py"))
+    files = [*sorted((engine / "kernel").rglob("*.py")), Path(__file__).with_name("libraries.py")]
     processor = f"{binding.get_host_cpu_name()} {binding.get_host_cpu_features().flatten()}"
     options = f"{_config.BOUNDSCHECK} {_config.OPT}"
     parts = (_syntax_hash(files, engine), sys.version, numba.__version__, llvmlite.__version__, processor, options)

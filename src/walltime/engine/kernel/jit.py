@@ -15,6 +15,7 @@ from numba.core.registry import cpu_target
 from numba.core.typed_passes import NopythonRewrites
 
 from walltime.engine.compiler.cache import keep_on_disk
+from walltime.engine.compiler.libraries import new_part, new_whole
 
 __all__ = ["KernelCompiler", "callback", "called_kernel", "entry", "kernel"]
 
@@ -53,13 +54,31 @@ def _unsigned(index: Any) -> Any:
     return types.uintp if isinstance(index, types.Integer) else index
 
 
+@register_pass(mutates_CFG=False, analysis_only=False)
+class _OwnLibrary(FunctionPass):
+    """A function that only kernels call is a part of them (compiler/libraries.py)."""
+
+    _name = "walltime_own_library"
+
+    def __init__(self) -> None:
+        FunctionPass.__init__(self)
+
+    def run_pass(self, state: Any) -> bool:
+        """Make the library before Numba does."""
+        codegen, name, flags = state.targetctx.codegen(), state.func_id.func_qualname, state.flags
+        is_part = flags.no_cpython_wrapper and flags.no_cfunc_wrapper
+        state.library = new_part(codegen, name, flags.forceinline) if is_part else new_whole(codegen, name)
+        return True
+
+
 class KernelCompiler(CompilerBase):
-    """Numba's compiler with one pass more."""
+    """Numba's compiler with two passes more."""
 
     def define_pipelines(self) -> list[Any]:
         """The passes that make machine code of a function."""
         manager = DefaultPassBuilder.define_nopython_pipeline(self.state)
         manager.add_pass_after(_PlacesFromZero, NopythonRewrites)
+        manager.add_pass_after(_OwnLibrary, _PlacesFromZero)
         manager.finalize()
         return [manager]
 
