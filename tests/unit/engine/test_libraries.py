@@ -11,6 +11,8 @@ import pytest
 from walltime.engine.compiler.libraries import Part, _with_parts
 
 KERNELS = """
+import numba
+
 from walltime.engine.kernel.jit import called_kernel, entry, kernel
 
 @kernel
@@ -37,6 +39,10 @@ def second(numbers, nothing):
     if nothing is not None:
         return never(numbers)
     return total(numbers) - doubled(1)
+
+@numba.njit
+def users(numbers):
+    return total(numbers) + 1
 """
 SCRIPT = """
 import sys
@@ -46,7 +52,7 @@ import kernels
 with event.install_recorder("numba:compile") as recorder:
     numbers = np.arange(4)
     for name in sys.argv[1:]:
-        print(kernels.first(numbers) if name == "first" else kernels.second(numbers, None))
+        print(getattr(kernels, name)(*(numbers, None)[: 1 + (name == "second")]))
 functions = [one.data["dispatcher"].py_func for _, one in recorder.buffer]
 print(*sorted({function.__name__ for function in functions if function.__module__ == "kernels"}))
 """
@@ -95,3 +101,10 @@ def test_kernels__are_kept_for_other_processes_and_work_there(tmp_path):
 def test_kernels__serve_several_functions_in_one_process(tmp_path):
     (tmp_path / "kernels.py").write_text(KERNELS)
     assert run(tmp_path, "second", "first") == ["10", "14", "doubled first second total"]
+
+
+@pytest.mark.slow
+def test_kernels__are_called_by_functions_of_users(tmp_path):
+    (tmp_path / "kernels.py").write_text(KERNELS)
+    assert run(tmp_path, "users") == ["13", "doubled total users"]
+    assert run(tmp_path, "users") == ["13", "users"]

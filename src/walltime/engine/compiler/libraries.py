@@ -51,7 +51,7 @@ class Part(JITCodeLibrary):
                 if isinstance(library, Part) and not library.inlined:
                     called.append(library)
                 else:
-                    self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+                    self._final_module.link_in(_code_of(library), preserve=True)
             self._linking_libraries = called
             self._optimize_final_module()
         self._finalize_dynamic_globals()
@@ -62,12 +62,20 @@ class Part(JITCodeLibrary):
         self._ensure_finalized()
         return 0
 
+    def own_code(self) -> Any:
+        """The function alone, as it can be linked."""
+        return super()._get_module_for_linking()
+
+    def _get_module_for_linking(self) -> Any:
+        """The function and all that it calls: for functions of users, which Numba compiles as it does."""
+        linked = self.own_code().clone()
+        for library in _with_parts(self._linking_libraries):
+            linked.link_in(_code_of(library), preserve=True)
+        return linked
+
     def serialize_using_object_code(self) -> tuple[str, str, bytes]:
         """The function and all that it calls, as LLVM's code."""
-        linked = self._get_module_for_linking().clone()
-        for library in _with_parts(self._linking_libraries):
-            linked.link_in(library._get_module_for_linking(), preserve=True)
-        return self.name, _KIND, linked.as_bitcode()
+        return self.name, _KIND, self._get_module_for_linking().as_bitcode()
 
 
 class Whole(JITCodeLibrary):
@@ -75,8 +83,16 @@ class Whole(JITCodeLibrary):
 
     def finalize(self) -> None:
         """Link all parts, and make machine code of them."""
-        self._linking_libraries = _with_parts(self._linking_libraries)
+        for library in _with_parts(self._linking_libraries):
+            self._reload_init.update(library._reload_init)
+            self._final_module.link_in(_code_of(library), preserve=True)
+        self._linking_libraries = []
         super().finalize()
+
+
+def _code_of(library: Any) -> Any:
+    """The code of a library, without what its parts call."""
+    return library.own_code() if isinstance(library, Part) else library._get_module_for_linking()
 
 
 def _with_parts(libraries: list[Any], through: Callable[[Part], bool] = lambda part: True) -> list[Any]:
