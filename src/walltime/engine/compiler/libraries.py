@@ -84,7 +84,8 @@ class Whole(JITCodeLibrary):
     def finalize(self) -> None:
         """Link all parts, and make machine code of them."""
         for library in _with_parts(self._linking_libraries):
-            self._reload_init.update(library._reload_init)
+            if hasattr(self, "_reload_init"):  # not before Numba 0.62
+                self._reload_init.update(library._reload_init)
             self._final_module.link_in(_code_of(library), preserve=True)
         self._linking_libraries = []
         super().finalize()
