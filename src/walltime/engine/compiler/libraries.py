@@ -84,7 +84,7 @@ class Whole(JITCodeLibrary):
     def finalize(self) -> None:
         """Link all parts, and make machine code of them."""
         for library in _with_parts(self._linking_libraries):
-            if hasattr(self, "_reload_init"):  # not before Numba 0.62
+            if hasattr(self, "_reload_init"):  # not in Numba 0.61
                 self._reload_init.update(library._reload_init)
             self._final_module.link_in(_code_of(library), preserve=True)
         self._linking_libraries = []
