@@ -24,10 +24,27 @@ POLICIES = (
     "hybrid:depth=0",
     "hybrid:depth=0,backfill-order=sjf",
     "hybrid:depth=2,backfill-order=sjf",
+    "hybrid:depth=2,order=wfp,backfill-order=sjf",
     "hybrid:depth=3",
     "conservative-scratch",
     "conservative",
     "conservative:order=sjf",
+)
+DEEP = (
+    "fcfs",
+    "easy",
+    "easy:order=sjf",
+    "easy:backfill-order=sjf",
+    "hybrid:depth=2",
+    "conservative",
+    "fcfs:order=wfp",
+    "easy:order=wfp",
+    "easy:order=wfp:starvation=20,backfill-order=wfp",
+    "easy:order=sjf:starvation=9",
+    "easy:order=wfp,predictor=tsafrir07",
+    "hybrid:depth=2,order=wfp,backfill-order=sjf",
+    "conservative-scratch:order=wfp",
+    "easy:order=lxf",
 )
 PREDICTIONS = (
     "predictor=tsafrir07",
@@ -139,7 +156,7 @@ def test_kernel_equals_reference_and_passes_the_audit(policy):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("policy", ["fcfs", "easy", "easy:order=sjf", "easy:backfill-order=sjf", "hybrid:depth=2", "conservative"])
+@pytest.mark.parametrize("policy", DEEP)
 def test_deep_queues_of_jobs_over_limits__kernel_equals_reference(policy):
     for seed in range(scaled(15)):
         draw = random.Random(f"deep {policy} {seed}")

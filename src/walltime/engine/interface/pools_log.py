@@ -70,7 +70,7 @@ class PoolsLog(Log):
         state, machine, line = memory.state, memory.machine, memory.line
         arrived = int(machine.coming[state.next_coming]) if state["next_coming"] < len(machine.coming) else len(memory.jobs)
         running, events = machine.running["job"][: int(state["running"])], machine.events["job"][: int(state["events"])]
-        return arrived, (line.queue["job"][: int(state["waiting"])], line.deferred[: int(state["deferred"])], running, events)
+        return arrived, (in_line(memory), line.deferred[: int(state["deferred"])], running, events)
 
     def layout(self, _memory: ClusterMemory, jobs: int) -> Layout:
         """Of the memory for so many jobs."""
@@ -115,9 +115,8 @@ class PoolsLog(Log):
         line.live[:words] = source.line.live[:words]
         fill_from(line.deferred, source.line.deferred[: int(old["deferred"])], gone)
         if len(line.parked):
-            fill_from(line.parked, source.line.parked[gone:arrived], gone)
-        for name in ("first_parked", "last_parked", "last_entered"):
-            machine.limits[name] -= gone
+            fill_from(line.parked, source.line.parked[gone:arrived], gone, "next", "last", "entered", "next_group")
+        machine.limits["first_group"] -= gone
         steps = max(int(old["steps"]), 1)  # the first has the time of the last pass
         memory.plan.time[:steps] = source.plan.time[:steps]
         memory.plan.free[..., :steps], memory.plan.room[:, :steps] = source.plan.free[..., :steps], source.plan.room[:, :steps]
@@ -147,7 +146,7 @@ class PoolsLog(Log):
     @staticmethod
     def waiting(memory: ClusterMemory) -> Array:
         """The waiting jobs in order of arrival."""
-        queue = memory.line.queue["job"][: int(memory.state["waiting"])]
+        queue = in_line(memory)
         waiting = queue[memory.jobs["start"][queue] < 0]
         return np.asarray(waiting[np.argsort(memory.jobs["arrival"][waiting])])
 
@@ -201,6 +200,12 @@ class NodesLog(Log):
         if (job := int(memory.state["no_room"])) > 0:
             raise WorkloadError(f"the jobs that run at first need more than the machine has: there is no room for job number {job}")
         return why_waiting(memory.jobs, int(memory.state["started"]))
+
+
+def in_line(memory: ClusterMemory) -> Array:
+    """The jobs with a place in the queue, some of which may have started, and those that are parked without one."""
+    queue, line = memory.line.queue["job"][: int(memory.state["waiting"])], memory.line
+    return np.concatenate([queue, np.flatnonzero(line.parked["away"])]) if memory.state["away"] else np.asarray(queue)
 
 
 def part_of(lists: Lists, first: int, jobs: int) -> Lists:

@@ -16,15 +16,8 @@ import numpy as np
 from walltime.engine.kernel.jit import called_kernel, kernel
 from walltime.engine.kernel.memory import NEVER
 from walltime.engine.kernel.pools.limits import may_start
-from walltime.engine.kernel.pools.passes import (
-    drop_started,
-    is_steady,
-    next_candidate,
-    push_candidate,
-    share_a_pool,
-    sort_waiting_jobs,
-    start_in_place,
-)
+from walltime.engine.kernel.pools.line import drop_started, is_steady, sort_waiting_jobs
+from walltime.engine.kernel.pools.passes import next_candidate, push_candidate, share_a_pool, start_in_place
 from walltime.engine.kernel.pools.plan import (
     first_hole,
     forget_past,
@@ -499,7 +492,7 @@ def _start_due(state, rules, jobs, machine, line, plan, kept):
         else:
             state.again = state.tightened = 1
             state.next_due = state.now
-    drop_started(state, jobs, line)
+    drop_started(state, rules, jobs, line)
 
 
 @kernel

@@ -1,10 +1,14 @@
 """Limits on what runs at the same time for a group of jobs; and jobs that wait for a limit alone, which are parked.
 
-A job over a limit is passed over, as if it were not there. So it leaves the queue's searches until the limit has room again, in a list of
-its limit in queue order. Then the first of these is called back to its place; and when it has been considered, and the limit still has
-room, the next one, which comes behind it. So a limit that lets one job start looks at one job, however many wait.
+A job over a limit is passed over, as if it were not there. So it leaves the queue's searches until the limit has room again. Then the first
+of those that wait for it is called back to its place; and when it has been considered, and the limit still has room, the next one, which
+comes behind it. So a limit that lets one job start looks at one job, however many wait.
 
-Jobs are parked where the queue's order is steady and reservations are made anew; elsewhere all are looked at.
+Where the queue's order is steady, a limit has one list of them, in queue order, and they keep their places. Where the order changes as time
+goes by, jobs of the same size and length still keep theirs, which is that of arrival. So they are one group, the limit asks the first job
+of each group, and those who are parked have no place in the queue, which is sorted at every pass.
+
+Under other orders, and where reservations are kept, nobody is parked, and all are looked at.
 """
 
 from __future__ import annotations
@@ -13,11 +17,12 @@ import numpy as np
 
 from walltime.engine.kernel.bits import include
 from walltime.engine.kernel.jit import called_kernel, kernel
-from walltime.engine.kernel.memory import HOLE, NEVER
+from walltime.engine.kernel.memory import BY_ARRIVAL, BY_LENGTH, BY_WFP, HOLE, NEVER
+from walltime.engine.kernel.pools.line import comes_before, is_steady, place_of, take_place
 from walltime.engine.kernel.pools.memory import PLACES_IN_BLOCK
 from walltime.engine.kernel.queue import order_rank
 
-__all__ = ["before", "call_next", "count_towards_limits", "full_limit", "is_any_tight", "is_shut", "may_start", "park", "within_limits"]
+__all__ = ["call_next", "count_towards_limits", "full_limit", "is_any_tight", "is_shut", "may_start", "park", "parks", "within_limits"]
 
 
 @kernel
@@ -76,93 +81,131 @@ def count_towards_limits(jobs, limits, limits_of, index, sign):
 
 
 @kernel
-def before(tier, own, arrival, other_tier, other, other_arrival):
-    """Whether a job comes before another one, by tier, rank and arrival."""
-    if tier != other_tier:
-        return tier > other_tier
-    if own != other:
-        return own < other
-    return arrival < other_arrival
+def parks(rules):
+    """Whether jobs that wait for a limit alone are parked: where the order within their groups never changes."""
+    return is_steady(rules) or (rules.order in (BY_ARRIVAL, BY_LENGTH, BY_WFP) and not rules.predict_again)
+
+
+@kernel
+def _are_in_one_group(rules, jobs, one, other):
+    """Whether two jobs that wait for the same limit are in one group of it; they keep their order then."""
+    job, beside = jobs[one], jobs[other]
+    if is_steady(rules):
+        return True
+    return job.tier == beside.tier and job.procs == beside.procs and job.order_length == beside.order_length
 
 
 @called_kernel
 def park(state, rules, jobs, limits, line, place, number):
     """Let a job wait for a limit alone."""
-    index, limit, parked, queue = line.queue[place].job, limits[number], line.parked, line.queue
-    queue[place].procs = HOLE
+    index, limit, parked = line.queue[place].job, limits[number], line.parked
+    line.queue[place].procs = HOLE
     line.blocks[place // PLACES_IN_BLOCK].old = 1
-    if limit.parked == 0:
-        limit.first_parked = limit.last_parked = index
-    elif _comes_before(state, rules, jobs, limit.last_parked, index):
-        parked[limit.last_parked] = index
-        limit.last_parked = index
-    elif _comes_before(state, rules, jobs, index, limit.first_parked):
-        parked[index] = limit.first_parked
-        limit.first_parked = index
+    before, first = np.int64(-1), limit.first_group if limit.parked > 0 else np.int64(-1)
+    while first >= 0 and not _are_in_one_group(rules, jobs, first, index):
+        before, first = first, parked[first].next_group
+    if first < 0:
+        parked[index].last = index
+        parked[index].next_group = limit.first_group if limit.parked > 0 else -1
+        limit.first_group = first = index
+    elif comes_before(state, rules, jobs, parked[first].last, index):
+        parked[parked[first].last].next = index
+        parked[first].last = index
+    elif comes_before(state, rules, jobs, index, first):
+        parked[index].next = first
+        _succeed(limit, parked, before, first, index)
+        first = index
     else:
-        at = limit.first_parked
-        if _comes_before(state, rules, jobs, limit.last_entered, index):
-            at = limit.last_entered
-        while _comes_before(state, rules, jobs, parked[at], index):
-            at = parked[at]
-        parked[index] = parked[at]
-        parked[at] = index
-    limit.last_entered = index
+        at = first
+        if comes_before(state, rules, jobs, parked[first].entered, index):
+            at = parked[first].entered
+        while comes_before(state, rules, jobs, parked[at].next, index):
+            at = parked[at].next
+        parked[index].next = parked[at].next
+        parked[at].next = index
+    parked[first].entered = index
     limit.parked += 1
+    if not is_steady(rules):
+        parked[index].away = 1
+        state.away += 1
 
 
 @kernel
-def _comes_before(state, rules, jobs, one, other):
-    """Whether a job comes before another one in the queue."""
-    own, others = order_rank(rules, state.now, jobs, one), order_rank(rules, state.now, jobs, other)
-    return before(jobs[one].tier, own, jobs[one].arrival, jobs[other].tier, others, jobs[other].arrival)
+def _succeed(limit, parked, before, first, successor):
+    """Another job is the first of a group, behind the group whose first job is `before`, below 0 for none."""
+    parked[successor].last, parked[successor].next_group = parked[first].last, parked[first].next_group
+    parked[successor].entered = parked[first].entered if parked[first].entered != first else successor
+    _link(limit, parked, before, successor)
+
+
+@kernel
+def _link(limit, parked, before, first):
+    """The first job of the group behind the one whose first job is `before`, below 0 for none."""
+    if before < 0:
+        limit.first_group = first
+    else:
+        parked[before].next_group = first
 
 
 @called_kernel
 def call_next(state, rules, jobs, limits, line, number, last):
     """Call back the first job that is parked for a limit, behind the one that was called last (-1 for none), if the limit has room."""
-    limit, parked = limits[number], line.parked
+    limit, parked, steady = limits[number], line.parked, is_steady(rules)
     if limit.parked == 0 or limit.used_jobs >= limit.jobs or limit.used_procs >= limit.procs or limit.used_second > limit.second:
         return
-    index, prior = limit.first_parked, np.int64(-1)
-    if last >= 0 and not _comes_before(state, rules, jobs, last, index):
-        prior = index
-        if not _comes_before(state, rules, jobs, last, limit.last_entered):
-            prior = limit.last_entered
-        while prior != limit.last_parked and not _comes_before(state, rules, jobs, last, parked[prior]):
-            prior = parked[prior]
-        if prior == limit.last_parked:
-            return
-        index = parked[prior]
-    if prior < 0:
-        limit.first_parked = prior = parked[index]
+    # the job, the first one of its group, the job ahead of it there, and the first one of the group ahead
+    index = first = prior = before = np.int64(-1)
+    ahead, group = np.int64(-1), limit.first_group
+    while group >= 0:
+        if steady or last < 0 or limit.used_procs + jobs[group].procs <= limit.procs:  # outside of a pass more may end
+            at = _last_ahead(state, rules, jobs, parked, group, last)
+            if at != parked[group].last:
+                job = group if at < 0 else parked[at].next
+                if index < 0 or comes_before(state, rules, jobs, job, index):
+                    index, first, prior, before = job, group, at, ahead
+        ahead, group = group, parked[group].next_group
+    if index < 0:
+        return
+    if prior >= 0:
+        parked[prior].next = parked[index].next
+        if parked[first].last == index:
+            parked[first].last = prior
+        if parked[first].entered == index:
+            parked[first].entered = prior
+    elif parked[first].last == index:
+        _link(limit, parked, before, parked[index].next_group)
     else:
-        parked[prior] = parked[index]
-    if limit.last_parked == index:
-        limit.last_parked = prior
-    if limit.last_entered == index:
-        limit.last_entered = prior
+        _succeed(limit, parked, before, index, parked[index].next)
     limit.parked -= 1
     limit.calls = 1
-    at = _place_of(state, rules, jobs, line.queue, index)
-    place, block, job = line.queue[at], line.blocks[at // PLACES_IN_BLOCK], jobs[index]
+    _come_back(state, rules, jobs, line, index, number, last)
+
+
+@kernel
+def _last_ahead(state, rules, jobs, parked, first, last):
+    """Of a group, by its first job, the last job that does not come behind a job (-1 for none); -1 if all do."""
+    if last < 0 or comes_before(state, rules, jobs, last, first):
+        return np.int64(-1)
+    at = first
+    if not comes_before(state, rules, jobs, last, parked[first].entered):
+        at = parked[first].entered
+    while at != parked[first].last and not comes_before(state, rules, jobs, last, parked[at].next):
+        at = parked[at].next
+    return at
+
+
+@kernel
+def _come_back(state, rules, jobs, line, index, number, last):
+    """Take the place again that a job has kept in a steady queue; or take one in this pass, and outside of one at the end, to be sorted."""
+    job, steady = jobs[index], is_steady(rules)
+    at = place_of(state, rules, jobs, line.queue, index) if steady or last >= 0 else state.waiting
+    if not steady:
+        line.parked[index].away = 0
+        state.away -= 1
+        take_place(state, jobs, line, at, index, order_rank(rules, state.now, jobs, index))
+    place, block = line.queue[at], line.blocks[at // PLACES_IN_BLOCK]
     place.procs, place.called = job.procs, number + 1
     block.called += 1
     include(line.live, at // PLACES_IN_BLOCK)
     block.least = min(block.least, job.procs)
     block.partitions |= 1 << min(job.partition, np.int64(62))
-
-
-@kernel
-def _place_of(state, rules, jobs, queue, index):
-    """The place of a job in the queue."""
-    rank, job = order_rank(rules, state.now, jobs, index), jobs[index]
-    low, high = 0, state.waiting
-    while low < high:
-        middle = (low + high) // 2
-        place = queue[middle]
-        if before(jobs[place.job].tier, place.rank, place.tie, job.tier, rank, job.arrival):
-            low = middle + 1
-        else:
-            high = middle
-    return low

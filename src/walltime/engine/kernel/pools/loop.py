@@ -26,8 +26,9 @@ from walltime.engine.kernel.jit import called_kernel, kernel
 from walltime.engine.kernel.memory import DONE, NEVER, PAUSED, REACHED, STUCK
 from walltime.engine.kernel.pools.kept import give_back_rest, pass_with_kept_places
 from walltime.engine.kernel.pools.limits import call_next, count_towards_limits
+from walltime.engine.kernel.pools.line import enter_queue
 from walltime.engine.kernel.pools.memory import OPENS, SHUTS
-from walltime.engine.kernel.pools.passes import enter_queue, pass_with_fresh_places
+from walltime.engine.kernel.pools.passes import pass_with_fresh_places
 from walltime.engine.kernel.predictions import correct_running, next_expiry, note_end, note_start, predict_arrival, predict_waiting
 from walltime.engine.kernel.running import enter_running, leave_running
 
@@ -84,7 +85,7 @@ def _next_event(state, rules, jobs, machine, predicting):
     if state.events > 0:
         now = min(now, machine.events[0].rank)
     now = min(now, next_expiry(state, rules, jobs, machine.running, predicting))
-    if state.next_change < len(machine.changes) and (now < NEVER or state.waiting > 0):
+    if state.next_change < len(machine.changes) and (now < NEVER or state.waiting > 0 or state.away > 0):
         now = min(now, machine.changes[state.next_change].time)
     return now
 

@@ -56,14 +56,15 @@ CLUSTER_RULES = _dtype(
 CLUSTER_STATE = _dtype(
     "now arrivals next_coming later started running events waiting holes looked_at freed most_free settled outages next_change "
     "steps joined resources planned deferred candidates again begun early broken next_due opened_until longest unreserved tightened "
-    "windowed until awaited"
+    "windowed away until awaited"
 )
 """`arrivals`: jobs that have arrived so far; `next_coming`: the next of `coming`; `later`: jobs in the heap of arrivals that waited for
 another's end; `started`, `running`, `events`: jobs; `waiting`: places of the queue, of which `holes` are of jobs that have started;
 `next_change`: the next change of capacity; `outages`: those that are known or have begun, and are not over; `steps`: of the plan, which
 had `joined` when those were last joined that do not differ; `resources`: 2 if the machine has a second one;
 `candidates`: jobs to be tried for backfilling, or those that get a reservation or start; `again`: 1 if the pass must be made again;
-`begun`: 1 once the first event has come; `windowed`: 1 if there are windows; `until`, `awaited`: as in memory.STATE.
+`begun`: 1 once the first event has come; `windowed`: 1 if there are windows; `away`: parked jobs that have no place in the queue; `until`,
+`awaited`: as in memory.STATE.
 
 Places of the queue below `looked_at` were considered in an earlier pass; `freed`: 1 if anything has happened since then but arrivals at
 the end of the queue. Reservations made anew: `most_free`: free processors of the partition with the most; `settled`: a bit for each of the
@@ -103,13 +104,15 @@ CHANGE = _dtype("time outage phase")
 """An outage enters a phase; or the window that is the limit of this number begins (SHUTS) or ends (OPENS)."""
 SHUTS, OPENS = 4, 5
 
-LIMIT = _dtype(
-    "jobs procs second used_jobs used_procs used_second shut until crossing parked first_parked last_parked last_entered calls due"
-)
+LIMIT = _dtype("jobs procs second used_jobs used_procs used_second shut until crossing parked first_group calls due")
 """A limit on what runs at the same time for a group of jobs, and what runs now. A window is a limit, too: `shut` is 1 while no job of the
 group may start, and none is planned to run beyond `until`, the next begin of a window with `crossing`. `parked`: so many jobs wait for the
-limit alone, from the first to the last in queue order, and the one that was entered last; `calls`: 1 while one has been called. `due`: of
-the jobs that get a kept reservation in a pass, those that are to start at once and have no other limit."""
+limit alone, in groups of which it knows the first one's first job, `first_group`; `calls`: 1 while one has been called. `due`: of the jobs
+that get a kept reservation in a pass, those that are to start at once and have no other limit."""
+
+PARKED = _dtype("next last entered next_group away")
+"""A parked job: the `next` one of its group, which is in queue order; `away`: 1 while it has no place in the queue. Of a group's first job:
+the `last` one, the one that was `entered` last, and the first job of the limit's next group, below 0 for none."""
 
 
 class Lists(NamedTuple):
@@ -175,7 +178,7 @@ class Line(NamedTuple):
     """The waiting jobs in order, and their blocks; the candidates of a pass.
 
     `live`: a bit for each block in which somebody waits (kernel/bits.py). `deferred`: the jobs whose reservations are made with the plan;
-    `parked`: for each parked job the next one (int64).
+    `parked`: how the parked jobs hang together (limits.py).
     """
 
     queue: Records
@@ -183,7 +186,7 @@ class Line(NamedTuple):
     live: Array
     candidates: Records
     deferred: Array
-    parked: Array
+    parked: Records
 
 
 class KeptPlan(NamedTuple):
@@ -290,7 +293,7 @@ def new_cluster_memory(
             np.zeros(count // (PLACES_IN_BLOCK * WORD) + 1, np.int64),
             records(RANKED, count),
             np.zeros(0 if rules.mode == KEEP else count, np.int64),
-            np.zeros(0 if rules.mode == KEEP else count, np.int64),
+            records(PARKED, 0 if rules.mode == KEEP else count),
         ),
         plan=ClusterPlan(
             time=np.zeros(steps, np.int64),

@@ -17,107 +17,26 @@ from __future__ import annotations
 
 import numpy as np
 
-from walltime.engine.kernel.bits import exclude, include, next_member
+from walltime.engine.kernel.bits import next_member
 from walltime.engine.kernel.heap import drop_first, push
-from walltime.engine.kernel.jit import called_kernel, kernel
+from walltime.engine.kernel.jit import kernel
 from walltime.engine.kernel.memory import BACKFILLED, HEAD, HOLE, IMMEDIATE, KEEP, NEVER, RESERVED
-from walltime.engine.kernel.pools.limits import before, call_next, count_towards_limits, full_limit, is_any_tight, is_shut, may_start, park
+from walltime.engine.kernel.pools.limits import call_next, count_towards_limits, full_limit, is_any_tight, is_shut, may_start, park, parks
+from walltime.engine.kernel.pools.line import drop_started, is_steady, renew_block, sort_waiting_jobs
 from walltime.engine.kernel.pools.memory import PLACES_IN_BLOCK
 from walltime.engine.kernel.pools.plan import end_of_hole, first_hole, plan_of_running, share, take
 from walltime.engine.kernel.pools.shadows import are_shadows_enough, fits_beside, reserve_shadow, take_from_shadows
 from walltime.engine.kernel.predictions import note_start
-from walltime.engine.kernel.queue import backfill_rank, backfills_in_order, order_rank
+from walltime.engine.kernel.queue import backfill_rank, backfills_in_order
 from walltime.engine.kernel.running import enter_running, overdue
 
 __all__ = [
-    "drop_started",
-    "enter_queue",
-    "is_steady",
     "next_candidate",
     "pass_with_fresh_places",
     "push_candidate",
     "share_a_pool",
-    "sort_waiting_jobs",
     "start_in_place",
 ]
-
-
-@kernel
-def is_steady(rules):
-    """Whether the order of two waiting jobs never changes."""
-    return not (rules.order_reads_time or rules.predict_again or rules.order_starvation < NEVER)
-
-
-@kernel
-def enter_queue(state, rules, jobs, line, index):
-    """Put an arriving job into the queue: where it belongs, or at the end of one that is sorted at every pass."""
-    own, job, queue = 0.0, jobs[index], line.queue
-    k = state.waiting
-    if is_steady(rules):
-        own = order_rank(rules, state.now, jobs, index)
-        while k > 0 and before(job.tier, own, job.arrival, jobs[queue[k - 1].job].tier, queue[k - 1].rank, queue[k - 1].tie):
-            queue[k] = queue[k - 1]
-            k -= 1
-    place = queue[k]
-    place.rank, place.tie, place.job = own, job.arrival, index
-    place.partition, place.procs, place.second, place.length, place.called = job.partition, job.procs, job.second, job.own_length, 0
-    state.waiting += 1
-    state.unreserved += 1
-    if k < state.looked_at:
-        state.freed = 1
-    if k == state.waiting - 1 and k % PLACES_IN_BLOCK > 0:
-        _add_to_block(queue[k], line.blocks[k // PLACES_IN_BLOCK])
-        include(line.live, k // PLACES_IN_BLOCK)
-    else:
-        _note_blocks(state, queue, line.blocks, line.live, k)
-
-
-@called_kernel
-def _note_blocks(state, queue, blocks, live, first):
-    """Note what the jobs mean for the blocks from that of a place on."""
-    for number in range(first // PLACES_IN_BLOCK, (state.waiting + PLACES_IN_BLOCK - 1) // PLACES_IN_BLOCK):
-        block = blocks[number]
-        block.least, block.partitions, block.called, block.old = HOLE, 0, 0, 0
-        for i in range(number * PLACES_IN_BLOCK, min((number + 1) * PLACES_IN_BLOCK, state.waiting)):
-            _add_to_block(queue[i], block)
-        if block.least < HOLE:
-            include(live, number)
-        else:
-            exclude(live, number)
-
-
-@kernel
-def _add_to_block(place, block):
-    """Note what the job of one place means for its block."""
-    block.called += 1 if place.called else 0
-    if place.procs != HOLE:
-        block.least = min(block.least, place.procs)
-        block.partitions |= 1 << min(place.partition, np.int64(62))
-
-
-@called_kernel
-def sort_waiting_jobs(state, rules, jobs, line):
-    """Sort the waiting jobs by tier, rank and arrival; they are nearly sorted since the last time, and most stay in their block."""
-    queue, last_tier, last_rank, last_tie = line.queue, NEVER, 0.0, np.int64(0)  # of the place before
-    changed = state.waiting
-    for i in range(state.waiting):
-        job, tie = queue[i].job, queue[i].tie
-        rank, tier = order_rank(rules, state.now, jobs, job), jobs[job].tier
-        queue[i].rank, queue[i].length = rank, jobs[job].own_length
-        if not before(tier, rank, tie, last_tier, last_rank, last_tie):
-            last_tier, last_rank, last_tie = tier, rank, tie
-            continue
-        partition, procs, second, length, k = queue[i].partition, queue[i].procs, queue[i].second, queue[i].length, i
-        while k > 0 and before(tier, rank, tie, jobs[queue[k - 1].job].tier, queue[k - 1].rank, queue[k - 1].tie):
-            queue[k] = queue[k - 1]
-            k -= 1
-        place = queue[k]
-        place.rank, place.tie, place.job, place.partition, place.procs, place.second = rank, tie, job, partition, procs, second
-        place.length = length
-        if k // PLACES_IN_BLOCK < i // PLACES_IN_BLOCK:
-            changed = min(changed, k)
-    if changed < state.waiting:
-        _note_blocks(state, queue, line.blocks, line.live, changed)
 
 
 @kernel
@@ -169,8 +88,8 @@ def pass_with_fresh_places(state, rules, jobs, machine, line, plan, kept):
             call_next(state, rules, jobs, machine.limits, line, called - 1, queue[at].job)
     if state.again:
         state.freed = 1
-    if state.holes == state.waiting or 4 * state.holes > state.waiting + 16:
-        drop_started(state, jobs, line)
+    if state.holes == state.waiting or 4 * state.holes > state.waiting + 16 or not is_steady(rules):
+        drop_started(state, rules, jobs, line)
         state.looked_at = state.waiting
 
 
@@ -191,7 +110,7 @@ def _may_or_parks(state, rules, jobs, machine, line, at):
     if line.queue[at].procs == HOLE:
         return False
     full = full_limit(jobs, machine.limits, machine.limits_of, line.queue[at].job)
-    if full >= 0 and is_steady(rules):
+    if full >= 0 and parks(rules):
         park(state, rules, jobs, machine.limits, line, at, full)
     return full < 0 and not is_shut(state, jobs, machine, line.queue[at].job)
 
@@ -218,7 +137,7 @@ def _next_place(state, partitions, line, i):
                 return state.waiting
         block, last = line.blocks[i // PLACES_IN_BLOCK], min((i // PLACES_IN_BLOCK + 1) * PLACES_IN_BLOCK, state.waiting)
         if block.old and i % PLACES_IN_BLOCK == 0:
-            _renew_block(state, line, block, i, last)
+            renew_block(state, line, block, i, last)
         if block.partitions & ~state.settled != 0 or block.called > 0:
             while i < last and _is_idle(state, partitions, line.queue[i]):
                 i += 1
@@ -243,20 +162,9 @@ def _is_idle(state, partitions, place):
 
 
 @kernel
-def _renew_block(state, line, block, first, last):
-    """Note what the jobs that are left in a block mean for it."""
-    block.least, block.partitions, block.called, block.old = HOLE, 0, 0, 0
-    for i in range(first, last):
-        _add_to_block(line.queue[i], block)
-    if block.least == HOLE:
-        exclude(line.live, first // PLACES_IN_BLOCK)
-
-
-@kernel
 def _begin_pass(state, rules, jobs, machine, line, plan):
     """Go on where the last pass ended, or begin anew if anything but arrivals has happened since."""
     if not is_steady(rules):
-        drop_started(state, jobs, line)
         sort_waiting_jobs(state, rules, jobs, line)
         state.freed = 1
     state.candidates = 0
@@ -438,22 +346,6 @@ def _reserve(state, rules, machine, plan, job, index):
         if job.reserved_start < 0 and (rules.depth > 1 or begin > state.now):
             job.reserved_start = begin
         take(state, machine, plan, job, index, begin)
-
-
-@kernel
-def drop_started(state, jobs, line):
-    """Take the jobs that have started out of the queue."""
-    queue, first = line.queue, 0
-    while first < state.waiting and jobs[queue[first].job].start < 0:
-        first += 1
-    left = first
-    for i in range(first + 1, state.waiting):
-        if jobs[queue[i].job].start < 0:
-            queue[left] = queue[i]
-            left += 1
-    if left < state.waiting:
-        state.waiting, state.holes = left, 0
-        _note_blocks(state, queue, line.blocks, line.live, first)
 
 
 @kernel

@@ -1,0 +1,177 @@
+"""The queue of a machine of several pools: places in queue order, and for each block of them what its jobs need at least.
+
+A job that starts leaves a hole, and so does one that waits for a limit alone (limits.py). An order that changes is made anew at every pass.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from walltime.engine.kernel.bits import exclude, include
+from walltime.engine.kernel.jit import called_kernel, kernel
+from walltime.engine.kernel.memory import HOLE, NEVER
+from walltime.engine.kernel.pools.memory import PLACES_IN_BLOCK
+from walltime.engine.kernel.queue import order_rank
+
+__all__ = [
+    "before",
+    "comes_before",
+    "drop_started",
+    "enter_queue",
+    "is_steady",
+    "place_of",
+    "renew_block",
+    "sort_waiting_jobs",
+    "take_place",
+]
+
+
+@kernel
+def is_steady(rules):
+    """Whether the order of two waiting jobs never changes."""
+    return not (rules.order_reads_time or rules.predict_again or rules.order_starvation < NEVER)
+
+
+@kernel
+def enter_queue(state, rules, jobs, line, index):
+    """Put an arriving job into the queue: where it belongs, or at the end of one that is sorted at every pass."""
+    own, job, queue = 0.0, jobs[index], line.queue
+    k = state.waiting
+    if is_steady(rules):
+        own = order_rank(rules, state.now, jobs, index)
+        while k > 0 and before(job.tier, own, job.arrival, jobs[queue[k - 1].job].tier, queue[k - 1].rank, queue[k - 1].tie):
+            k -= 1
+    state.unreserved += 1
+    if k < state.looked_at:
+        state.freed = 1
+    take_place(state, jobs, line, k, index, own)
+
+
+@kernel
+def take_place(state, jobs, line, k, index, own):
+    """Put a job of this rank into a place of the queue; those behind it move on."""
+    job, queue = jobs[index], line.queue
+    for i in range(state.waiting, k, -1):
+        queue[i] = queue[i - 1]
+    place = queue[k]
+    place.rank, place.tie, place.job = own, job.arrival, index
+    place.partition, place.procs, place.second, place.length, place.called = job.partition, job.procs, job.second, job.own_length, 0
+    state.waiting += 1
+    if k == state.waiting - 1 and k % PLACES_IN_BLOCK > 0:
+        _add_to_block(queue[k], line.blocks[k // PLACES_IN_BLOCK])
+        include(line.live, k // PLACES_IN_BLOCK)
+    else:
+        _note_blocks(state, queue, line.blocks, line.live, k)
+
+
+@called_kernel
+def sort_waiting_jobs(state, rules, jobs, line):
+    """Sort the waiting jobs by tier, rank and arrival; they are nearly sorted since the last time, and most stay in their block."""
+    queue, last_tier, last_rank, last_tie = line.queue, NEVER, 0.0, np.int64(0)  # of the place before
+    changed = state.waiting
+    for i in range(state.waiting):
+        job, tie = queue[i].job, queue[i].tie
+        rank, tier = order_rank(rules, state.now, jobs, job), jobs[job].tier
+        queue[i].rank, queue[i].length = rank, jobs[job].own_length
+        if not before(tier, rank, tie, last_tier, last_rank, last_tie):
+            last_tier, last_rank, last_tie = tier, rank, tie
+            continue
+        partition, procs, second, length, called = queue[i].partition, queue[i].procs, queue[i].second, queue[i].length, queue[i].called
+        k = i
+        while k > 0 and before(tier, rank, tie, jobs[queue[k - 1].job].tier, queue[k - 1].rank, queue[k - 1].tie):
+            queue[k] = queue[k - 1]
+            k -= 1
+        place = queue[k]
+        place.rank, place.tie, place.job, place.partition, place.procs, place.second = rank, tie, job, partition, procs, second
+        place.length, place.called = length, called
+        if k // PLACES_IN_BLOCK < i // PLACES_IN_BLOCK:
+            changed = min(changed, k)
+    if changed < state.waiting:
+        _note_blocks(state, queue, line.blocks, line.live, changed)
+
+
+@kernel
+def drop_started(state, rules, jobs, line):
+    """Take the jobs that have started out of the queue, and those that are parked where its order changes."""
+    queue, first, steady = line.queue, 0, is_steady(rules)
+    while first < state.waiting and _stays(jobs, queue[first], steady):
+        first += 1
+    left = first
+    for i in range(first + 1, state.waiting):
+        if _stays(jobs, queue[i], steady):
+            queue[left] = queue[i]
+            left += 1
+    if left < state.waiting:
+        state.waiting, state.holes = left, 0
+        _note_blocks(state, queue, line.blocks, line.live, first)
+
+
+@kernel
+def _stays(jobs, place, steady):
+    """Whether the job of a place still needs it."""
+    return jobs[place.job].start < 0 and (steady or place.procs != HOLE)
+
+
+@kernel
+def place_of(state, rules, jobs, queue, index):
+    """The place of a job in the queue."""
+    rank, job = order_rank(rules, state.now, jobs, index), jobs[index]
+    low, high = 0, state.waiting
+    while low < high:
+        middle = (low + high) // 2
+        place = queue[middle]
+        if before(jobs[place.job].tier, place.rank, place.tie, job.tier, rank, job.arrival):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def comes_before(state, rules, jobs, one, other):
+    """Whether a job comes before another one in the queue."""
+    own, others = order_rank(rules, state.now, jobs, one), order_rank(rules, state.now, jobs, other)
+    return before(jobs[one].tier, own, jobs[one].arrival, jobs[other].tier, others, jobs[other].arrival)
+
+
+@kernel
+def before(tier, own, arrival, other_tier, other, other_arrival):
+    """Whether a job comes before another one, by tier, rank and arrival."""
+    if tier != other_tier:
+        return tier > other_tier
+    if own != other:
+        return own < other
+    return arrival < other_arrival
+
+
+@called_kernel
+def _note_blocks(state, queue, blocks, live, first):
+    """Note what the jobs mean for the blocks from that of a place on."""
+    for number in range(first // PLACES_IN_BLOCK, (state.waiting + PLACES_IN_BLOCK - 1) // PLACES_IN_BLOCK):
+        block = blocks[number]
+        block.least, block.partitions, block.called, block.old = HOLE, 0, 0, 0
+        for i in range(number * PLACES_IN_BLOCK, min((number + 1) * PLACES_IN_BLOCK, state.waiting)):
+            _add_to_block(queue[i], block)
+        if block.least < HOLE:
+            include(live, number)
+        else:
+            exclude(live, number)
+
+
+@kernel
+def renew_block(state, line, block, first, last):
+    """Note what the jobs that are left in a block mean for it."""
+    block.least, block.partitions, block.called, block.old = HOLE, 0, 0, 0
+    for i in range(first, last):
+        _add_to_block(line.queue[i], block)
+    if block.least == HOLE:
+        exclude(line.live, first // PLACES_IN_BLOCK)
+
+
+@kernel
+def _add_to_block(place, block):
+    """Note what the job of one place means for its block."""
+    block.called += 1 if place.called else 0
+    if place.procs != HOLE:
+        block.least = min(block.least, place.procs)
+        block.partitions |= 1 << min(place.partition, np.int64(62))
