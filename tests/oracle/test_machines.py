@@ -155,29 +155,33 @@ def test_kernel_equals_reference_and_passes_the_audit(policy):
     assert errors < scaled(150) / 2
 
 
+def deep_case(draw: random.Random, count: int) -> tuple[Workload, Machine]:
+    """Many jobs of users who may run one or two at a time, on two pools."""
+    pools = (Pool("a", draw.choice((6, 12)), 1), Pool("b", 6, 1))
+    partitions = (Partition("1", ("a", "b")), Partition("2", ("b",)), Partition("3", ("b", "a"), tier=draw.choice((0, 1))))
+    limits = [Limit(("user",), None, draw.choice((1, 2)))]
+    limits += [Limit(draw.choice(((), ("partition",))), None, None, draw.choice((8, 9)))] if draw.random() < 0.5 else []
+    outages = (Outage("b", 40, 60, 3, 20),) if draw.random() < 0.3 else ()
+    runtime = [draw.choice((1, 2, 3, 8)) for _ in range(count)]
+    workload = Workload.from_arrays(
+        submit=sorted(draw.choice((0, 0, 10, 20)) for _ in runtime),
+        runtime=runtime,
+        requested=[one + draw.choice((0, 0, 2)) for one in runtime],
+        procs=[draw.choice((1, 1, 1, 2, 6)) for _ in runtime],
+        machine_procs=18,
+        columns={
+            "user": np.array([draw.choice((1, 1, 2, 3, 4)) for _ in runtime]),
+            "partition": np.array([draw.randint(1, 3) for _ in runtime]),
+        },
+    )
+    return workload, Machine(pools, partitions, outages, tuple(limits))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", DEEP)
 def test_deep_queues_of_jobs_over_limits__kernel_equals_reference(policy):
     for seed in range(scaled(15)):
-        draw = random.Random(f"deep {policy} {seed}")
-        pools = (Pool("a", draw.choice((6, 12)), 1), Pool("b", 6, 1))
-        partitions = (Partition("1", ("a", "b")), Partition("2", ("b",)), Partition("3", ("b", "a"), tier=draw.choice((0, 1))))
-        limits = [Limit(("user",), None, draw.choice((1, 2)))]
-        limits += [Limit(draw.choice(((), ("partition",))), None, None, draw.choice((8, 9)))] if draw.random() < 0.5 else []
-        outages = (Outage("b", 40, 60, 3, 20),) if draw.random() < 0.3 else ()
-        runtime = [draw.choice((1, 2, 3, 8)) for _ in range(150)]
-        workload = Workload.from_arrays(
-            submit=sorted(draw.choice((0, 0, 10, 20)) for _ in runtime),
-            runtime=runtime,
-            requested=[one + draw.choice((0, 0, 2)) for one in runtime],
-            procs=[draw.choice((1, 1, 1, 2, 6)) for _ in runtime],
-            machine_procs=18,
-            columns={
-                "user": np.array([draw.choice((1, 1, 2, 3, 4)) for _ in runtime]),
-                "partition": np.array([draw.randint(1, 3) for _ in runtime]),
-            },
-        )
-        machine = Machine(pools, partitions, outages, tuple(limits))
+        workload, machine = deep_case(random.Random(f"deep {policy} {seed}"), 150)
         kernel, reference = (simulate(workload, policy, machine=machine, engine=engine) for engine in ("kernel", "reference"))
         assert columns_of(kernel) == columns_of(reference), f"seed {seed}"
 

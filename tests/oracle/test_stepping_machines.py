@@ -155,6 +155,24 @@ def test_copies__go_on_in_any_turns_and_take_other_jobs(kind, room, monkeypatch)
     assert small or scaled(40) < 40, "some have forgotten jobs that have ended"
 
 
+@pytest.mark.parametrize("policy", ["easy", "easy:order=wfp"])
+def test_copies__where_many_are_over_a_limit(policy, monkeypatch):
+    monkeypatch.setattr(branch, "ROOM", 1)
+    forgotten = 0
+    for seed in range(scaled(60)):
+        draw = random.Random(f"over limits {seed}")
+        workload, machine = test_machines.deep_case(draw, 60)
+        simulation, slow = (wt.Simulation(workload, policy, machine=machine, engine=engine) for engine in ("auto", "reference"))
+        while simulation.step():
+            slow.step()
+            if draw.random() < 0.2:
+                simulation = simulation.copy()
+            assert seen(simulation) == seen(slow), f"seed {seed}"
+        forgotten += simulation._engine.first > 0
+        assert columns_of(simulation.finish()) == columns_of(slow.finish()), f"seed {seed}"
+    assert forgotten, "copies need not know jobs that have ended"
+
+
 MACHINE = Machine((Pool("a", 2, 2), Pool("b", 1, 4)), (Partition("1", ("a",)), Partition("2", ("b",))), name="two pools")
 JOBS = wt.Workload.from_arrays(
     submit=[0, 1, 2, 3], runtime=[10, 10, 5, 5], procs=[4, 4, 1, 2], machine_procs=8, columns={"partition": [1, 1, 2, 2]}
