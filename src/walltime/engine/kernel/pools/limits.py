@@ -128,6 +128,7 @@ def park(state, rules, jobs, limits, line, place, number):
     if not is_steady(rules):
         parked[index].away = 1
         state.away += 1
+        state.holes += 1
 
 
 @kernel
@@ -202,6 +203,8 @@ def _come_back(state, rules, jobs, line, index, number, last):
     if not steady:
         line.parked[index].away = 0
         state.away -= 1
+        for i in range(state.waiting, at, -1):
+            line.queue[i] = line.queue[i - 1]
         take_place(state, jobs, line, at, index, order_rank(rules, state.now, jobs, index))
     place, block = line.queue[at], line.blocks[at // PLACES_IN_BLOCK]
     place.procs, place.called = job.procs, number + 1

@@ -9,7 +9,7 @@ import numpy as np
 
 from walltime.engine.kernel.bits import exclude, include
 from walltime.engine.kernel.jit import called_kernel, kernel
-from walltime.engine.kernel.memory import HOLE, NEVER
+from walltime.engine.kernel.memory import HOLE, KEEP, NEVER
 from walltime.engine.kernel.pools.memory import PLACES_IN_BLOCK
 from walltime.engine.kernel.queue import order_rank
 
@@ -40,6 +40,7 @@ def enter_queue(state, rules, jobs, line, index):
     if is_steady(rules):
         own = order_rank(rules, state.now, jobs, index)
         while k > 0 and before(job.tier, own, job.arrival, jobs[queue[k - 1].job].tier, queue[k - 1].rank, queue[k - 1].tie):
+            queue[k] = queue[k - 1]
             k -= 1
     state.unreserved += 1
     if k < state.looked_at:
@@ -49,10 +50,8 @@ def enter_queue(state, rules, jobs, line, index):
 
 @kernel
 def take_place(state, jobs, line, k, index, own):
-    """Put a job of this rank into a place of the queue; those behind it move on."""
+    """Put a job of this rank into a place of the queue from which all behind it have moved on."""
     job, queue = jobs[index], line.queue
-    for i in range(state.waiting, k, -1):
-        queue[i] = queue[i - 1]
     place = queue[k]
     place.rank, place.tie, place.job = own, job.arrival, index
     place.partition, place.procs, place.second, place.length, place.called = job.partition, job.procs, job.second, job.own_length, 0
@@ -94,11 +93,11 @@ def sort_waiting_jobs(state, rules, jobs, line):
 def drop_started(state, rules, jobs, line):
     """Take the jobs that have started out of the queue, and those that are parked where its order changes."""
     queue, first, steady = line.queue, 0, is_steady(rules)
-    while first < state.waiting and _stays(jobs, queue[first], steady):
+    while first < state.waiting and _stays(rules, jobs, queue[first], steady):
         first += 1
     left = first
     for i in range(first + 1, state.waiting):
-        if _stays(jobs, queue[i], steady):
+        if _stays(rules, jobs, queue[i], steady):
             queue[left] = queue[i]
             left += 1
     if left < state.waiting:
@@ -107,9 +106,11 @@ def drop_started(state, rules, jobs, line):
 
 
 @kernel
-def _stays(jobs, place, steady):
+def _stays(rules, jobs, place, steady):
     """Whether the job of a place still needs it."""
-    return jobs[place.job].start < 0 and (steady or place.procs != HOLE)
+    if rules.mode == KEEP:
+        return jobs[place.job].start < 0
+    return place.procs != HOLE or (steady and jobs[place.job].start < 0)
 
 
 @kernel

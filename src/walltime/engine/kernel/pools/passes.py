@@ -88,7 +88,7 @@ def pass_with_fresh_places(state, rules, jobs, machine, line, plan, kept):
             call_next(state, rules, jobs, machine.limits, line, called - 1, queue[at].job)
     if state.again:
         state.freed = 1
-    if state.holes == state.waiting or 4 * state.holes > state.waiting + 16 or not is_steady(rules):
+    if state.holes == state.waiting or 4 * state.holes > state.waiting + 16 or (state.holes > 0 and not is_steady(rules)):
         drop_started(state, rules, jobs, line)
         state.looked_at = state.waiting
 
