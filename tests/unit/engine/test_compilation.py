@@ -38,7 +38,7 @@ ADDED = {
     "slack-predicting": 4,
     "conservative": 37,
     "conservative-predicting": 4,
-    "cluster": 101,
+    "cluster": 107,
     "cluster-predicting": 37,
     "cluster-kept": 37,
     "cluster-kept-predicting": 16,

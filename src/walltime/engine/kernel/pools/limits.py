@@ -112,8 +112,8 @@ def park(state, rules, jobs, limits, line, place, number):
         parked[parked[first].last].next = index
         parked[first].last = index
     elif comes_before(state, rules, jobs, index, first):
-        parked[index].next = first
-        _succeed(limit, parked, before, first, index)
+        parked[index].next, parked[index].last, parked[index].next_group = first, parked[first].last, parked[first].next_group
+        _put_first(limit, parked, before, index)
         first = index
     else:
         at = first
@@ -132,16 +132,8 @@ def park(state, rules, jobs, limits, line, place, number):
 
 
 @kernel
-def _succeed(limit, parked, before, first, successor):
-    """Another job is the first of a group, behind the group whose first job is `before`, below 0 for none."""
-    parked[successor].last, parked[successor].next_group = parked[first].last, parked[first].next_group
-    parked[successor].entered = parked[first].entered if parked[first].entered != first else successor
-    _link(limit, parked, before, successor)
-
-
-@kernel
-def _link(limit, parked, before, first):
-    """The first job of the group behind the one whose first job is `before`, below 0 for none."""
+def _put_first(limit, parked, before, first):
+    """Put a group, by its first job, behind the one whose first job is `before`, below 0 for none."""
     if before < 0:
         limit.first_group = first
     else:
@@ -150,7 +142,11 @@ def _link(limit, parked, before, first):
 
 @called_kernel
 def call_next(state, rules, jobs, limits, line, number, last):
-    """Call back the first job that is parked for a limit, behind the one that was called last (-1 for none), if the limit has room."""
+    """Call back the first job that is parked for a limit, behind the one that was called last (-1 for none), if the limit has room.
+
+    Its place is the one that it has kept in a steady queue, or where it belongs in this pass; outside of one the last, as the queue is yet
+    to be sorted.
+    """
     limit, parked, steady = limits[number], line.parked, is_steady(rules)
     if limit.parked == 0 or limit.used_jobs >= limit.jobs or limit.used_procs >= limit.procs or limit.used_second > limit.second:
         return
@@ -174,12 +170,27 @@ def call_next(state, rules, jobs, limits, line, number, last):
         if parked[first].entered == index:
             parked[first].entered = prior
     elif parked[first].last == index:
-        _link(limit, parked, before, parked[index].next_group)
+        _put_first(limit, parked, before, parked[index].next_group)
     else:
-        _succeed(limit, parked, before, index, parked[index].next)
+        first = parked[index].next
+        parked[first].last, parked[first].next_group = parked[index].last, parked[index].next_group
+        parked[first].entered = parked[index].entered if parked[index].entered != index else first
+        _put_first(limit, parked, before, first)
     limit.parked -= 1
     limit.calls = 1
-    _come_back(state, rules, jobs, line, index, number, last)
+    at = place_of(state, rules, jobs, line.queue, index) if steady or last >= 0 else state.waiting
+    if not steady:
+        parked[index].away = 0
+        state.away -= 1
+        for i in range(state.waiting, at, -1):
+            line.queue[i] = line.queue[i - 1]
+        take_place(state, jobs, line, at, index, order_rank(rules, state.now, jobs, index))
+    place, block, job = line.queue[at], line.blocks[at // PLACES_IN_BLOCK], jobs[index]
+    place.procs, place.called = job.procs, number + 1
+    block.called += 1
+    include(line.live, at // PLACES_IN_BLOCK)
+    block.least = min(block.least, job.procs)
+    block.partitions |= 1 << min(job.partition, np.int64(62))
 
 
 @kernel
@@ -193,22 +204,3 @@ def _last_ahead(state, rules, jobs, parked, first, last):
     while at != parked[first].last and not comes_before(state, rules, jobs, last, parked[at].next):
         at = parked[at].next
     return at
-
-
-@kernel
-def _come_back(state, rules, jobs, line, index, number, last):
-    """Take the place again that a job has kept in a steady queue; or take one in this pass, and outside of one at the end, to be sorted."""
-    job, steady = jobs[index], is_steady(rules)
-    at = place_of(state, rules, jobs, line.queue, index) if steady or last >= 0 else state.waiting
-    if not steady:
-        line.parked[index].away = 0
-        state.away -= 1
-        for i in range(state.waiting, at, -1):
-            line.queue[i] = line.queue[i - 1]
-        take_place(state, jobs, line, at, index, order_rank(rules, state.now, jobs, index))
-    place, block = line.queue[at], line.blocks[at // PLACES_IN_BLOCK]
-    place.procs, place.called = job.procs, number + 1
-    block.called += 1
-    include(line.live, at // PLACES_IN_BLOCK)
-    block.least = min(block.least, job.procs)
-    block.partitions |= 1 << min(job.partition, np.int64(62))

@@ -92,25 +92,17 @@ def sort_waiting_jobs(state, rules, jobs, line):
 @kernel
 def drop_started(state, rules, jobs, line):
     """Take the jobs that have started out of the queue, and those that are parked where its order changes."""
-    queue, first, steady = line.queue, 0, is_steady(rules)
-    while first < state.waiting and _stays(rules, jobs, queue[first], steady):
-        first += 1
-    left = first
-    for i in range(first + 1, state.waiting):
-        if _stays(rules, jobs, queue[i], steady):
+    queue, left, first, has_holes = line.queue, 0, state.waiting, rules.mode != KEEP and not is_steady(rules)
+    for i in range(state.waiting):
+        if queue[i].procs == HOLE if has_holes else jobs[queue[i].job].start >= 0:
+            first = min(first, left)
+            continue
+        if left < i:
             queue[left] = queue[i]
-            left += 1
+        left += 1
     if left < state.waiting:
         state.waiting, state.holes = left, 0
         _note_blocks(state, queue, line.blocks, line.live, first)
-
-
-@kernel
-def _stays(rules, jobs, place, steady):
-    """Whether the job of a place still needs it."""
-    if rules.mode == KEEP:
-        return jobs[place.job].start < 0
-    return place.procs != HOLE or (steady and jobs[place.job].start < 0)
 
 
 @kernel

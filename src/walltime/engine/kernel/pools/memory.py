@@ -60,11 +60,10 @@ CLUSTER_STATE = _dtype(
 )
 """`arrivals`: jobs that have arrived so far; `next_coming`: the next of `coming`; `later`: jobs in the heap of arrivals that waited for
 another's end; `started`, `running`, `events`: jobs; `waiting`: places of the queue, of which `holes` are of jobs that have started or are
-away; `next_change`: the next change of capacity; `outages`: those that are known or have begun, and are not over; `steps`: of the plan, which
-had `joined` when those were last joined that do not differ; `resources`: 2 if the machine has a second one;
-`candidates`: jobs to be tried for backfilling, or those that get a reservation or start; `again`: 1 if the pass must be made again;
-`begun`: 1 once the first event has come; `windowed`: 1 if there are windows; `away`: parked jobs that have no place in the queue; `until`,
-`awaited`: as in memory.STATE.
+away; `next_change`: the next change of capacity; `outages`: those that are known or have begun, and are not over; `steps`: of the plan,
+which had `joined` when those were last joined that do not differ; `resources`: 2 if the machine has a second one; `candidates`: jobs to be
+tried for backfilling, or those that get a reservation or start; `again`: 1 if the pass must be made again; `begun`: 1 once the first event
+has come; `windowed`: 1 if there are windows; `away`: parked jobs that have no place in the queue; `until`, `awaited`: as in memory.STATE.
 
 Places of the queue below `looked_at` were considered in an earlier pass; `freed`: 1 if anything has happened since then but arrivals at
 the end of the queue. Reservations made anew: `most_free`: free processors of the partition with the most; `settled`: a bit for each of the
