@@ -3,8 +3,8 @@
     python benchmarks/nodes.py [--only CASE ...] [--policies NAME ...] [--runs 5] [--out FILE] [--json]
 
 A case is a log on its nodes, `million` (a million jobs on 10,000 nodes, about a thousand of them waiting) or `compilation`. What is
-measured is stored beside what the file has of other cases, and the page on performance shows it. Everything of a case runs in turns; what
-takes seconds runs less often. All cases together take about six minutes on two cores.
+measured is stored, with the day and the machine, beside what the file has of other cases, and the page on performance shows it. Everything
+of a case runs in turns; what takes seconds runs less often. All cases together take about six minutes on two cores.
 """
 
 from __future__ import annotations
@@ -86,11 +86,11 @@ def nodes(
     chosen = [name for name in names if not only or any(word.lower() in name.lower() for word in only)]
 
     def measured(name: str) -> None:
-        load = environment()["load_before"]
+        about = environment()
         say(f"{name} ({chosen.index(name) + 1} of {len(chosen)})")
         found = _of(name, options, policies)
         if found:
-            result[name] = found | {"load_before": load}
+            result[name] = found | {"environment": about}
             keep(result)
 
     for name in chosen:

@@ -295,8 +295,13 @@ def nodes(result: Numbers) -> str:
     for name, found in result.items():
         for policy in dict.fromkeys(cell.rpartition(", ")[0] for cell in found.get("ratio", {})):
             cells = [_seconds_and_ratio(found, f"{policy}, {kind}") for kind in kinds]
-            rows.append((name, policy, *cells, f"{found['load_before']:.1f}"))
-    return table(("log, nodes x processors", "policy", *kinds, "load before"), rows)
+            rows.append((name, policy, *cells, *_when(found)))
+    return table(("log, nodes x processors", "policy", *kinds, "date", "load before"), rows)
+
+
+def _when(found: Numbers) -> tuple[str, str]:
+    """The day on which a case was measured, and the load before it."""
+    return found["environment"]["date"], f"{found['environment']['load_before']:.1f}"
 
 
 def _seconds_and_ratio(found: Numbers, cell: str) -> str:
@@ -364,7 +369,9 @@ def nodes_compilation(result: Numbers) -> str:
         return "*Compilation was not measured.*"
     found = result["compilation"]
     rows = [(f"`{name}`", f"{seconds:.1f}", f"{seconds / found['trivial']:.1f}") for name, seconds in found["seconds"].items()]
-    return table(("part of the engine", "processor s", "of a trivial function"), rows)
+    date, load = _when(found)
+    said = f"Measured on {date}, {found['environment']['cpu']}, load before {load}."
+    return f"{table(('part of the engine', 'processor s', 'of a trivial function'), rows)}\n\n{said}"
 
 
 def audits(result: Numbers) -> str:
