@@ -306,10 +306,12 @@ def test_another_numba__gives_one_warning_and_the_same_numbers(change, warning, 
     script = f"""{change}
 import numpy as np
 from walltime.engine.interface import load
+from walltime.engine.kernel.draw import Source
 ids = np.arange(3)
 ids.flags.writeable = False
 found = np.zeros(3, np.int64)
-load.load("draw")(np.uint64(1), np.uint64(0), np.uint64(0), ids, ids, 2.0, 1000, 1000.0, found)
+one = np.uint64(1)
+load.load("draw")(Source(one, one, one), ids, ids, 2.0, 1000, 1000.0, found)
 assert load.is_cached("draw")
 print(found.tolist(), sum(load.ENTRIES["draw"].function.stats.cache_hits.values()))
 """

@@ -69,10 +69,10 @@ def names(parts):
     return [one._name for one in parts]
 
 
-def run(folder, *entries):
-    """What another process prints that runs these entries, and which functions it compiles."""
+def run(folder, *entries, before=""):
+    """What another process prints that runs these entries, and which functions it compiles; `before`: what it does first."""
     environment = os.environ | {"WALLTIME_CACHE": str(folder / "cache"), "PYTHONPATH": os.pathsep.join([str(folder), *sys.path])}
-    done = subprocess.run([sys.executable, "-c", SCRIPT, *entries], env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", before + SCRIPT, *entries], env=environment, capture_output=True, text=True, check=True)
     return done.stdout.splitlines()
 
 
@@ -108,3 +108,12 @@ def test_kernels__are_called_by_functions_of_users(tmp_path):
     (tmp_path / "kernels.py").write_text(KERNELS)
     assert run(tmp_path, "users") == ["13", "doubled total users"]
     assert run(tmp_path, "users") == ["13", "users"]
+
+
+@pytest.mark.slow
+def test_kernels__are_kept_whole_where_numba_keeps_functions_in_another_way(tmp_path):
+    (tmp_path / "kernels.py").write_text(KERNELS)
+    another = "from numba.core import caching\ndel caching._CacheLocator\n"
+    assert run(tmp_path, "first", before=another) == ["14", "doubled first total"]
+    assert run(tmp_path, "second", before=another) == ["10", "second"]
+    assert run(tmp_path, "users", before=another) == ["13", "users"]

@@ -165,6 +165,8 @@ def test_how__follows_from_who_ran_and_when_each_was_expected_to_end(data, workl
     for job in some_jobs(data, schedule):
         for one in wt.explain(schedule, int(workload.job_id[job]), sooner=False).overtaken_by:
             index, now = index_of[one.job], one.start
+            if (schedule.runtime[start == now] == 0).any():
+                continue  # what such jobs had becomes free within the second, in which others may start
             waiting = [i for i in range(len(workload)) if schedule.submit[i] <= now < start[i]]
             assert index_of[one.head] == waiting[0]
             before = [i for i in range(len(workload)) if start[i] < now or (start[i] == now and i < index)]

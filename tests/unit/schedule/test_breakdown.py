@@ -82,7 +82,7 @@ def test_breakdown__worked_by_hand():
 @given(workloads(), st.sampled_from(sorted(GROUPINGS)))
 def test_breakdown__the_groups_share_out_all_jobs(workload, by):
     schedule = wt.simulate(workload, wt.Easy(), engine="reference")
-    groups = group_jobs(workload, by, schedule.submit, schedule.end)
+    groups = group_jobs(workload, by, schedule.submit, schedule.end, runtime=schedule.runtime)
     if list(groups.names) == ["unknown"]:
         with pytest.raises(WorkloadError, match="group them by another"):
             check_known(workload, by, groups)

@@ -20,7 +20,7 @@ from walltime.engine.compiler.folder import cache_folder
 from walltime.engine.compiler.libraries import rebuilt
 from walltime.syntax import syntax_hash
 
-__all__ = ["file_name", "functions_kept", "is_kept", "keep_on_disk"]
+__all__ = ["file_name", "functions_kept", "is_kept", "keep_on_disk", "keeps_parts"]
 
 
 def keep_on_disk(dispatcher: Any) -> None:
@@ -36,6 +36,11 @@ def keep_on_disk(dispatcher: Any) -> None:
             config.CACHE_DIR = before
     else:
         dispatcher._cache = cache_class(dispatcher.py_func)
+
+
+def keeps_parts() -> bool:
+    """Whether functions that only compiled code calls can be kept as what they are (libraries.py)."""
+    return _kernel_cache() is not None
 
 
 def file_name(function: Any) -> str:

@@ -14,7 +14,7 @@ from numba.core.compiler_machinery import FunctionPass, register_pass
 from numba.core.registry import cpu_target
 from numba.core.typed_passes import NopythonRewrites
 
-from walltime.engine.compiler.cache import keep_on_disk
+from walltime.engine.compiler.cache import keep_on_disk, keeps_parts
 from walltime.engine.compiler.libraries import new_part, new_whole
 
 __all__ = ["KernelCompiler", "callback", "called_kernel", "entry", "kernel"]
@@ -64,7 +64,9 @@ class _OwnLibrary(FunctionPass):
         FunctionPass.__init__(self)
 
     def run_pass(self, state: Any) -> bool:
-        """Make the library before Numba does."""
+        """Make the library before Numba does, unless it keeps functions in a way in which parts cannot be kept."""
+        if not keeps_parts():
+            return False
         codegen, name, flags = state.targetctx.codegen(), state.func_id.func_qualname, state.flags
         is_part = flags.no_cpython_wrapper and flags.no_cfunc_wrapper
         state.library = new_part(codegen, name, flags.forceinline) if is_part else new_whole(codegen, name)
