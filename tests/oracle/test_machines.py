@@ -329,6 +329,15 @@ def test_by_hand__maintenance_drain_and_dates():
     assert simulate(workload, "fcfs", machine=announced).start.tolist() == [0, 50, 60]
 
 
+@pytest.mark.parametrize("policy", ["easy", "conservative"])
+def test_by_hand__two_outages_that_are_alike_are_two(policy):
+    workload = Workload.from_arrays(submit=[0, 21], runtime=[10, 10], procs=[3, 2], machine_procs=3)
+    machine = Machine((Pool("all", 3, 1),), (Partition("all", ("all",)),), (Outage("all", 20, 50, 1),) * 2)
+    schedule = simulate(workload, policy, machine=machine)
+    assert schedule.start.tolist() == [0, 50]
+    assert schedule.audit().ok
+
+
 @pytest.mark.parametrize("engine", ["kernel", "reference"])
 def test_by_hand__an_announcement_breaks_the_reservations_of_every_pass_at_its_instant(engine):
     """At 10 s an outage from 20 s on becomes known, and the second job starts and ends: the third, of 10 s, then fits before the fourth."""

@@ -63,7 +63,7 @@ class _PoolsWalk(Walk):
         self.running: list[tuple[int, int, int]] = []  # by expected end
         self.expiries: list[tuple[int, int]] = []
         self.has_begun = False  # the jobs that run at first have been predicted
-        self._out: set[tuple[int, ...]] = set()
+        self._out: set[int] = set()
         self._orders()
         self._memory(pools)
 
@@ -192,15 +192,14 @@ class _PoolsWalk(Walk):
 
     def _change_capacity(self) -> None:
         """Outages that are not planned, or are only now known, break the reservations; what is free follows from who runs."""
-        for pool, procs, second, begin, until, known in self.placement.outages:
+        for number, (pool, procs, second, begin, until, known) in enumerate(self.placement.outages):
             if (known < begin and known == self.now) or (known >= begin and begin == self.now):
                 self.state.void = 1
             is_out = begin <= self.now < until
-            was = (pool, procs, second, begin, until, known) in self._out
-            if is_out != was:
+            if is_out != (number in self._out):
                 sign = -1 if is_out else 1
                 self.site.free[pool] += (sign * procs, sign * second)
-                (self._out.add if is_out else self._out.remove)((pool, procs, second, begin, until, known))
+                (self._out.add if is_out else self._out.remove)(number)
 
     def _predict(self, job: int) -> None:
         if self.history is None or self.prediction is None:
