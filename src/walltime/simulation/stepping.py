@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from walltime.engine.interface.choice import choose
 from walltime.engine.problem import State
 from walltime.errors import WorkloadError
 from walltime.estimates import effective_times
@@ -133,7 +134,8 @@ class Simulation:
         have had their share from the beginning on.
 
         Raises WorkloadError for a job that is not later than now, that is not possible, that cannot run on the machine, or that has a
-        name no column of the workload has, and for workloads with feedback.
+        name no column of the workload has, and for workloads with feedback; PolicyError for a job with which the policy does not run on
+        the machine. A job that is rejected changes nothing.
         """
         jobs, known = self._workload, (*OF_JOB, "job_id", *self._workload.columns)
         if not isinstance(job, Mapping) or not {"submit", "runtime", "procs"} <= set(job):
@@ -169,12 +171,13 @@ class Simulation:
         return int(number)
 
     def _run_with(self, one: Workload) -> Run:
-        """The jobs with one more on the machine; raises WorkloadError if it cannot run there."""
+        """Return the run of the jobs with one more on the machine; raises WorkloadError or PolicyError if it cannot run there."""
         before, run = self._under_scheduler(), self._run_of(_together(self._workload, (*self._new, one)))
         for rule, count in run.workload.origin.dropped.items():
             if count > before.workload.origin.dropped.get(rule, 0) and rule in PLACING_RULES:
                 assert run.placement is not None
                 raise WorkloadError(f"job {one.job_id[0]} cannot run on {run.placement.machine.name}: {PLACING_RULES[rule][1]}")
+        choose(run.problem, self._wanted)
         return run
 
     @property

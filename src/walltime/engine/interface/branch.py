@@ -243,12 +243,10 @@ class Branch(CompiledEngine):
 
     def _own_orders(self) -> None:
         """Let orders that read columns of the log read those of the jobs from the first one on."""
-        self._kept = []
+        self._kept = {id(order): order.of_jobs_from(self.first) for order in self.log.orders if order.kind == BY_USER}
         for order, parameter in zip(self.log.orders, ("order_parameter", "backfill_parameter"), strict=bool(self.log.orders)):
             if order.kind == BY_USER:
-                facts = order.of_jobs_from(self.first)
-                self._kept.append(facts)  # the kernel has no more than its address
-                self._memory.rules[parameter] = facts.ctypes.data
+                self._memory.rules[parameter] = self._kept[id(order)].ctypes.data  # the kernel has no more than the address
 
     def copy(self) -> Branch:
         """Another simulation that goes on from here, independent of this one."""

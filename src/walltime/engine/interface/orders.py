@@ -251,6 +251,7 @@ def point_to_orders(rules: Any, orders: tuple[LoweredOrder, LoweredOrder]) -> No
         rules[f"{'' if prefix == 'order' else 'backfill_'}order"] = order.kind
         rules[f"{prefix}_parameter"], rules[f"{prefix}_starvation"] = order.parameter, order.starvation
         rules[f"{prefix}_limit"] = order.limit
+    rules["own_backfill_order"] = orders[1] is not orders[0]
     rules["order_reads_time"] = orders[0].reads_time
     if "order_grows" in rules.dtype.names:
         rules["order_grows"] = orders[0].grows

@@ -38,11 +38,13 @@ class SlurmLog(NodesLog):
         traffic = memory.traffic
         self.limits, self.limits_of, self.followers, self.changes = traffic.limits, traffic.limits_of, traffic.followers, traffic.changes
         self.stretches, self.children, self.leaves = memory.site.stretches, traffic.tree.children, traffic.tree.leaves
-        self.users = len(traffic.of_user)
+        self.users, self.planes = len(traffic.of_user), int(memory.state.procs_planes)
 
     def continues(self, memory: Any, first: int) -> bool:
-        """Whether the jobs that have arrived are the same here, under the same limits, and in the same tree of shares."""
+        """Whether the jobs that have arrived are the same here, in the same unit, under the same limits, and in the same tree of shares."""
         if not isinstance(memory, SlurmMemory) or not memory.state["begun"]:
+            return False
+        if memory.state["procs_planes"] != self.planes:  # another job has changed the unit in which processors are counted
             return False
         arrived, traffic, leaves = self.span(memory)[1], memory.traffic, self.leaves
         same = len(traffic.of_user) == self.users and have_the_same(self.limits_of, self.limits, traffic, first, arrived)

@@ -15,7 +15,6 @@ from walltime.engine.kernel.memory import BY_ARRIVAL, BY_LENGTH, BY_WFP, HOLE, N
 
 __all__ = [
     "backfill_rank",
-    "backfills_in_order",
     "bound_block",
     "drop_started",
     "enter_newcomers",
@@ -81,14 +80,6 @@ def unstarved_rank(rules, now, jobs, job):
 def backfill_rank(rules, now, jobs, job):
     """Rank of a waiting job in the order of backfilling."""
     return rank(rules.backfill_order, rules.backfill_parameter, rules.backfill_starvation, rules.backfill_limit, now, jobs, job)
-
-
-@kernel
-def backfills_in_order(rules):
-    """Whether the order of backfilling is that of the queue."""
-    if rules.backfill_order != rules.order or rules.backfill_parameter != rules.order_parameter:
-        return False
-    return rules.backfill_starvation == rules.order_starvation and rules.backfill_limit == rules.order_limit
 
 
 @kernel

@@ -8,7 +8,7 @@ from walltime.engine.kernel.jit import kernel
 from walltime.engine.kernel.memory import BY_ARRIVAL, NEVER
 from walltime.engine.kernel.number.machine import start_behind, start_job
 from walltime.engine.kernel.profile import STEPS_IN_BLOCK, first_hole, occupy, profile_of_running
-from walltime.engine.kernel.queue import backfill_rank, backfills_in_order, drop_started, sort_queue
+from walltime.engine.kernel.queue import backfill_rank, drop_started, sort_queue
 
 __all__ = ["backfill", "fits_now", "pass_with_fresh_reservations", "reserve"]
 
@@ -65,7 +65,7 @@ def backfill(state, rules, jobs, machine, queue, candidates, profile, count):
 
     Jobs that do not fit initially will not fit later in this pass, so it is enough to sort those that do.
     """
-    in_order, left = backfills_in_order(rules), 0
+    in_order, left = rules.own_backfill_order == 0, 0
     for i in range(count):
         place = candidates[i].place
         job = np.int64(queue[place].job)

@@ -27,7 +27,7 @@ from walltime.engine.kernel.pools.memory import PLACES_IN_BLOCK
 from walltime.engine.kernel.pools.plan import end_of_hole, first_hole, plan_of_running, share, take
 from walltime.engine.kernel.pools.shadows import are_shadows_enough, fits_beside, reserve_shadow, take_from_shadows
 from walltime.engine.kernel.predictions import note_start
-from walltime.engine.kernel.queue import backfill_rank, backfills_in_order
+from walltime.engine.kernel.queue import backfill_rank
 from walltime.engine.kernel.running import enter_running, overdue
 
 __all__ = [
@@ -49,7 +49,7 @@ def pass_with_fresh_places(state, rules, jobs, machine, line, plan, kept):
     if kept is not None:
         return
     _begin_pass(state, rules, jobs, machine, line, plan)
-    in_order, queue, partitions = backfills_in_order(rules), line.queue, machine.partitions
+    in_order, queue, partitions = rules.own_backfill_order == 0, line.queue, machine.partitions
     i, is_over, smallest = state.looked_at, False, NEVER  # none of the candidates needs less
     state.looked_at = state.waiting
     while not (state.again or is_over):
