@@ -24,10 +24,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import walltime as wt
 from walltime.errors import WalltimeError
-from walltime.logs.filters import span_of
 from walltime.machine import Machine
 from walltime.whatif import infer
 from walltime.whatif.calibration import agreement_over
+from walltime.workload.filters import span_of
 from walltime.workload.scaling import window
 
 FAR = "2999-01-01"

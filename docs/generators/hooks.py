@@ -46,7 +46,6 @@ from walltime.errors import WalltimeError
 from walltime.estimates import Tsafrir05
 from walltime.logs import all_rules
 from walltime.logs.catalogue import CATALOGUE, shipped
-from walltime.logs.cleaning import PUBLISHED
 from walltime.policy import POLICIES, parse_policy
 from walltime.policy.slurm import PARAMETERS, Slurm
 from walltime.predictors.registry import PREDICTORS
@@ -55,6 +54,7 @@ from walltime.simulation import replicate, simulate
 from walltime.specification import options_of
 from walltime.toml_file import key_tables
 from walltime.workload import BATCH_COLUMNS, SCHEDULE_COLUMNS, SWF_COLUMNS, Column, Workload
+from walltime.workload.cleaning import PUBLISHED
 from walltime.workload.models import MODELS
 from walltime.workload.scaling import shake
 

@@ -19,6 +19,7 @@ __all__ = [
     "listed",
     "percent",
     "printable",
+    "quoted",
     "seed_fault",
     "shown",
     "shown_change",
@@ -168,6 +169,11 @@ def shown(value: object) -> str:
     """
     text = " ".join(repr(value).split())
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def quoted(text: str) -> str:
+    """Return a text from a file as messages show it: in quotes, cut after 30 characters."""
+    return repr(text if len(text) <= 30 else text[:27] + "...")
 
 
 def printable(path: str | os.PathLike[str]) -> str:

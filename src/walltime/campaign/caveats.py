@@ -9,7 +9,7 @@ from walltime.campaign.plan import Plan
 from walltime.campaign.run import find_logs
 from walltime.estimates import FModel, parse_estimates
 from walltime.logs import read
-from walltime.logs.cleaning import find_flurries
+from walltime.workload.cleaning import find_flurries
 
 if TYPE_CHECKING:
     import polars as pl

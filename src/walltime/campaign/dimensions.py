@@ -12,12 +12,12 @@ import numpy as np
 from walltime.declared import Key
 from walltime.errors import PolicyError
 from walltime.estimates import OVERRUN, parse_estimates
-from walltime.logs.filters import parse_span, select
 from walltime.policy import Dialect, NotRunError, parse_order
 from walltime.predictors import HISTORIES, parse_belief, parse_correction, parse_predictor
 from walltime.simulation.specification import parse_scheduler
 from walltime.workload import Workload
 from walltime.workload.columns import SWF_BY_NAME
+from walltime.workload.filters import parse_span, select
 from walltime.workload.models import parse_model
 from walltime.workload.scaling import WAYS
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from walltime.campaign.cell import SPELLED
 from walltime.campaign.plan import Plan
-from walltime.logs.filters import UNITS
 from walltime.schedule.groups import DAYS, UNKNOWN
+from walltime.workload.filters import UNITS
 
 if TYPE_CHECKING:
     import polars as pl

@@ -15,8 +15,8 @@ from walltime.cli.option_groups import LogOptions, Part
 from walltime.cli.output import PageOutput, command_line
 
 if TYPE_CHECKING:
-    from walltime.logs.cleaning import CleaningReport, Flurry
     from walltime.tables import Table
+    from walltime.workload.cleaning import CleaningReport, Flurry
 
 __all__ = ["PANEL", "clean"]
 
@@ -55,9 +55,9 @@ def clean(
     output: PageOutput,
 ) -> None:
     """Clean, cut, scale or shake a log: show the changes, before and after, and write the result as a log."""
-    from walltime.logs.cleaning import CleaningReport, find_flurries, published_filters
-    from walltime.logs.cleaning import clean as remove_jobs
     from walltime.logs.convert import write_workload
+    from walltime.workload.cleaning import CleaningReport, find_flurries, published_filters
+    from walltime.workload.cleaning import clean as remove_jobs
 
     _check_call(context)
     before, _ = reading.load(trace)

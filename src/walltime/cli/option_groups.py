@@ -158,9 +158,9 @@ class Stretch:
 
     def of(self, workload: Workload, machine: Machine) -> Workload:
         """These jobs; a window begins with the jobs that ran or waited then, as far as the log says so."""
-        from walltime.logs.filters import span_of
         from walltime.simulation.specification import Variation
         from walltime.whatif import stretch
+        from walltime.workload.filters import span_of
 
         workload = Variation(remove=self.remove or ()).apply(workload, 0)
         if self.window is not None:

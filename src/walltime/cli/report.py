@@ -73,9 +73,9 @@ def report(
 
 def read_period(trace: Path | None, reading: LogOptions, machine_file: Path | None, span: Span) -> tuple[Workload, Period]:
     """The log, and the period that the options name, with those before it; keeps them in the store. Raises PolicyError."""
-    from walltime.logs.filters import span_of
     from walltime.schedule.period import last_week, period
     from walltime.schedule.trend_store import read_trend, write_trend
+    from walltime.workload.filters import span_of
 
     if trace is None:
         raise PolicyError("there is no log to report on; name one, such as jobs.txt.gz that walltime slurm sacct-command gets")

@@ -103,9 +103,9 @@ def simulate(
     output: PageOutput,
 ) -> None:
     """Replay a log under one policy: how long jobs waited, and how busy the machine was."""
-    from walltime.logs.filters import parse_seconds
     from walltime.report.caveats import caveats_of
     from walltime.schedule.groups import parse_grouping
+    from walltime.workload.filters import parse_seconds
 
     machine = machine_in(simulated.machine_file)
     [chosen] = run.schedulers([simulated.policy or (machine.policy if machine is not None else None) or "easy"])

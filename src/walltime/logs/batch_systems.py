@@ -38,7 +38,6 @@ __all__ = [
     "make_log",
     "nothing_left",
     "only_used",
-    "quoted",
     "text_lines",
     "unknown",
     "whole",
@@ -202,11 +201,6 @@ def lines_in(first: int, lines: Sequence[bytes], counts: Counts) -> Iterator[tup
             text, is_utf8 = decoded(line)
             counts.add(NOT_UTF8, int(not is_utf8))
             yield number, text.rstrip("\r")
-
-
-def quoted(text: str) -> str:
-    """A value as messages show it."""
-    return repr(text if len(text) <= 30 else text[:27] + "...")
 
 
 class Names:

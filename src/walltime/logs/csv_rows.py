@@ -13,10 +13,11 @@ import numpy as np
 
 from walltime.errors import LogError
 from walltime.lazy import LaterModule
-from walltime.logs.batch_systems import NEWLINE_IN_TEXT, Counts, lines_in, quoted
+from walltime.logs.batch_systems import NEWLINE_IN_TEXT, Counts, lines_in
 from walltime.logs.input import LogFile, without_panics
 from walltime.logs.joblog import BadLines
 from walltime.logs.mapping import TableMapping
+from walltime.wording import quoted
 
 if TYPE_CHECKING:
     import polars as pl

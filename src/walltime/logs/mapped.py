@@ -20,7 +20,6 @@ from walltime.logs.batch_systems import (
     Names,
     make_log,
     nothing_left,
-    quoted,
     unknown,
 )
 from walltime.logs.cells import (
@@ -45,6 +44,7 @@ from walltime.logs.mapping import SPANS, STATUS, TIMES, UNITS, Source, Status, T
 from walltime.logs.objects import frame_of, holds_objects
 from walltime.logs.slurm.jobs import STEP
 from walltime.logs.table_file import PARQUET
+from walltime.wording import quoted
 from walltime.workload import MISSING, SWF_BY_NAME
 
 if TYPE_CHECKING:

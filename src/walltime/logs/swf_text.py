@@ -12,10 +12,11 @@ import numpy as np
 
 from walltime.errors import LogError
 from walltime.lazy import LaterModule
-from walltime.logs.batch_systems import Counts, Names, nothing_left, quoted
+from walltime.logs.batch_systems import Counts, Names, nothing_left
 from walltime.logs.input import LogFile, decoded
 from walltime.logs.joblog import BadLine, BadLines, ReadOptions, faults, narrowed
 from walltime.logs.rules import Rule
+from walltime.wording import quoted
 from walltime.workload import MISSING, SWF_COLUMNS, Column
 
 if TYPE_CHECKING:

@@ -14,11 +14,12 @@ import numpy as np
 from walltime.errors import LogError
 from walltime.files import whole_file, write_as_parquet
 from walltime.lazy import LaterModule
-from walltime.logs.batch_systems import Names, quoted
+from walltime.logs.batch_systems import Names
 from walltime.logs.header import Header
 from walltime.logs.input import LogFile, reading_parquet
 from walltime.logs.joblog import JobLog, LogFormat, ReadOptions, is_further_name
 from walltime.logs.mapping import TEXTS
+from walltime.wording import quoted
 from walltime.workload import MISSING, SWF_BY_NAME
 
 if TYPE_CHECKING:

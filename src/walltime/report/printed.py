@@ -9,7 +9,6 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from walltime.estimates.suggestion import Advice
-from walltime.logs.cleaning import CleaningReport
 from walltime.provenance import provenance
 from walltime.report.figures import BLUE, look, panel, percent_ticks, rows_figure
 from walltime.report.page import Block, Drawing, Page, Paragraph, Section
@@ -17,6 +16,7 @@ from walltime.report.workloads import compare_workloads
 from walltime.tables import Facts, Table
 from walltime.wording import UNDEFINED, human_percent, human_time
 from walltime.workload import Workload
+from walltime.workload.cleaning import CleaningReport
 
 __all__ = ["advice_page", "cleaning_page", "log_page", "replays_page", "sections"]
 

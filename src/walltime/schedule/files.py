@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
-import polars as pl
 
 from walltime.errors import LogError, OutputError
 from walltime.files import whole_file, write_as_parquet
-from walltime.logs import read_swf, write_swf
-from walltime.logs.input import without_panics
+from walltime.lazy import LaterModule
 from walltime.provenance import provenance
 from walltime.workload import LIMIT, SCHEDULE_COLUMNS, Origin, Workload
+
+if TYPE_CHECKING:
+    import polars as pl
+else:
+    pl = LaterModule("polars")
 
 __all__ = ["FORMATS", "output_format", "read_schedule", "schedule_table", "table_of_jobs", "write_schedule", "write_table"]
 
@@ -79,6 +82,8 @@ def write_schedule(path: Path, workload: Workload, columns: Mapping[str, Array],
     """
     ending = output_format(path)
     if ending.startswith(".swf"):
+        from walltime.logs import write_swf
+
         record = json.dumps(provenance(workload, **settings))
         write_swf(
             path,
@@ -119,6 +124,8 @@ def read_schedule(path: str | Path) -> dict[str, Array]:
         raise LogError(f"{path}: no such file")
     try:
         if name.endswith(".parquet"):
+            from walltime.logs.input import without_panics
+
             with without_panics():
                 table = pl.read_parquet(path)
         elif name.endswith((".csv", ".csv.gz")):
@@ -138,6 +145,8 @@ def read_schedule(path: str | Path) -> dict[str, Array]:
 
 
 def _from_swf(path: Path) -> dict[str, Array]:
+    from walltime.logs import read_swf
+
     log = read_swf(path)
     submit, wait, runtime = log.column("submit"), log.column("wait"), log.column("runtime")
     unknown = (wait < 0) | (runtime < 0)

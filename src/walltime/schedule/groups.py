@@ -11,12 +11,12 @@ import numpy as np
 
 from walltime.declared import Key
 from walltime.errors import PolicyError, WorkloadError
-from walltime.logs.filters import parse_seconds
 from walltime.metrics import bounded_slowdown, month_starts, recorded_waits
 from walltime.policy import Calendar
 from walltime.specification import Family, Form, Specification
 from walltime.wording import shown
 from walltime.workload import Workload
+from walltime.workload.filters import parse_seconds
 
 __all__ = [
     "DAYS",

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from walltime import metrics
-from walltime.auditor import AuditReport, audit
 from walltime.errors import PolicyError
 from walltime.machine import Placement
 from walltime.policy import PAPERS, Dialect, Kind, Policy
@@ -33,6 +32,8 @@ from walltime.workload import Workload
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from walltime.auditor import AuditReport
 
 __all__ = ["PredictionRecord", "Schedule", "labels"]
 
@@ -288,6 +289,8 @@ class Schedule:
 
     def audit(self) -> AuditReport:
         """Check this schedule against its workload and what its policy promises (see `walltime.audit`)."""
+        from walltime.auditor import audit
+
         columns = self.columns() if self.given is None else self.columns() | {"given": self.given}
         prediction = None if self.predictions is None else self.predictions.prediction
         rules: dict[str, Any] = {"overrun": self.overrun, "dialect": self.dialect, "prediction": prediction}

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from walltime.errors import PolicyError
 from walltime.estimates import EstimateModel
-from walltime.logs.cleaning import clean
-from walltime.logs.filters import span_of
 from walltime.policy import POLICIES, Policy
 from walltime.predictors import Prediction, Predictor
 from walltime.predictors.prediction import with_prediction
 from walltime.specification import options_of
 from walltime.workload import Workload, scaling
+from walltime.workload.cleaning import clean
+from walltime.workload.filters import span_of
 
 if TYPE_CHECKING:
     from walltime.schedule.schedule import Schedule

@@ -7,10 +7,10 @@ import subprocess
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from walltime.logs.slurm.values import Minutes
 from walltime.slurm.configuration import Configuration, Limits, read_configuration, read_limits
 from walltime.slurm.records import ClusterRecords, SlurmError, read_text
 from walltime.slurm.squeue_fields import FORMAT, QueueJob, check_key, read_queue
+from walltime.slurm_values import Minutes
 
 __all__ = ["CLUSTER", "Answer", "Client", "DeniedError", "Runner", "run"]
 

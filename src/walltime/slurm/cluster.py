@@ -11,10 +11,10 @@ from datetime import datetime
 
 from walltime.durations import seconds_of
 from walltime.errors import LogError, WorkloadError
-from walltime.logs.slurm.values import gpus_of, resource_of
 from walltime.machine.files import write_machine
 from walltime.machine.machine import Limit, Machine, Outage, Partition, Pool, Qos, Share
 from walltime.slurm.records import ClusterRecords, Record, expand, file_text, read_records
+from walltime.slurm_values import gpus_of, resource_of
 from walltime.wording import harmless
 
 __all__ = ["Cluster", "cluster_of", "read_cluster"]

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from walltime.logs.slurm.values import Minutes, known, minutes_of, time_of
 from walltime.slurm.records import ClusterRecords, Record, SlurmError, expand
 from walltime.slurm.squeue_fields import QueueJob
+from walltime.slurm_values import Minutes, known, minutes_of, time_of
 
 __all__ = ["SOFT_LIMIT", "Configuration", "Limits", "Mode", "Partition", "Reservation", "read_configuration", "read_limits"]
 

@@ -10,7 +10,8 @@ from datetime import UTC, tzinfo
 from typing import Any
 
 from walltime.durations import seconds_of
-from walltime.logs.slurm.values import (
+from walltime.slurm.snapshot_jobs import MOST, RUNNING, WAITING, SnapshotJob
+from walltime.slurm_values import (
     BLANK,
     NO_LIMITS,
     UNLIMITED,
@@ -23,7 +24,6 @@ from walltime.logs.slurm.values import (
     text_of,
     time_of,
 )
-from walltime.slurm.snapshot_jobs import MOST, RUNNING, WAITING, SnapshotJob
 from walltime.wording import harmless
 
 __all__ = ["BETWEEN", "FIELDS", "SQUEUE_JSON", "SQUEUE_TEXT", "read_squeue_json", "read_squeue_text"]

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from walltime.logs.slurm.values import Minutes, known, minutes_of, tasks_of, time_of
 from walltime.slurm.records import SlurmError
+from walltime.slurm_values import Minutes, known, minutes_of, tasks_of, time_of
 
 __all__ = ["FIELDS", "FORMAT", "KEY", "QueueJob", "array_of", "check_key", "read_queue"]
 

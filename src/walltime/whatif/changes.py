@@ -11,7 +11,6 @@ from typing import Any, get_args
 from walltime.declared import DeclaredKey, Key, keys_of, nearest
 from walltime.errors import PolicyError, WorkloadError
 from walltime.estimates import ESTIMATES, parse_estimates
-from walltime.logs.filters import parse_seconds
 from walltime.machine import Limit, Machine, Share
 from walltime.policy import POLICIES, Policy
 from walltime.policy.slurm import NO_EFFECT, PARAMETERS
@@ -22,6 +21,7 @@ from walltime.specification import Family, Specification, asked, complete, read_
 from walltime.whatif.adjustment import parse_adjustment
 from walltime.whatif.setting import Setting
 from walltime.wording import shown
+from walltime.workload.filters import parse_seconds
 
 __all__ = [
     "NO_LIMIT",

@@ -11,8 +11,8 @@ from tests.cli import call, one_line
 from tests.profiles import scaled
 from tests.slurm_text import HEADING, ROWS, TEXT, D, job
 from walltime.logs import read_log
-from walltime.logs.filters import select
 from walltime.logs.slurm.fields import asked_limit, state_word
+from walltime.workload.filters import select
 
 
 @pytest.fixture

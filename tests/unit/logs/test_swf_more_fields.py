@@ -7,7 +7,7 @@ import pytest
 import walltime as wt
 from tests.cli import call
 from walltime.logs import SwfLog, read_swf, write_swf
-from walltime.logs.filters import select
+from walltime.workload.filters import select
 
 GOOD = "1 0 3 60 4 -1 -1 4 90 -1 1 7 -1 -1 -1 -1 -1 -1"
 SECOND = "2 5 0 30 2 -1 -1 2 40 -1 1 8 -1 -1 -1 -1 -1 -1"

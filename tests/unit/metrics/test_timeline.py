@@ -14,7 +14,7 @@ from tests.profiles import examples
 from tests.strategies import policies, workloads
 from walltime import metrics
 from walltime.errors import PolicyError
-from walltime.logs.filters import parse_seconds
+from walltime.workload.filters import parse_seconds
 
 JOBS = wt.Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 5], requested=[10, 12, 6], procs=[3, 4, 1], machine_procs=4)
 """Under EASY job 1 runs from 0, job 3 is backfilled at 2, job 2 runs from 10."""

@@ -138,8 +138,8 @@ RULES = _dtype(
 are in the queue, 0 for all. `order`, `backfill_order`: one of BY_..., with the exponent as its parameter, or the address called by
 callbacks.py; `order_reads_time`: whether the scores of waiting jobs change, `order_grows`: whether they never fall; `order_starvation`,
 `backfill_starvation`: after so many seconds a job comes first, unless a limit says later, `order_limit`, `backfill_limit`: the address of
-the record of the longest wait (longest.py), 0 for none. `own_backfill_order`: whether backfilling has an order of its own; the
-addresses do not show it, because two copies of one order have different ones. `order_history`: the address of the history (history.py) if scores change
+the record of the longest wait (longest.py), 0 for none. `own_backfill_order`: whether backfilling has an order of its own (addresses do
+not show it: two copies of one order have different ones). `order_history`: the address of the history (history.py) if scores change
 only with it, else 0. `long_queue`, `short_queue`: lengths from which the queue is indexed,
 and below which no longer. `predict`, `started`, `observe`: addresses of the compiled predictor, 0 for none; the rest is how predictions
 are used and corrected; `tick`: expected ends are at its multiples, s. `quiet_expiry`: whether no pass follows where nothing but

@@ -11,13 +11,14 @@ import numpy as np
 
 from walltime.errors import LogError
 from walltime.lazy import LaterModule
-from walltime.logs.batch_systems import Counts, quoted
+from walltime.logs.batch_systems import Counts
 from walltime.logs.input import LogFile
 from walltime.logs.joblog import BadLines, LogFormat, ReadOptions
 from walltime.logs.slurm.fields import STATES, state_word
 from walltime.logs.slurm.jobs import SlurmLog
 from walltime.logs.slurm.table import Reader, Table
-from walltime.logs.slurm.values import BLANK, UNLIMITED, OddError, elements, members, number_of
+from walltime.slurm_values import BLANK, UNLIMITED, OddError, elements, members, number_of
+from walltime.wording import quoted
 
 if TYPE_CHECKING:
     import polars as pl

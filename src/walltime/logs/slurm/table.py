@@ -10,7 +10,7 @@ import numpy as np
 
 from walltime.errors import LogError
 from walltime.lazy import LaterModule
-from walltime.logs.batch_systems import Counts, Names, nothing_left, quoted, unknown
+from walltime.logs.batch_systems import Counts, Names, nothing_left, unknown
 from walltime.logs.clock import Local
 from walltime.logs.input import LogFile
 from walltime.logs.joblog import BadLines, LogFormat, ReadOptions
@@ -18,6 +18,7 @@ from walltime.logs.slurm import fields
 from walltime.logs.slurm.jobs import RULES, STEP, TEXT_COLUMNS, SlurmJobs, SlurmLog, Steps, slurm_log
 from walltime.logs.slurm.rows import NEEDED, Heading, Rows, heading_of, is_fixed, is_printed, rows_of
 from walltime.logs.slurm.rows import RULES as LINE_RULES
+from walltime.wording import quoted
 from walltime.workload import MISSING
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ import numpy as np
 from walltime import metrics
 from walltime.errors import PolicyError, WorkloadError
 from walltime.estimates.fmodel import STREAM_F
-from walltime.logs.cleaning import clean, published_filters
 from walltime.metrics.jobs import mean
 from walltime.papers.items import item
 from walltime.papers.printed import Printed
@@ -24,6 +23,7 @@ from walltime.policy import Conservative, Easy, Policy
 from walltime.schedule import Schedule
 from walltime.simulation import simulate
 from walltime.workload import Workload
+from walltime.workload.cleaning import clean, published_filters
 from walltime.workload.draws import uniforms
 
 __all__ = ["READINGS", "later_number_first", "printed_of", "readings", "readings_table", "requested_processors", "uniform_estimates"]

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from walltime.logs.slurm.values import Minutes
 from walltime.slurm.client import Client, DeniedError
 from walltime.slurm.configuration import Configuration, Limits
 from walltime.slurm.records import SlurmError
@@ -19,6 +18,7 @@ from walltime.slurm.sidecar.overruns import Overruns
 from walltime.slurm.sidecar.prolog import Spool
 from walltime.slurm.sidecar.report import Report
 from walltime.slurm.squeue_fields import QueueJob
+from walltime.slurm_values import Minutes
 
 __all__ = ["GiveBack"]
 

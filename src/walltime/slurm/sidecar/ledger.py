@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from walltime.errors import OutputError
-from walltime.logs.slurm.values import Minutes
+from walltime.slurm_values import Minutes
 from walltime.wording import printable
 
 __all__ = ["Entry", "Event", "Ledger", "LedgerError", "State", "open_ledger", "read_events"]

@@ -19,9 +19,9 @@ from pathlib import Path
 
 from walltime.errors import OutputError
 from walltime.files import whole_file
-from walltime.logs.slurm.values import Minutes
 from walltime.slurm.sidecar import installed_text
 from walltime.slurm.squeue_fields import KEY, check_key
+from walltime.slurm_values import Minutes
 from walltime.wording import printable
 
 __all__ = ["YEAR", "Spool", "script"]

@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Callable, Mapping
 
 from walltime.errors import OutputError
-from walltime.logs.slurm.values import Minutes
 from walltime.slurm.client import Client, DeniedError
 from walltime.slurm.configuration import Configuration, Limits, Mode
 from walltime.slurm.records import SlurmError
@@ -27,6 +26,7 @@ from walltime.slurm.sidecar.selection import Predict, choose
 from walltime.slurm.sidecar.self_tests import NAMES, WHOLE, WORKS, SelfTests
 from walltime.slurm.sidecar.settings import SidecarSettings
 from walltime.slurm.squeue_fields import QueueJob
+from walltime.slurm_values import Minutes
 
 __all__ = ["Sidecar"]
 

@@ -12,7 +12,6 @@ import numpy as np
 from walltime.declared import Key, nearest
 from walltime.durations import seconds_of
 from walltime.errors import PolicyError
-from walltime.logs.slurm.values import resource_of
 from walltime.policy import Policy
 from walltime.predictors import Predictor
 from walltime.simulation.specification import Scheduler
@@ -21,6 +20,7 @@ from walltime.slurm.snapshot_jobs import MOST, WAITING, SnapshotJob
 from walltime.slurm.starts.forecast import USUAL, Draws, Forecast
 from walltime.slurm.starts.predicted import predicted_of_snapshot
 from walltime.slurm.starts.start_times import quantiles_of, unix
+from walltime.slurm_values import resource_of
 from walltime.specification import Form, Specification, read_options
 from walltime.wording import harmless, shown
 from walltime.workload import Workload

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from walltime.durations import seconds_of
-from walltime.logs.batch_systems import quoted
+from walltime.wording import quoted
 
 __all__ = [
     "BLANK",

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from walltime.errors import PolicyError, WorkloadError
-from walltime.logs.filters import select
 from walltime.workload import Workload
+from walltime.workload.filters import select
 
 __all__ = ["FACTS", "PUBLISHED", "CleaningReport", "Flurry", "clean", "find_flurries", "published_filters"]
 

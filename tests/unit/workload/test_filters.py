@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import walltime as wt
 from tests.strategies import examples
 from walltime.errors import PolicyError, WorkloadError
-from walltime.logs.cleaning import PUBLISHED
-from walltime.logs.filters import OWN, select, span_of
+from walltime.workload.cleaning import PUBLISHED
+from walltime.workload.filters import OWN, select, span_of
 
 HOUR, DAY = 3600, 86_400
 

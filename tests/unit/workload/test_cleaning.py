@@ -14,8 +14,8 @@ import walltime as wt
 from tests.strategies import examples
 from tests.traces import trace_path
 from walltime.errors import PolicyError, WorkloadError
-from walltime.logs.cleaning import FACTS, PUBLISHED, clean, find_flurries, published_filters
-from walltime.logs.filters import select
+from walltime.workload.cleaning import FACTS, PUBLISHED, clean, find_flurries, published_filters
+from walltime.workload.filters import select
 
 WEEK = 7 * 86_400
 
