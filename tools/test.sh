@@ -42,7 +42,10 @@ if [ "$WALLTIME_PROFILE" = nightly ]; then
   WALLTIME_CACHE=$(mktemp -d)
   export WALLTIME_CACHE WALLTIME_COUNTS="$WALLTIME_CACHE/counts.json"
   trap 'rm -rf "$WALLTIME_CACHE"' EXIT
-  chosen=(-m "not slurm")
+  chosen=(-m "not slurm" --durations=25 --durations-min=30) # the tests to shorten if a night takes over an hour
 fi
+status=0
 .venv/bin/python tools/warm.py ${WALLTIME_COUNTS:+"$WALLTIME_COUNTS"}
-.venv/bin/python -m pytest "${workers[@]}" "${chosen[@]}" "$@"
+.venv/bin/python -m pytest "${workers[@]}" "${chosen[@]}" "$@" || status=$?
+echo "test: $WALLTIME_PROFILE took $((SECONDS / 60)) min $((SECONDS % 60)) s, compilation included"
+exit $status
