@@ -9,14 +9,25 @@ import pytest
 import walltime as wt
 from tests.oracle.test_stepping_machines import columns_of, seen, step_about
 from tests.profiles import scaled
+from tests.strategies import by_the_clock
 from walltime.engine.interface import agenda, branch
 from walltime.errors import EngineError
 from walltime.machine import Limit, Machine, Outage, Overhead, Partition, Pool, Window, windows
+from walltime.machine.machine import DAYS
 from walltime.workload import Origin, Workload
 
 HOUR, DAY = 3600, 86_400
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri")
-POLICIES = ("fcfs", "easy", "easy:order=wfp", "easy:order=lxf,backfill-order=sjf", "hybrid:depth=2", "conservative", "conservative-scratch")
+POLICIES = (
+    wt.Easy(order=by_the_clock),
+    "fcfs",
+    "easy",
+    "easy:order=wfp",
+    "easy:order=lxf,backfill-order=sjf",
+    "hybrid:depth=2",
+    "conservative",
+    "conservative-scratch",
+)
 WINDOWS = (
     Window("08:00", days=WEEKDAYS),
     Window("17:00", days=WEEKDAYS),
@@ -90,6 +101,7 @@ def test_windows__hold_however_it_is_stepped_through_copied_and_submitted_to(mon
                 step_about(draw, chosen, 3)
             else:
                 chosen.run_until(chosen.now + draw.choice((HOUR, DAY, 9 * DAY, 50 * DAY)))
+        simulations[0].run_until(simulations[0].now)  # all rounds of the instant
         slow.run_until(simulations[0].now)
         assert seen(slow) == seen(simulations[0]), f"seed {seed}"
         assert columns_of(simulations[0].copy().finish()) == expected, f"seed {seed}"
@@ -142,6 +154,23 @@ def test_windows__that_begin_years_later_are_not_missed():
     schedule = wt.simulate(workload, "easy", machine=machine)
     assert schedule.start.tolist() == [0, 2000 * DAY + 12 * HOUR]
     assert schedule.audit().ok
+
+
+def test_order_by_the_clock__knows_it_however_long_windows_keep_jobs_waiting():
+    """One job starts each Monday, for a year and a half after the last submission; which one is said by the hour, with its summer time."""
+    origin = Origin("log", unix_start_time=1_729_000_000, time_zone="Europe/Stockholm")
+    count = 80
+    workload = Workload.from_arrays(
+        submit=[0] * count, runtime=[60] * count, requested=[HOUR] * count, procs=[3, 4] * (count // 2), machine_procs=4, origin=origin
+    )
+    days = tuple(day for day in DAYS if day != "mon")
+    weekly = Window("09:00", days=("mon",)), Window("00:00", "24:00", days=days), Window("09:05", "24:00", days=("mon",))
+    machine = Machine((Pool("a", 4, 1),), (Partition("q", ("a",)),), windows=weekly, overhead=Overhead(end=DAY))
+    schedule = wt.simulate(workload, wt.NoBackfilling(order=by_the_clock), machine=machine)
+    plain = wt.simulate(workload, wt.NoBackfilling(order=by_the_clock), machine=machine, engine="reference")
+    assert schedule.start.tolist() == plain.start.tolist()
+    assert schedule.start[-1] - workload.submit[-1] > 300 * DAY
+    assert len({(time + origin.unix_start_time) % DAY for time in schedule.start.tolist()}) >= 2, "summer and winter"
 
 
 def test_explanation_and_start_times__go_by_windows_after_any_time():

@@ -131,19 +131,26 @@ class _Clock:
         closes = opens if window.end is None else _second(window.end) + (DAY if _second(window.end) <= opens else 0)
         days = np.arange((self.start + self.first) // DAY - 4, (self.start + self.last) // DAY + 4)  # those of the clock's dates
         days = days[np.isin((days + 3) % 7, [DAYS.index(day) for day in window.days])]  # day 0 was a Thursday
-        begin, end = np.full(len(days), NEVER), np.full(len(days), -NEVER)
         walls = days * DAY - self.start
-        for k in range(len(self.since))[::-1]:  # the first time at which the clock shows the begin, or more
-            reached = np.maximum(walls + opens - self.ahead[k], self.since[k])
-            begin = np.where(reached < (self.since[k + 1] if k + 1 < len(self.since) else NEVER), reached, begin)
+        begin, _ = self._shows(walls + opens)
         if window.end is None:
             begin = begin[(begin >= since) & (begin < until)]
             return begin, begin
-        for k in range(len(self.since)):  # the time up to which the clock shows less than the end for the last time
-            below = walls + closes - self.ahead[k] > self.since[k]
-            end = np.where(below, np.minimum(walls + closes - self.ahead[k], [*self.since, NEVER][k + 1]), end)
+        _, end = self._shows(walls + closes)
         there = (begin < end) & (end > since) & (begin < until)
         return np.maximum(begin[there], since), np.minimum(end[there], until)
+
+    def _shows(self, walls: Array) -> tuple[Array, Array]:
+        """When the clock shows some times (by the clock, s after the start of the log) first and last; the first later one for none."""
+        first = np.full(len(walls), NEVER)
+        stretches = list(zip(self.since, [*self.since[1:], NEVER], self.ahead, strict=True))
+        for since, until, ahead in stretches[::-1]:
+            reached = np.maximum(walls - ahead, since)
+            first = np.where(reached < until, reached, first)
+        last = first
+        for since, until, ahead in stretches:
+            last = np.where((since <= walls - ahead) & (walls - ahead < until), walls - ahead, last)
+        return first, last
 
 
 def _span(workload: Workload, window: Window) -> tuple[int, int]:

@@ -202,7 +202,8 @@ def _kind(workload: Workload, machine: Machine, window: Window, partition: Array
 def _stretches(hours: ShutHours, after: int) -> Iterator[tuple[int, int]]:
     """The stretches of a window that end after a time, day by day, s; those of neighbouring days may touch.
 
-    They begin when the clock first shows the begin or a later time, and end when it shows the end, or a later time, for good.
+    Where the clock goes back, and a time comes twice, the first one is a begin and the last one an end. Where it goes forward, and a time
+    does not come, that moment is the begin or the end.
     """
     window, (zone, start, _), (since, until), tick = hours.window, hours.site, hours.span, hours.tick
     wanted = {DAYS.index(name) for name in window.days}
@@ -220,7 +221,7 @@ def _stretches(hours: ShutHours, after: int) -> Iterator[tuple[int, int]]:
 
 
 def _instant(zone: tzinfo, day: int, second: int, late: bool) -> int:
-    """When a clock first shows a time of day or a later one (`late`: for good), Unix time; `day`: since 1970, `second`: after midnight."""
+    """When a clock first (`late`: last) shows a time of day, Unix time, s; `day`: since 1970, `second`: after midnight."""
     day += second // DAY
     turns = max(day // CYCLE, 0)
     wall = datetime.combine(EPOCH + timedelta(days=day - turns * CYCLE), time(), zone) + timedelta(seconds=second % DAY)

@@ -87,7 +87,7 @@ def test_shut__is_what_the_engines_are_given(seed):
 def test_hours__hold_whenever_the_clock_shows_them(seed):
     """Minute by minute, and by nothing but what the clock shows: in its hours on its days a window is shut."""
     draw, jobs, machine = site_of(seed)
-    own_window = replace(machine.windows[0], since=None, until=None, longer_than=None, wider_than=None, drain=False, end="23:45")
+    own_window = replace(machine.windows[0], since=None, until=None, longer_than=None, wider_than=None, drain=False, end="23:30")
     machine = replace(machine, windows=(own_window,), overhead=Overhead(), clock=None)
     placed, placement = place(jobs, machine)
     zone, start = placed.origin.tzinfo(), placed.origin.unix_start_time

@@ -24,7 +24,7 @@ from walltime.engine.kernel.pools.memory import (
     followers_of,
     new_cluster_memory,
 )
-from walltime.engine.problem import Demands, Outcome, Pools, Problem, running_at_first
+from walltime.engine.problem import IDLE, Demands, Outcome, Pools, Problem, running_at_first
 from walltime.errors import WorkloadError
 
 __all__ = ["PoolsEngine", "fill", "lowered_limits"]
@@ -48,7 +48,10 @@ class PoolsEngine(CompiledEngine):
         assert isinstance(hardware, Pools)
         assert isinstance(demands, Demands)
         submit, runtime, believed = problem.submit, problem.runtime, problem.believed
-        self._kept = lower_orders(problem, sum(max(0, end) for *_, end, _ in hardware.outages if end < NEVER))
+        waits = sum(max(0, end) for *_, end, _ in hardware.outages if end < NEVER)
+        if hardware.windows:  # the machine may be idle before each start
+            waits += max(hours.settled for hours in hardware.windows) + len(problem) * IDLE
+        self._kept = lower_orders(problem, waits)
         depth = NEVER if passes.depth is None else passes.depth
         rules = record(
             CLUSTER_RULES,
