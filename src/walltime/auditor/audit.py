@@ -133,6 +133,7 @@ class _Audit:
         """Rules of a machine of several pools; they need all jobs."""
         from walltime.auditor.pools import DECISIONS, MACHINE_CHECKS, broken_rules, skipped_rules
         from walltime.auditor.walk import MachineSchedule
+        from walltime.auditor.windows import SiteWindows
         from walltime.machine.overheads import as_seen, decided, freed
 
         self.checked += [*dict.fromkeys([*OF_POLICIES, *MACHINE_CHECKS])]
@@ -149,7 +150,8 @@ class _Audit:
         if own != NO_OVERHEAD:
             self.assumed.append(f"times of decisions are {own.start} s before starts, and processors are free {own.end} s after ends")
             start, end = decided(start, placement), freed(own, end)
-        schedule = MachineSchedule(jobs, seen, start, end, self.overrun, slots=self.slots, **columns)
+        windows = SiteWindows(self.w, placement, effective_times(jobs, self.overrun)[1], int(start.max()))
+        schedule = MachineSchedule(jobs, seen, start, end, windows, self.overrun, slots=self.slots, **columns)
         self.skipped.update(skipped_rules(schedule, self.policy))
         for rule, message, job, moment in broken_rules(schedule, self.policy, self.prediction):
             yield Violation(rule, message, (int(self.w.job_id[job]),), moment)

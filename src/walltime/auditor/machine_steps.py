@@ -31,7 +31,8 @@ def one_step_on(workload: Workload, start: Array, policy: Policy, machine: Machi
     if placement.outages:
         raise _not_asked("outages, which are part of a plan")
     eligible = _after_others(placement, placed.submit, np.where(start >= 0, start + placed.runtime, -1))
-    windows = [(hours, np.array([k in own for own in placement.windows_of])) for k, hours in enumerate(placement.windows)]
+    last = int(max(start.max(), placed.submit[-1]))
+    windows = [(hours.until(last), np.array([k in own for own in placement.windows_of])) for k, hours in enumerate(placement.windows)]
     group, at_once = _groups(placement)
     answers = []
     for pool, mine in _apart(placement):

@@ -64,6 +64,8 @@ class _PoolsWalk(Walk):
         self.expiries: list[tuple[int, int]] = []
         self.has_begun = False  # the jobs that run at first have been predicted
         self._out: set[int] = set()
+        self.windows = schedule.windows
+        self._looked_at: int | None = None  # the time of the last instant
         self._orders()
         self._memory(pools)
 
@@ -103,7 +105,7 @@ class _PoolsWalk(Walk):
         self.state, self.jobs = state, jobs
         self.changes = sorted(
             {int(t) for *_, begin, until, known in placement.outages for t in (min(known, begin), begin, until)}.union(
-                *(set(hours.begin.tolist()) | set(hours.end.tolist()) for hours in placement.windows)
+                self.windows.changes()
             ).difference({NO_TIME})
         )
 
@@ -191,9 +193,13 @@ class _PoolsWalk(Walk):
         self._release_followers(job)
 
     def _change_capacity(self) -> None:
-        """Outages that are not planned, or are only now known, break the reservations; what is free follows from who runs."""
+        """Outages that are not planned, or are only now known, break the reservations; what is free follows from who runs.
+
+        They do so once: where a job of no length has ended, the instant goes on, and what its first round has reserved is kept.
+        """
+        goes_on, self._looked_at = self._looked_at == self.now, self.now
         for number, (pool, procs, second, begin, until, known) in enumerate(self.placement.outages):
-            if (known < begin and known == self.now) or (known >= begin and begin == self.now):
+            if not goes_on and min(known, begin) == self.now:
                 self.state.void = 1
             is_out = begin <= self.now < until
             if is_out != (number in self._out):
@@ -259,10 +265,8 @@ class _PoolsWalk(Walk):
             state.again = 0
             return []
         state.now, state.waiting, state.running = self.now, len(self.waiting), len(self.running)
-        if self.placement.windows:
-            now = np.array([self.now])
-            for job in self.waiting:
-                self.jobs[job].shut = int(self.placement.shut(job, self.estimate[job], now)[0])
+        for job in self.waiting if self.windows.held else ():
+            self.jobs[job].shut = int(self.windows.shut(job, self.now))
         queue = self._sorted(self.order, tiers=True)
         lines.queue[: len(queue)] = queue
         if self.kept:

@@ -13,7 +13,6 @@ from walltime.auditor.pool_decisions import differences, keeps_reservations
 from walltime.auditor.pool_flows import broken_by_unions, broken_in_outages, used_at_starts
 from walltime.auditor.slurm_decisions import slurm_differences
 from walltime.auditor.walk import Difference, MachineSchedule
-from walltime.estimates import effective_times
 from walltime.machine.placing import NEVER
 from walltime.policy import Policy, Wfp
 from walltime.predictors import Prediction
@@ -155,11 +154,10 @@ def _limits(schedule: MachineSchedule) -> Iterator[Difference]:
 
 
 def _windows(schedule: MachineSchedule) -> Iterator[Difference]:
-    placement, start = schedule.placement, schedule.start
-    believed = effective_times(schedule.workload, schedule.overrun)[1]
-    for job in range(len(schedule.workload)) if placement.windows else ():
-        if placement.since[job] == NEVER and placement.shut(job, int(believed[job]), start[job : job + 1])[0]:
-            what = f"planned for {believed[job]} s, starts where a window of the site does not let it"
+    start, windows = schedule.start, schedule.windows
+    for job in np.flatnonzero(schedule.placement.since == NEVER).tolist() if windows.held else ():
+        if windows.shut(job, int(start[job])):
+            what = f"planned for {windows.planned[job]} s, starts where a window of the site does not let it"
             yield "window_shut", f"job {schedule.workload.job_id[job]}, {what}", job, int(start[job])
 
 

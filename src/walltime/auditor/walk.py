@@ -9,6 +9,7 @@ from heapq import heappop, heappush
 
 import numpy as np
 
+from walltime.auditor.windows import SiteWindows
 from walltime.machine import Placement
 from walltime.machine.placing import NEVER as NO_TIME
 from walltime.workload import Workload
@@ -26,13 +27,15 @@ MOST = np.iinfo(np.int64).max // 4
 class MachineSchedule:
     """A schedule on a machine of pools, with what its jobs need there; times int64 s, one entry per job of the workload.
 
-    `given`, `slots`, `limit`: as in `Schedule`, None where the schedule does not say; then jobs have what the policy gives them.
+    `given`, `slots`, `limit`: as in `Schedule`, None where the schedule does not say; then jobs have what the policy gives them. `windows`:
+    when those of the site let each job start.
     """
 
     workload: Workload
     placement: Placement
     start: Array
     end: Array
+    windows: SiteWindows
     overrun: str = "kill"
     given: Array | None = None
     slots: Sequence[Array] | None = None

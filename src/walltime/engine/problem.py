@@ -15,6 +15,7 @@ from walltime.policy.oar import Latencies
 from walltime.ragged import Ragged
 
 __all__ = [
+    "IDLE",
     "NEVER",
     "Demands",
     "NodeDemands",
@@ -27,6 +28,7 @@ __all__ = [
     "Problem",
     "Ragged",
     "Shares",
+    "ShutHours",
     "State",
     "as_number",
     "running_at_first",
@@ -37,13 +39,43 @@ NEVER = np.iinfo(np.int64).max
 """A time that does not come, s; an amount that is not reached."""
 
 
+class Stretches(Protocol):
+    """Times int64, s, in order: from each of `begin` until the `end` beside it."""
+
+    @property
+    def begin(self) -> Array:
+        """When each begins."""
+
+    @property
+    def end(self) -> Array:
+        """When each ends."""
+
+
+class ShutHours(Protocol):
+    """Hours in which jobs do not start; they go on for ever, and are found as far as they are asked for."""
+
+    crossing: bool
+    """whether jobs are not planned to run into them either"""
+    settled: int
+    """from this time on every week is like the one before, or there are no more such hours, s"""
+
+    def until(self, moment: int) -> Stretches:
+        """All stretches that begin by a time, s, and the next one, if there is one."""
+
+
+IDLE = 70 * 86_400
+"""Where nothing runs, comes or changes but such hours, a job that does not start for so long after they are settled never does, s.
+
+Hours in which a job may start come each week, but for weeks in which the clock changes, of which there are fewer than one in four."""
+
+
 class Pools(NamedTuple):
     """A machine of several pools.
 
     `capacity`: processors and second resource of each pool, int64, shape (pools, 2); `partitions`: the pools of each, in the order in
     which they are taken; `tiers`: of each partition, the higher comes first; `outages`: pool, processors, second resource, begin, end and
-    the time from which it is known; `limits`: the most jobs, processors and second resource that run; `windows`: begins and
-    ends of the hours in which jobs do not start, int64 s, and whether they are not planned across the begins either.
+    the time from which it is known; `limits`: the most jobs, processors and second resource that run; `windows`: the hours in which
+    jobs do not start.
     """
 
     capacity: Array
@@ -51,7 +83,7 @@ class Pools(NamedTuple):
     tiers: Sequence[int]
     outages: Sequence[tuple[int, int, int, int, int, int]] = ()
     limits: Sequence[tuple[int, int, int]] = ()
-    windows: Sequence[tuple[Array, Array, bool]] = ()
+    windows: Sequence[ShutHours] = ()
 
 
 class Demands(NamedTuple):

@@ -183,7 +183,8 @@ def _held_back(schedule: Schedule, placement: Placement, job: int, places: list[
 
 def _moments(placement: Placement, window: int, begin: int, end: int) -> list[int]:
     """When a window begins and ends in a stretch of time."""
-    times = np.concatenate([placement.windows[window].begin, placement.windows[window].end])
+    hours = placement.windows[window].until(end)
+    times = np.concatenate([hours.begin, hours.end])
     return [int(time) for time in times[(times >= begin) & (times < end)]]
 
 

@@ -238,6 +238,10 @@ class Overhead:
     tick: Annotated[int, Key(least=1, most=YEAR)] = 1
     """the scheduler looks every so many seconds, and sees only then what has happened"""
 
+    def occupied(self, length: Any) -> Any:
+        """How long a job that starts on a tick has its processors, s, by how long it runs."""
+        return -(-(self.start + length + self.end) // self.tick) * self.tick
+
 
 NO_OVERHEAD = Overhead()
 

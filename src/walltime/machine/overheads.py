@@ -15,7 +15,6 @@ import numpy as np
 
 from walltime.machine.machine import NO_OVERHEAD, Overhead
 from walltime.machine.placing import NEVER, Placement
-from walltime.machine.windows import Hours
 from walltime.workload import Workload
 
 __all__ = ["as_seen", "decided", "freed", "started"]
@@ -33,7 +32,7 @@ def as_seen(workload: Workload, placement: Placement) -> tuple[Workload, Placeme
     since = np.where(running, _decision_of_running(own, placement.since), NEVER)
 
     def occupied(length: Array) -> Array:
-        return np.where(running, freed(own, placement.since + length) - since, _up(own, own.start + length + own.end))
+        return np.where(running, freed(own, placement.since + length) - since, own.occupied(length))
 
     with np.errstate(over="ignore"):
         requested, runtime = occupied(workload.requested), occupied(workload.runtime)
@@ -50,7 +49,7 @@ def as_seen(workload: Workload, placement: Placement) -> tuple[Workload, Placeme
         placement,
         since=since,
         outages=[(pool, procs, second, *_outage(own, *times)) for pool, procs, second, *times in placement.outages],
-        windows=[Hours(_up(own, one.begin), _up(own, one.end), one.crossing) for one in placement.windows],
+        windows=[hours.on_ticks(own.tick) for hours in placement.windows],
     )
 
 

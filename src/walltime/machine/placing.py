@@ -10,7 +10,7 @@ import numpy as np
 from walltime.errors import WorkloadError
 from walltime.machine.held import held_back
 from walltime.machine.machine import Limit, Machine, Outage, Partition
-from walltime.machine.windows import Hours, hours_of, seconds_of
+from walltime.machine.windows import ShutHours, hours_of, seconds_of
 from walltime.ragged import Ragged
 from walltime.workload import MISSING, Workload
 
@@ -28,7 +28,7 @@ PLACING_RULES = {
         "The log does not say the job's partition: it goes to the first one that takes jobs of its kind.",
     ),
     "whole_nodes": ("change", "The partition gives whole nodes: the job's processors are rounded up to them."),
-    "outside_windows": ("change", "The job asked for longer than the site's windows ever leave: they do not hold for it."),
+    "outside_windows": ("change", "The site's windows would never let the job start: those that it is too long for do not hold for it."),
     "over_partition_limit": ("change", "The job asked for longer than its partition allows: its request is cut to that."),
 }
 """What placing does to jobs: the effect and its meaning, as in `walltime.logs.RULES`."""
@@ -53,19 +53,21 @@ class Placement:
     limits_of: Ragged
     limits: Sequence[tuple[int, int, int]]
     outages: Sequence[tuple[int, int, int, int, int, int]]
-    windows: Sequence[Hours]
+    windows: Sequence[ShutHours]
     windows_of: Ragged
 
     def shut(self, job: int, request: int, moments: Array) -> Array:
         """Whether the windows of a job, by index, forbid it to start at each of these times (int64 s); bool. `request`: s."""
         shut = np.zeros(len(moments), bool)
         for k in self.windows_of[job]:
-            shut |= self.windows[k].shut(moments, request)
+            shut |= self.windows[k].until(int(moments.max(initial=0))).shut(moments, request)
         return shut
 
 
-def place(workload: Workload, machine: Machine) -> tuple[Workload, Placement]:
+def place(workload: Workload, machine: Machine, extends: bool = False) -> tuple[Workload, Placement]:
     """The jobs that can run on this machine, as they run there, and what they need.
+
+    `extends`: whether jobs that run for longer than they asked are planned for their runtime.
 
     Of the workload's columns, `partition` (by the names that the log has, else by the number as a name), that of the second resource,
     `depends_on` and `depends_on_success` (job numbers), `singleton` (1: after all earlier jobs of the same user and executable),
@@ -110,7 +112,9 @@ def place(workload: Workload, machine: Machine) -> tuple[Workload, Placement]:
     )
     limits_of, limits = _limits(placed, machine, partition[kept], second[kept])
     since = _since(placed)
-    windows, windows_of, outside = hours_of(placed, machine, partition[kept])
+    planned = machine.overhead.occupied(np.maximum(placed.believed, placed.runtime) if extends else placed.believed)
+    planned[since < NEVER] = 0  # it has started
+    windows, windows_of, outside = hours_of(placed, machine, partition[kept], planned)
     if outside:
         placed = replace(placed, origin=replace(origin, changed=dict(origin.changed) | {"outside_windows": outside}))
     placement = Placement(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from datetime import date, datetime, time, timedelta, timezone, tzinfo
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,11 +15,24 @@ from walltime.machine.machine import DAY, DAYS, Machine, Window
 from walltime.ragged import Ragged
 from walltime.workload import Workload
 
-__all__ = ["Hours", "hours_of", "seconds_of"]
+__all__ = ["Hours", "ShutHours", "hours_of", "longest_between", "seconds_of"]
 
 Array = np.ndarray
-BEYOND = 60 * DAY
-"""So long after the last submission windows still hold, or as long as the log lasts."""
+NEVER = int(np.iinfo(np.int64).max)
+WEEK = 7 * DAY
+CYCLE = 146_097
+"""Days of 400 years, after which the calendar and the rules of all zones repeat, weekdays included."""
+EPOCH = date(1970, 1, 1)
+ROOM = 60 * DAY
+"""Shut hours are found for this long at once, at least."""
+
+
+class Site(NamedTuple):
+    """The zone of a site's clock, the Unix time at which its log starts, and the first submission, s from then on."""
+
+    zone: tzinfo
+    start: int
+    first: int
 
 
 class Hours(NamedTuple):
@@ -36,32 +50,137 @@ class Hours(NamedTuple):
         following = np.searchsorted(self.begin, moments, side="right")
         inside = (following > 0) & (moments < np.append(self.end, 0)[following - 1])
         if self.crossing and len(self.begin):
-            ahead = np.append(self.begin, np.iinfo(np.int64).max)[following]
+            ahead = np.append(self.begin, NEVER)[following]
             inside |= ahead - moments < length
         return inside
 
 
-def hours_of(workload: Workload, machine: Machine, partition: Array) -> tuple[list[Hours], Ragged, int]:
-    """The windows of a machine along a log, those of each job, and for how many jobs they leave no time at all.
+class ShutHours:
+    """The shut hours of a window, from the first submission of a log on and without an end: they are found as far as they are asked for.
 
-    `partition`: the number of each job's partition, int64. Raises WorkloadError where the log does not say when it starts.
+    `span`: from when until when the window holds, s from the start of the log; `tick`: the scheduler looks every so many seconds, so
+    the hours begin and end when it does. `settled`: from this time on every week is like the one before, or the window no longer holds, s.
+    """
+
+    def __init__(self, window: Window, site: Site, span: tuple[int, int], tick: int = 1):
+        self.window, self.site, self.span, self.tick = window, site, span, tick
+        self.crossing = window.crossing
+        self.settled = max(site.first, *(bound if abs(bound) < NEVER else site.first for bound in span))
+        nothing = Hours(np.zeros(0, np.int64), np.zeros(0, np.int64), self.crossing)
+        self._found = nothing, -NEVER  # one attribute, so that threads may ask at the same time
+
+    def __deepcopy__(self, _memo: Any) -> ShutHours:
+        """The same: what is found is found for all copies of a simulation."""
+        return self
+
+    def until(self, moment: int) -> Hours:
+        """All stretches that begin by a time, s, and the next one, if there is one; maybe more."""
+        found, known = self._found
+        if moment > known:
+            known, more = max(moment, max(known, self.site.first) + ROOM), []
+            for stretch in _joined(_stretches(self, int(found.end[-1]) if len(found.end) else self.site.first - 1)):
+                more.append(stretch)
+                if stretch[0] > known:
+                    break
+            begin, end = np.array(more, np.int64).reshape(-1, 2).T
+            found = Hours(np.append(found.begin, begin), np.append(found.end, end), self.crossing)
+            self._found = found, known
+        return found
+
+    def on_ticks(self, tick: int) -> ShutHours:
+        """The same hours as a scheduler sees them that looks every so many seconds."""
+        return ShutHours(self.window, self.site, self.span, tick)
+
+
+def hours_of(workload: Workload, machine: Machine, partition: Array, planned: Array) -> tuple[list[ShutHours], Ragged, int]:
+    """The windows of a machine along a log, those of each job, and how many jobs some do not hold for, as these leave them no time.
+
+    `partition`: the number of each job's partition; `planned`: how long its processors are planned for, s; int64. Windows that hold for
+    no job are left out. Raises WorkloadError where the log does not say when it starts.
+
+    Where windows change with time, each span between two changes is judged for itself. In a span of a week or more, a window does not hold
+    for the jobs that it would never let start in an ordinary week. If the others together never let a job start, those do not hold
+    that it may not run into; if that does not suffice, none holds.
     """
     if not machine.windows:
         return [], Ragged.empty(len(workload)), 0
-    jobs, of = [], []
-    windows: list[Hours] = []
+    start = workload.origin.unix_start_time
+    if start is None:
+        raise WorkloadError(
+            "the machine has windows by the clock, but the log does not record when it starts; give it a UnixStartTime, or leave them out"
+        )
+    zone: tzinfo = workload.origin.tzinfo() if machine.clock is None else timezone(timedelta(seconds=machine.clock))
+    spans = [_span(workload, window) for window in machine.windows]
+    kinds = [_kind(workload, machine, window, partition) for window in machine.windows]
+    bounds = sorted({-NEVER, NEVER, *(bound for span in spans for bound in span)})
     outside = np.zeros(len(workload), bool)
-    for window in machine.windows:
-        hours = _hours(workload, window, machine.clock)
-        chosen = _kind(workload, machine, window, partition)
-        if hours.crossing and len(hours.begin) > 1:
-            too_long = chosen & (workload.requested > int((hours.begin[1:] - hours.end[:-1]).max()))
-            chosen &= ~too_long
-            outside |= too_long
-        jobs.append(np.flatnonzero(chosen))
-        of.append(np.full(len(jobs[-1]), len(windows)))
-        windows.append(hours)
-    return windows, Ragged.of_pairs(len(workload), np.concatenate(jobs), np.concatenate(of)), int(outside.sum())
+    held: list[list[tuple[int, int, Array]]] = [[] for _ in machine.windows]
+    for since, until in pairwise(bounds):
+        there = [k for k, span in enumerate(spans) if span[0] <= since and until <= span[1]]
+        holds = np.array([kinds[k] for k in there], bool).reshape(len(there), len(workload))
+        if there and until - since >= WEEK:
+            kept = _possible([machine.windows[k] for k in there], holds, planned, machine.overhead.tick)
+            outside |= (kept != holds).any(axis=0) & (workload.submit < until)
+            holds = kept
+        for k, chosen in zip(there, holds, strict=True):
+            if held[k] and held[k][-1][1] == since and (held[k][-1][2] == chosen).all():
+                since_before = held[k].pop()[0]
+                held[k].append((since_before, until, chosen))
+            else:
+                held[k].append((since, until, chosen))
+    pieces = [(k, piece) for k, own in enumerate(held) for piece in own if piece[2].any()]
+    site = Site(zone, start, int(workload.submit[0]))
+    windows = [ShutHours(machine.windows[k], site, (since, until)) for k, (since, until, _) in pieces]
+    jobs = [np.flatnonzero(chosen) for _, (_, _, chosen) in pieces]
+    of = [np.full(len(own), k) for k, own in enumerate(jobs)]
+    nobody = [np.zeros(0, np.int64)]
+    return windows, Ragged.of_pairs(len(workload), np.concatenate(nobody + jobs), np.concatenate(nobody + of)), int(outside.sum())
+
+
+def longest_between(windows: Sequence[Window], tick: int = 1) -> int:
+    """The longest time for which a job may be planned that starts under these windows, in a week without a change of clocks, s.
+
+    It starts on a tick. 0 if no job can start; NEVER if it may take any time.
+
+    >>> longest_between([Window("17:00", days=("fri",)), Window("08:00", days=("mon",))]) // 3600
+    105
+    """
+    hours = [(one.second + DAY * DAYS.index(day), one.length, one.crossing) for one in windows for day in one.days]
+    if not hours:
+        return NEVER
+    longest = 0
+    for opens in {(begin + length) % WEEK for begin, length, _ in hours}:
+        if any((opens - begin) % WEEK < length for begin, length, _ in hours):
+            continue
+        ahead = [((begin - opens) % WEEK or WEEK, crossing) for begin, _, crossing in hours]
+        if min(wait for wait, _ in ahead) >= tick:
+            longest = max(longest, min((wait for wait, crossing in ahead if crossing), default=NEVER))
+    return longest
+
+
+def _possible(windows: Sequence[Window], holds: Array, planned: Array, tick: int) -> Array:
+    """For which jobs each window (row) holds if none is to wait for ever, as `hours_of` says; `holds`: those of their kind."""
+    doubt = np.flatnonzero(planned > longest_between(windows, tick))  # fewer windows leave no less
+    kept, planned = holds[:, doubt], planned[doubt]
+    if not len(doubt):
+        return holds
+    for k, window in enumerate(windows):
+        kept[k] &= planned <= longest_between([window], tick)
+    crossing = np.array([window.crossing for window in windows], bool)
+    for gives_way in (crossing, ~crossing):
+        kinds, kind_of = np.unique(kept, axis=1, return_inverse=True)
+        for number in range(kinds.shape[1]):
+            together = [window for window, held in zip(windows, kinds[:, number], strict=True) if held]
+            kept[np.ix_(gives_way, (kind_of.ravel() == number) & (planned > longest_between(together, tick)))] = False
+    holds = holds.copy()
+    holds[:, doubt] = kept
+    return holds
+
+
+def _span(workload: Workload, window: Window) -> tuple[int, int]:
+    """From when until when a window holds, s."""
+    since = -NEVER if window.since is None else seconds_of(workload, window.since, "a window")
+    return since, NEVER if window.until is None else max(since, seconds_of(workload, window.until, "a window"))
 
 
 def _kind(workload: Workload, machine: Machine, window: Window, partition: Array) -> Array:
@@ -80,44 +199,59 @@ def _kind(workload: Workload, machine: Machine, window: Window, partition: Array
     return chosen
 
 
-def _hours(workload: Workload, window: Window, clock: int | None) -> Hours:
-    """A window's stretches of time."""
-    start = workload.origin.unix_start_time
-    if start is None:
-        raise WorkloadError(
-            "the machine has windows by the clock, but the log does not record when it starts; give it a UnixStartTime, or leave them out"
-        )
-    zone: tzinfo = workload.origin.tzinfo() if clock is None else timezone(timedelta(seconds=clock))
-    first, last = int(workload.submit[0]), int(workload.submit[-1])
-    last += max(last - first, BEYOND)
-    since = first if window.since is None else seconds_of(workload, window.since, "a window")
-    until = last if window.until is None else seconds_of(workload, window.until, "a window")
-    day = datetime.fromtimestamp(start + first, UTC).astimezone(zone).date() - timedelta(days=1)
+def _stretches(hours: ShutHours, after: int) -> Iterator[tuple[int, int]]:
+    """The stretches of a window that end after a time, day by day, s; those of neighbouring days may touch.
+
+    Where the clock goes back, and a time comes twice, the first one is a begin and the last one an end. Where it goes forward, and a time
+    does not come, that moment is the begin or the end.
+    """
+    window, (zone, start, _), (since, until), tick = hours.window, hours.site, hours.span, hours.tick
     wanted = {DAYS.index(name) for name in window.days}
-    stretches: list[tuple[int, int]] = []
-    while True:
-        midnight = datetime(day.year, day.month, day.day, tzinfo=zone)
-        begin = int((midnight + timedelta(seconds=window.second)).timestamp()) - start
-        if begin > last:
-            break
-        end = begin + window.length
-        if day.weekday() in wanted and end >= max(since, first) and begin < until:
-            stretches.append((max(begin, since), min(end, until)))
-        day += timedelta(days=1)
-    merged = _merged(stretches)
-    return Hours(np.array([a for a, _ in merged], np.int64), np.array([b for _, b in merged], np.int64), window.crossing)
+    day = (max(since, after) + start) // DAY - tick // DAY - 3  # the hours of a day may last for two more, and are on ticks later
+    begin = -NEVER
+    while wanted and begin < until:
+        if (day + 3) % 7 in wanted:  # the first of January 1970 was a Thursday
+            begin = end = _instant(zone, day, window.second, False) - start
+            if window.length:
+                end = _instant(zone, day, window.second + window.length, True) - start
+            inside = since < end and begin < end if window.length else since <= begin  # the clock may skip the hours of a day
+            if inside and begin < until and (on_tick := _up(min(end, until), tick)) > after:
+                yield _up(max(begin, since), tick), on_tick
+        day += 1
 
 
-def _merged(stretches: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def _instant(zone: tzinfo, day: int, second: int, late: bool) -> int:
+    """When a clock first (`late`: last) shows a time of day, Unix time, s; `day`: since 1970, `second`: after midnight."""
+    day += second // DAY
+    turns = max(day // CYCLE, 0)
+    wall = datetime.combine(EPOCH + timedelta(days=day - turns * CYCLE), time(), zone) + timedelta(seconds=second % DAY)
+    moment, repeated = int(wall.timestamp()), int(wall.replace(fold=1).timestamp())
+    if repeated < moment:  # the clock never shows it, but goes forward from before it to behind it
+        offset = wall.replace(fold=1).utcoffset()
+        between = range(repeated, moment)
+        moment = repeated + bisect_left(between, True, key=lambda at: datetime.fromtimestamp(at, zone).utcoffset() == offset)
+    elif late:
+        moment = repeated
+    return moment + turns * CYCLE * DAY
+
+
+def _up(moment: int, tick: int) -> int:
+    """The next tick."""
+    return -(-moment // tick) * tick
+
+
+def _joined(stretches: Iterator[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """Stretches that touch are one."""
-    merged: list[tuple[int, int]] = []
+    last: tuple[int, int] | None = None
     for begin, end in stretches:
-        if merged and begin <= merged[-1][1] and end > begin:
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
-        else:
-            merged.append((begin, end))
-    assert all(a[1] <= b[0] for a, b in pairwise(merged))
-    return merged
+        if last is not None and begin <= last[1] and end > begin:
+            last = (last[0], max(last[1], end))
+            continue
+        if last is not None:
+            yield last
+        last = (begin, end)
+    if last is not None:
+        yield last
 
 
 def seconds_of(workload: Workload, time: int | datetime, what: str) -> int:

@@ -241,7 +241,7 @@ def run_of(
 
             workload, placement, more = placed_on_nodes(workload, scheduler.policy, machine)
         else:
-            workload, placement = place(workload, machine)
+            workload, placement = place(workload, machine, extends=overrun == "extend")
             seen, own = as_seen(workload, placement)
             demands = Demands(own.second, own.partition, own.since, own.after, own.limits_of, own.windows_of)
             more = {"machine": pools_of(own), "demands": demands, "tick": machine.overhead.tick}

@@ -220,8 +220,10 @@ class RuleTrial:
         key = (window, self.clock)
         if key not in self._windows:
             machine = self.machine_of(Rules(windows=(window,)))
-            [hours], of, _ = hours_of(self.w, machine, np.zeros(len(self.w), np.int64))
-            self._windows[key] = hours, of.counts > 0
+            hours, of, _ = hours_of(self.w, machine, np.zeros(len(self.w), np.int64), self.w.requested)
+            last = int(max(self.log.start.max(), self.w.submit[-1]))
+            along = [one.until(last) for one in hours] or [Hours(np.zeros(0, np.int64), np.zeros(0, np.int64), window.crossing)]
+            self._windows[key] = along[0], of.counts > 0
         return self._windows[key]
 
     def machine_of(self, rules: Rules) -> Machine:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from walltime.engine.interface.agenda import Agenda
 from walltime.engine.interface.compiled import PIECE, CompiledEngine, state_from
 from walltime.engine.interface.learned import Guesses
 from walltime.engine.interface.orders import LoweredOrder
@@ -41,6 +42,7 @@ class Log(ABC):
     procs: Array
     machine_procs: int
     orders: tuple[LoweredOrder, ...] = ()
+    agenda: Agenda | None = None
 
     def __init__(self) -> None:
         self.layouts: dict[Any, Layout] = {}
@@ -202,7 +204,7 @@ class Branch(CompiledEngine):
     def __init__(self, log: Log, source: Any):
         super().__init__(None)
         self.log, self._until, self.machine, self._kind = log, NEVER, log.machine, log
-        self.seconds, self._guesses = source.seconds, source.guesses()
+        self.seconds, self._guesses, self.agenda = source.seconds, source.guesses(), log.agenda
         self._prediction = None if self._guesses is None else self._guesses.prediction
         self._begin(source.memory, source.first, source.past, ROOM)
 

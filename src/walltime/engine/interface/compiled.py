@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from walltime.engine.interface.agenda import Agenda
 from walltime.engine.interface.learned import Guesses, LearnedMemory
 from walltime.engine.interface.load import load, load_predictor
 from walltime.engine.kernel.memory import DONE, NEVER, REACHED, STUCK
@@ -47,6 +48,10 @@ class CompiledEngine:
     """What is kept of those before it."""
     log: Any = None
     """The jobs and the rules for a `Branch`, a `branch.Log`; None where there can be none."""
+    agenda: Agenda | None = None
+    """What changes on a machine of pools."""
+    _idle: tuple[int, int] | None = None
+    """How many jobs had arrived and started when the changes were last extended, and nothing but windows was ahead."""
     _memory: Any
     _kind: Any
     """The `branch.Log` of such memories."""
@@ -84,6 +89,36 @@ class CompiledEngine:
 
     def advance(self, budget: int = PIECE) -> bool:
         """Run one piece, until about `budget` steps have been taken; returns whether the simulation is done."""
+        if self.agenda is None:
+            return self._piece(budget)
+        wanted = int(self._memory.state["until"])
+        try:
+            while True:
+                until = self._memory.state["until"] = min(wanted, self.agenda.until)
+                done = self._piece(budget)
+                if done or not self.reached or until == wanted or self._waits_for_ever(self.agenda, wanted):
+                    return done
+                self.agenda.extend()
+                self._take_changes()
+        finally:
+            self._memory.state["until"] = wanted
+
+    def _waits_for_ever(self, agenda: Agenda, wanted: int) -> bool:
+        """Whether nothing happens before more jobs come, as nothing has while all windows opened; raises EngineError if none come."""
+        state, before = self._memory.state, self._idle
+        coming = state["next_coming"] < len(self._memory.machine.coming) or state["later"] > 0
+        quiet = not coming and state["events"] == 0 and agenda.quiet_from < agenda.until
+        self._idle = (int(state["arrivals"]), self.first + int(state["started"])) if quiet else None
+        stuck = quiet and self._idle == before
+        if stuck and wanted == NEVER:
+            raise EngineError(self._kind.why_stuck(self._memory))
+        return stuck
+
+    def _take_changes(self) -> None:
+        assert self.agenda is not None
+        self._memory = self._memory._replace(machine=self._memory.machine._replace(changes=self.agenda.changes))
+
+    def _piece(self, budget: int) -> bool:
         self.compile()
         assert self._loop is not None
         begin = time.perf_counter()

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from walltime.engine.interface.agenda import Agenda
 from walltime.engine.interface.compiled import CompiledEngine, compiled_prediction, lower_prediction
 from walltime.engine.interface.orders import lower_orders, point_to_orders
 from walltime.engine.interface.pools_log import PoolsLog
@@ -23,7 +24,7 @@ from walltime.engine.kernel.pools.memory import (
     followers_of,
     new_cluster_memory,
 )
-from walltime.engine.problem import Demands, Outcome, Pools, Problem, running_at_first
+from walltime.engine.problem import IDLE, Demands, Outcome, Pools, Problem, running_at_first
 from walltime.errors import WorkloadError
 
 __all__ = ["PoolsEngine", "fill", "lowered_limits"]
@@ -47,7 +48,10 @@ class PoolsEngine(CompiledEngine):
         assert isinstance(hardware, Pools)
         assert isinstance(demands, Demands)
         submit, runtime, believed = problem.submit, problem.runtime, problem.believed
-        self._kept = lower_orders(problem, sum(max(0, end) for *_, end, _ in hardware.outages if end < NEVER))
+        waits = sum(max(0, end) for *_, end, _ in hardware.outages if end < NEVER)
+        if hardware.windows:  # the machine may be idle before each start
+            waits += max(hours.settled for hours in hardware.windows) + len(problem) * IDLE
+        self._kept = lower_orders(problem, waits)
         depth = NEVER if passes.depth is None else passes.depth
         rules = record(
             CLUSTER_RULES,
@@ -71,16 +75,23 @@ class PoolsEngine(CompiledEngine):
             for name, value in zip(("pool", "procs", "second", "begin", "end", "known"), outage, strict=True):
                 outages[k][name] = value
         limits_of = demands.limits.beside(demands.windows, len(hardware.limits)) if hardware.windows else demands.limits
+        limits = lowered_limits([*hardware.limits, *[(NEVER, NEVER, NEVER)] * len(hardware.windows)])
         self._memory: ClusterMemory = new_cluster_memory(
             rules,
             jobs,
             np.asarray(hardware.capacity, np.int64),
             as_lists([list(pools) for pools in hardware.partitions]),
             outages,
-            lowered_limits([*hardware.limits, *[(NEVER, NEVER, NEVER)] * len(hardware.windows)]),
-            Restraints(as_lists(limits_of), followers, demands.since, hardware.windows),
+            limits,
+            Restraints(as_lists(limits_of), followers, demands.since, bool(hardware.windows)),
             self._prediction,
         )
+        first, last = (int(pick(submit, initial=0)) for pick in (np.min, np.max))
+        for k, hours in enumerate(hardware.windows, len(hardware.limits)):
+            begin = hours.until(first).begin
+            limits[k].crossing, limits[k].until = int(hours.crossing), begin[0] if hours.crossing and len(begin) else NEVER
+        self.agenda = Agenda(outages, hardware.windows, len(hardware.limits), first, last)
+        self._take_changes()
         self._begin(demands.since)
 
     def _begin(self, since: Array) -> None:
@@ -113,7 +124,7 @@ class PoolsEngine(CompiledEngine):
     def log(self) -> PoolsLog | None:
         """The jobs and the rules for a `Branch`."""
         whole = self._memory.machine.predicting is not None and self.guesses() is None
-        return None if whole else PoolsLog.of(self.problem, self._memory, self._kept)
+        return None if whole else PoolsLog.of(self.problem, self._memory, self._kept, self.agenda)
 
     def outcome(self) -> Outcome:
         """What has become of the jobs, once the simulation is done."""
@@ -123,6 +134,7 @@ class PoolsEngine(CompiledEngine):
 def lowered_limits(limits: Sequence[tuple[int, int, int]]) -> Any:
     """The limits as the loops take them, with nobody counted yet."""
     lowered = records(LIMIT, len(limits))
+    lowered.until = NEVER
     for k, limit in enumerate(limits):
         lowered[k].jobs, lowered[k].procs, lowered[k].second = limit
     return lowered

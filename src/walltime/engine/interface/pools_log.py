@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from walltime.engine.interface.agenda import Agenda
 from walltime.engine.interface.branch import Layout, Log, are_the_same, fill_from, take_state, without
 from walltime.engine.interface.load import cluster_loop_name
 from walltime.engine.interface.orders import LoweredOrder
@@ -34,11 +35,12 @@ class PoolsLog(Log):
 
     machine = "pools"
 
-    def __init__(self, problem: Problem, memory: ClusterMemory, orders: tuple[LoweredOrder, ...]):
+    def __init__(self, problem: Problem, memory: ClusterMemory, orders: tuple[LoweredOrder, ...], agenda: Agenda):
         super().__init__()
+        self.agenda = agenda
         self.submit, self.procs, self.machine_procs, self.orders = problem.submit, problem.procs, problem.machine_procs, orders
         self.jobs, self.rules, machine = memory.jobs.copy(), memory.rules, memory.machine
-        self.limits_of, self.followers, self.changes = machine.limits_of, machine.followers, machine.changes
+        self.limits_of, self.followers = machine.limits_of, machine.followers
         self.pools_of, self.partitions_of = machine.pools_of, machine.partitions_of
         self.outages, self.limits = machine.outages, machine.limits
         self.predicted = machine.predicting is not None
@@ -47,20 +49,20 @@ class PoolsLog(Log):
         self.capacity = np.asarray(machine_of.capacity, np.int64)
 
     @staticmethod
-    def of(problem: Problem, memory: ClusterMemory, orders: tuple[LoweredOrder, ...]) -> PoolsLog | None:
+    def of(problem: Problem, memory: ClusterMemory, orders: tuple[LoweredOrder, ...], agenda: Agenda) -> PoolsLog | None:
         """The log of a simulation; None where jobs wait for others, or run at first after ones that do not."""
         demands = problem.demands
         assert isinstance(demands, Demands)
         waits = len(memory.machine.followers.items) > 0
-        return None if waits or not come_first(demands.since) else PoolsLog(problem, memory, orders)
+        return None if waits or not come_first(demands.since) else PoolsLog(problem, memory, orders, agenda)
 
     def continues(self, memory: ClusterMemory, first: int) -> bool:
         """Whether the jobs that have arrived in a simulation with this memory are under the same limits there."""
         if not isinstance(memory, ClusterMemory) or self.predicted:  # other jobs have other numbers of keys
             return False
-        if memory.state["windowed"]:  # what windows are ahead depends on the last jobs
-            return False
         arrived = self.span(memory)[1]
+        if first + arrived == 0:  # windows are looked at from the first arrival on, which may be another one now
+            return False
         same = have_the_same(self.limits_of, self.limits, memory.machine, first, arrived)
         return same and are_the_same(self.jobs[first : first + arrived], memory.jobs[:arrived], ("submit", "procs", "second", "partition"))
 
@@ -90,7 +92,7 @@ class PoolsLog(Log):
         machine = memory.machine._replace(
             pools_of=self.pools_of,
             partitions_of=self.partitions_of,
-            changes=self.changes,
+            changes=self.agenda.changes,
             limits_of=part_of(self.limits_of, first, jobs),
             followers=part_of(self.followers, first, jobs),
             coming=self.coming[:jobs],

@@ -6,7 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from walltime.engine.problem import NEVER, Demands, Pools, Problem
+import numpy as np
+
+from walltime.engine.problem import IDLE, NEVER, Demands, Pools, Problem
 from walltime.engine.reference.engine import Engine
 from walltime.engine.reference.number import PATIENCE
 from walltime.engine.reference.plain import BACKFILLED, IMMEDIATE, RESERVED, Job
@@ -73,7 +75,8 @@ class ClusterReference(Engine):
         self.capacity = [(procs, second) for procs, second in machine.capacity.tolist()]
         self.machine_procs = sum(procs for procs, _ in self.capacity)
         self.shortages, self.limits = [Shortage(*outage) for outage in machine.outages], machine.limits
-        self.windows = [(list(zip(begins.tolist(), ends.tolist(), strict=True)), crossing) for begins, ends, crossing in machine.windows]
+        self.windows = machine.windows
+        self._quiet_from: int | None = None  # since then nothing has been ahead but windows that are the same each week
         self.windows_of = demands.windows
         self.policy = policy = problem.policy
         self.waiting: list[ClusterJob] = []
@@ -117,8 +120,15 @@ class ClusterReference(Engine):
         times += [self.jobs[k].submit for k in coming if not self.jobs[k].waits_for]
         times += [job.expected_end for job in self.running if self._can_be_corrected(job)]
         times += [job.reservation for job in self.waiting if job.reservation >= 0] if not self.overdue else []
-        changes = [time for s in self.shortages for time in (min(s.known, s.begin), s.begin, s.end)]
-        changes += [time for stretches, _ in self.windows for stretch in stretches for time in stretch]
+        changes = [time for s in self.shortages for time in (min(s.known, s.begin), s.begin, s.end) if time < NEVER]
+        if times or any(time > self.now for time in changes):
+            self._quiet_from = None
+        elif self._quiet_from is None:
+            self._quiet_from = max([self.now, *(hours.settled for hours in self.windows)])
+        for hours in self.windows:
+            stretches = hours.until(self.now)
+            moments = [*stretches.begin.tolist(), *stretches.end.tolist()]
+            changes += [time for time in moments if self._quiet_from is None or time <= self._quiet_from + IDLE]
         if times or self.waiting:
             times += [time for time in changes if time > self.now or (not self._seen and time >= min([*times, *changes]))]
         woken = 0 if times else self._woken + 1
@@ -132,7 +142,8 @@ class ClusterReference(Engine):
             raise EngineError(f"{len(self.waiting) + len(coming)} jobs wait for ever")
         if not times or min(times) > until:
             return False
-        first, self.now, self._seen, self._woken = not self._seen, min(times), True, woken
+        first, first_round = not self._seen, not self._seen or min(times) > self.now
+        self.now, self._seen, self._woken = min(times), True, woken
         self._wake_ups.discard(self.now)
         if first:
             for job in [job for job in self.jobs if job.since is not None]:
@@ -153,9 +164,8 @@ class ClusterReference(Engine):
                     following = other.after == job.index
                     other.submit = max(self.now + other.think, 0) if following else max(other.submit, self.now)
         self._correct_expired()
-        self.reservations_void = self.reservations_void or any(
-            (s.known < s.begin and s.known == self.now) or (s.known >= s.begin and s.begin == self.now) for s in self.shortages
-        )
+        # Another round of the instant, in which a job of no length has ended, keeps the reservations that the first one has made.
+        self.reservations_void = self.reservations_void or (first_round and any(min(s.known, s.begin) == self.now for s in self.shortages))
         for k in sorted(coming):
             if not self.jobs[k].waits_for and self.jobs[k].submit == self.now:
                 coming.remove(k)
@@ -418,10 +428,12 @@ class ClusterReference(Engine):
 
     def _within_limits(self, job: ClusterJob) -> bool:
         for k in self.windows_of[job.index] if self.windows else ():
-            stretches, crossing = self.windows[k]
-            for begin, end in stretches:
-                if begin <= self.now < end or (crossing and self.now < begin < self.now + job.estimate):
-                    return False
+            stretches = self.windows[k].until(self.now)
+            following = int(np.searchsorted(stretches.begin, self.now, "right"))
+            if following > 0 and self.now < stretches.end[following - 1]:
+                return False
+            if self.windows[k].crossing and following < len(stretches.begin) and stretches.begin[following] < self.now + job.estimate:
+                return False
         for k in job.limits:
             group = [other for other in self.running if k in other.limits] + [job]
             used = len(group), sum(other.procs for other in group), sum(other.second for other in group)

@@ -56,12 +56,11 @@ def run_cluster(state, rules, jobs, machine, line, plan, kept, budget):
         _correct_running(state, rules, jobs, machine.running, predicting)
         while state.next_change < len(machine.changes) and machine.changes[state.next_change].time == now:
             if machine.changes[state.next_change].phase < SHUTS:
-                _change_capacity(state, machine)
+                _change_capacity(state, machine)  # a later round of the instant keeps the reservations that are made in this one
             else:
                 _change_window(state, machine.limits, machine.changes)
             state.freed = 1
             state.next_change += 1
-        _break_reservations(state, machine)
         while _next_arrival(state, jobs, machine) == now:
             _arrive(state, rules, jobs, machine, line)
         _predict_again(state, rules, jobs, line.queue, predicting)
@@ -138,7 +137,7 @@ def _end_next(state, rules, jobs, machine, line, plan, kept):
 
 @kernel
 def _change_capacity(state, machine):
-    """The next change: an outage becomes known, begins or ends."""
+    """The next change: an outage becomes known, begins or ends. What was not planned breaks the reservations."""
     change = machine.changes[state.next_change]
     outage = machine.outages[change.outage]
     pool = machine.pools[outage.pool]
@@ -147,25 +146,14 @@ def _change_capacity(state, machine):
     elif outage.phase == 0:
         state.outages += 1
     outage.phase = change.phase
+    if change.phase == 1 or (change.phase == 2 and outage.known >= outage.begin):
+        state.broken = 1
     if change.phase == 2:
         pool.free_procs -= outage.procs
         pool.free_second -= outage.second
     elif change.phase == 3:
         pool.free_procs += outage.procs
         pool.free_second += outage.second
-
-
-@kernel
-def _break_reservations(state, machine):
-    """A change of capacity that was not planned breaks the reservations, for each of the passes at its instant."""
-    for k in range(state.next_change - 1, -1, -1):
-        change = machine.changes[k]
-        if change.time != state.now:
-            return
-        if change.phase < SHUTS:
-            outage = machine.outages[change.outage]
-            if change.phase == 1 or (change.phase == 2 and outage.known >= outage.begin):
-                state.broken = 1
 
 
 @kernel

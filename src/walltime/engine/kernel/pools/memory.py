@@ -124,13 +124,13 @@ class Lists(NamedTuple):
 class Restraints(NamedTuple):
     """What holds jobs back: the `limits_of` each, its `followers`, and the start of one that runs at first, NEVER for others (int64).
 
-    `windows`: those of the last limits, as begins, ends (int64 s) and whether jobs are not planned across the begins.
+    `windowed`: whether some of the limits are windows.
     """
 
     limits_of: Lists
     followers: Lists
     since: Array
-    windows: Sequence[tuple[Array, Array, bool]] = ()
+    windowed: bool = False
 
 
 class ClusterPlan(NamedTuple):
@@ -150,7 +150,8 @@ class Machine(NamedTuple):
     """The pools, what limits their use, and what is running and to happen there.
 
     `pools_of`: the pools of each partition, in the order in which they are taken; `partitions_of`: the partitions that have each pool;
-    `limits_of`: the limits of each job; `changes`: when the outages enter their phases. `running`: the running jobs by expected end,
+    `limits_of`: the limits of each job; `changes`: when the outages enter their phases, and windows begin and end, in order of time: of
+    windows as far as `until` of the state goes, and the next of each. `running`: the running jobs by expected end,
     `events`: a heap of their ends. `coming`: the jobs that wait for no other, by submission (int64); `later`: a heap of the arrivals of
     the others; `followers`: the jobs that wait for the end of each job. `given`: processors and second resource that each job has of each
     pool, int64, shape (jobs, pools, 2). `predicting`: None without predictions.
@@ -250,7 +251,7 @@ def new_cluster_memory(
     waiting: Restraints,
     prediction: PredictionRules | None = None,
 ) -> ClusterMemory:
-    """Memory before the first event; `capacity`: int64, shape (pools, 2)."""
+    """Memory before the first event, without the changes that are to come; `capacity`: int64, shape (pools, 2)."""
     count, pools = len(jobs), records(POOL, len(capacity))
     pools.free_procs, pools.free_second = capacity[:, 0], capacity[:, 1]
     pools.begin = NEVER
@@ -263,7 +264,7 @@ def new_cluster_memory(
         pools_of=pools_of,
         partitions_of=_partitions_of(pools_of, len(capacity)),
         outages=outages,
-        changes=_changes(outages, limits, waiting.windows),
+        changes=records(CHANGE, 0),
         limits=limits,
         limits_of=waiting.limits_of,
         running=records(RUN, count),
@@ -281,7 +282,7 @@ def new_cluster_memory(
             until=NEVER,
             freed=1,
             resources=1 + int(capacity[:, 1].any()),
-            windowed=int(len(waiting.windows) > 0),
+            windowed=int(waiting.windowed),
         ),
         rules=rules,
         jobs=jobs,
@@ -311,25 +312,3 @@ def _new_kept(count: int, capacity: Array, partitions: int) -> KeptPlan:
     openings.earliest = NEVER
     start, length, size = np.full(count, -1, np.int64), np.zeros(count, np.int64), np.zeros(count, np.int64)
     return KeptPlan(start, length, size, openings, np.zeros(classes, np.int64), np.zeros((len(capacity), 2), np.int64))
-
-
-def _changes(outages: Records, limits: Records, windows: Sequence[tuple[Array, Array, bool]]) -> Records:
-    """When the outages enter their phases, and windows begin and end, in order of time."""
-    changes = []
-    for k, outage in enumerate(outages):
-        known = min(int(outage.known), int(outage.begin))
-        times = [(known, 1)] if known < outage.begin else []
-        times += [(int(outage.begin), 2), (int(outage.end), 3)]
-        changes += [(time, k, phase) for time, phase in times if time < NEVER]
-    limits.until = NEVER
-    for k, (begins, ends, crossing) in enumerate(windows, len(limits) - len(windows)):
-        limits[k].crossing = int(crossing)
-        if crossing and len(begins):
-            limits[k].until = begins[0]
-        for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
-            changes += [(begin, k, SHUTS)] if begin < end else []
-            changes += [(end, k, OPENS)]
-    found = records(CHANGE, len(changes))
-    for k, (time, outage, phase) in enumerate(sorted(changes)):
-        found[k].time, found[k].outage, found[k].phase = time, outage, phase
-    return found

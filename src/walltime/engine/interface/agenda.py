@@ -1,0 +1,67 @@
+"""When the outages and windows of a machine of several pools change, in the form of the loop, as far ahead as it has come."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from walltime.engine.kernel.memory import records
+from walltime.engine.kernel.pools.memory import CHANGE, OPENS, SHUTS
+from walltime.engine.problem import IDLE, NEVER, ShutHours
+
+__all__ = ["Agenda"]
+
+Array = np.ndarray
+Piece = tuple[Array, Array, Array]
+"""Times (s), the outages or limits that change then, and their phases; int64."""
+DAY = 86_400
+AHEAD = 60 * DAY
+"""So much is known at first after the last submission, and after no more than the first year of the log, s."""
+
+
+class Agenda:
+    """All changes up to the time `until`, s, and the next ones of each window: `changes`, which only grows at its end.
+
+    Windows have no end, so a loop goes until `until`, and on after `extend`. `outages`: records of OUTAGE; `windows`: the limits from the
+    number `first_limit` on. `first`, `last`: the first and the last submission, s.
+    """
+
+    def __init__(self, outages: Any, windows: Sequence[ShutHours], first_limit: int, first: int, last: int):
+        self._windows, self._first_limit, self._begin = windows, first_limit, first
+        self._outages = _changes_of(outages)
+        self.quiet_from = max([first, *self._outages[0].tolist(), *(hours.settled for hours in windows)])
+        """From this time on nothing changes but windows, in the same way each week, s."""
+        self._reach(min(last, first + 365 * DAY) + AHEAD)
+
+    def extend(self) -> None:
+        """Know the changes for twice as long, or for as long as it takes to know that jobs wait for ever."""
+        self._reach(max(2 * self.until - self._begin, max(self.until, self.quiet_from) + IDLE))
+
+    def _reach(self, until: int) -> None:
+        times, numbers, phases = ([column] for column in self._outages)
+        going_on = False
+        for number, hours in enumerate(self._windows, self._first_limit):
+            stretches = hours.until(until)
+            going_on |= len(stretches.begin) > 0 and int(stretches.begin[-1]) > until
+            lasting = stretches.begin[stretches.begin < stretches.end]
+            times += [lasting, stretches.end]
+            numbers.append(np.full(len(lasting) + len(stretches.end), number))
+            phases += [np.full(len(lasting), SHUTS), np.full(len(stretches.end), OPENS)]
+        time, number, phase = (np.concatenate(column) for column in (times, numbers, phases))
+        order = np.lexsort((phase, number, time))
+        self.changes = records(CHANGE, len(order))
+        self.changes.time, self.changes.outage, self.changes.phase = time[order], number[order], phase[order]
+        self.until = until if going_on else NEVER
+
+
+def _changes_of(outages: Any) -> Piece:
+    """When outages enter their phases."""
+    changes = []
+    for k, outage in enumerate(outages):
+        known = min(int(outage.known), int(outage.begin))
+        times = [(known, 1)] if known < outage.begin else []
+        times += [(int(outage.begin), 2), (int(outage.end), 3)]
+        changes += [(time, k, phase) for time, phase in times if time < NEVER]
+    return tuple(np.array(changes, np.int64).reshape(-1, 3).T)
