@@ -1,8 +1,8 @@
 """Rules on trial: the record, the agreement of a policy with it under rules, and whether a rule is kept.
 
-Each rule is chosen by one-step agreement (auditor/one_step.py): in the recorded state, does the policy with this rule start what was
-started? A simulation that runs freely does not tell a right rule from a wrong one. Folds, which are months, and weeks of a short log, take
-turns: in every other one rules are chosen, the others judge.
+Each rule is chosen by one-step agreement (auditor/one_step.py): in the recorded state, does the policy with this rule promptly start what
+was started? Folds, which are months, and weeks of a short log, take turns: in every other one rules are chosen, the others judge. A
+simulation that runs freely cannot tell a right rule from a wrong one, but a rule with which it agrees less with the record is not kept.
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from walltime.auditor.one_step import OneStep, SiteRules, one_step
+from walltime.auditor.one_step import OneStep, SiteRules, one_step, prompt_within
 from walltime.errors import WorkloadError
 from walltime.machine import NO_OVERHEAD, Limit, Machine, Outage, Overhead, Partition, Pool, Window
 from walltime.machine.machine import DAY
 from walltime.machine.windows import Hours, hours_of
 from walltime.policy import Easy, Policy
+from walltime.metrics.recorded import rank_correlation
 from walltime.whatif.candidate_rules import Part, RecordedLog, submitted_in
+from walltime.whatif.free_runs import free_waits
 from walltime.whatif.inference import InferredRule
 from walltime.whatif.order_choice import OrderChoice
 from walltime.workload import Workload
@@ -37,6 +39,8 @@ WEEK, MONTH = 7 * DAY, 30 * DAY
 SHORTEST = 56 * DAY
 """A shorter record has too few weeks to choose and to judge in."""
 ALWAYS = np.iinfo(np.int64).max // 4
+RANKS = 0.01
+"""A rule is left out if the rank correlation of waits, simulated freely, falls by more than this: chance moves it by less."""
 MONTHS = 8
 """With fewer months, weeks take turns."""
 
@@ -129,7 +133,9 @@ class RuleTrial:
         self.done, self.until = 0.0, 1.0
         self.workers = os.cpu_count() or 1
         self._windows: dict[tuple[Window, int], tuple[Hours, Array]] = {}
+        self._free: tuple[Rules, Array] | None = None
         self.answer = self.ask(self.rules)
+        self.within = prompt_within(self.answer, np.where(self.choose, wait, -1))
 
     def _say(self, done: float) -> None:
         """So much of all work is done, about: a share from 0 to 1. How many rules a step tries depends on what it finds."""
@@ -276,14 +282,19 @@ class RuleTrial:
     # ------------------------------------------------------------------ choosing
 
     def gain(self, old: OneStep, new: OneStep, mask: Array, within: int | None = None) -> float:
-        """What F1 of these jobs gains."""
-        return new.score(mask, within).f1 - old.score(mask, within).f1
+        """What the agreement over these jobs gains: F1 of prompt starts, by default within what is prompt in this log."""
+        within = self.within if within is None else within
+        return new.score(mask, within).prompt_f1 - old.score(mask, within).prompt_f1
+
+    def starts_gained(self, old: OneStep, new: OneStep, mask: Array) -> float:
+        """That gain as a number of starts: of so many jobs more the start is that of the policy."""
+        return self.gain(old, new, mask) * int(mask.sum())
 
     def runs(self, old: OneStep, new: OneStep) -> tuple[list[int], list[tuple[float, int, int]]]:
         """The folds that choose, and what F1 gains, times jobs, in each run of them: from one of them until before another."""
         folds = np.unique(self.fold[self.choose]).tolist()
         masks = [self.choose & (self.fold == fold) for fold in folds]
-        total = np.cumsum([0.0, *(self.gain(old, new, mask) * int(mask.sum()) for mask in masks)])
+        total = np.cumsum([0.0, *(self.starts_gained(old, new, mask) for mask in masks)])
         return folds, [(float(total[b] - total[a]), a, b) for a in range(len(folds)) for b in range(a + 1, len(folds) + 1)]
 
     def gain_of_run(self, old: OneStep, new: OneStep) -> float:
@@ -320,7 +331,7 @@ class RuleTrial:
         first = int((week < 0).any())
         scores = []
         for answer in (old, new):
-            hit = answer.made if within is None else answer.made & (answer.delay <= within)
+            hit = answer.prompt(self.within if within is None else within)
             made, both = (np.bincount(place, column)[first:] for column in (hit & mask, (answer.counted + answer.wishes) * mask))
             scores.append(2 * (made.sum() - made) / np.maximum(both.sum() - both, 1))
         gains = scores[1] - scores[0]
@@ -342,20 +353,51 @@ class RuleTrial:
         return gain > 2 * self.error(old, new, mask, within) and better - worse > np.sqrt(better + worse)
 
     def keep(
-        self, suggestion: Suggestion, old: OneStep, new: OneStep, within: int | None = None, *, sure: bool = False, **times: int | None
+        self,
+        suggestion: Suggestion,
+        old: OneStep,
+        new: OneStep,
+        within: int | None = None,
+        *,
+        sure: bool = False,
+        judge: Array | None = None,
+        **times: int | None,
     ) -> bool:
-        """Keep a rule if the folds that judge surely agree better with it, or `sure` says that they do."""
+        """Keep a rule if the folds that judge surely agree better with it, or `sure` says so, and if free runs do not agree less."""
         kind, text, evidence, rules, without = suggestion
-        better, worse = self.weeks_moved(old, new, self.judge, within)
-        gain, error = self.gain(old, new, self.judge, within), self.error(old, new, self.judge, within)
+        judge = self.judge if judge is None else judge
+        better, worse = self.weeks_moved(old, new, judge, within)
+        gain, error = self.gain(old, new, judge, within), self.error(old, new, judge, within)
         rule = InferredRule(kind, text, evidence, gain, error, better, worse, **times)
-        if not sure and not self.is_sure(old, new, self.judge, within):
+        if not sure and not self.is_sure(old, new, judge, within):
             self.notes.append(
                 f"Left out: {text}. It explains the {self.unit} that choose, but not surely those that judge ({rule.agreement}; "
                 f"{rule.weeks})."
             )
             return False
-        self.rules, self.answer = rules, new
+        waits = free_waits(self.w, self.machine_of(rules))
+        without_it, with_it = self._ranks(rules, waits)
+        if with_it < without_it - RANKS:
+            self.notes.append(
+                f"Left out: {text}. One-step agreement rises with it ({rule.agreement}), but a simulation that runs freely agrees less with "
+                f"the record: the rank correlation of waits in the {self.unit} that judge falls from {without_it:.2f} to {with_it:.2f}."
+            )
+            return False
+        self.rules, self.answer, self._free = rules, new, (rules, waits)
         self.kept.append(rule)
         self.without.append(without)
         return True
+
+    def _ranks(self, rules: Rules, waits: Array) -> tuple[float, float]:
+        """The rank correlation of recorded waits with those of free runs without these rules and with them (`waits`), in what judges.
+
+        Where the policy holds since a time, it is that of the jobs submitted from then on: a simulation has one policy. Waits that are all
+        alike are ranked by chance, so their correlation counts as 0.
+        """
+        if self._free is None or self._free[0] != self.rules:
+            self._free = self.rules, free_waits(self.w, self.machine_of(self.rules))
+        old = self._free[1]
+        mine = self.judge & submitted_in(self.w, rules.policy_since, None) & (old >= 0) & (waits >= 0)
+        recorded = (self.log.start - self.w.submit)[mine]
+        without_it, with_it = (float(np.nan_to_num(rank_correlation(recorded, own[mine]))) for own in (old, waits))
+        return without_it, with_it
