@@ -63,8 +63,8 @@ class OneStep:
 
     `counted`: the jobs whose start is recorded. `made`: the policy would have made its start. `wishes`: how many times it began to wish to
     start the job. `delay`: from then to the recorded start, s; negative where the job started sooner than the overheads allow, and -1 where
-    the start was not made. `short`: jobs that started although the record leaves fewer processors than they need. `why`: of the starts that the policy would not have made, what stood in the way, a place in
-    IN_THE_WAY; 0 for those that it would have made.
+    the start was not made. `short`: jobs that started although the record leaves fewer processors than they need. `why`: of the starts that
+    the policy would not have made, what stood in the way, a place in IN_THE_WAY; 0 for those that it would have made.
     """
 
     counted: Array

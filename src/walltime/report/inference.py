@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 __all__ = ["groups_table", "inference_page", "months_figure", "tables_of", "verdict"]
 
 WHAT_IT_IS = (
-    "One-step agreement: at every recorded instant, in the recorded state, the policy is asked which jobs it would start: its wishes. A wish "
-    "is followed if the job starts while the policy still wishes it, and followed promptly if it starts within a tick (60 s), or within "
-    "twice the log's usual start-up delay where that is at most 5 min. Pure delay shows only in the prompt shares. The agreement is the "
-    "harmonic mean, F1, of two of them: the recorded starts that the policy would have made promptly, and the wishes that were followed "
-    "promptly. A simulation that runs freely is a far weaker test, because one job that starts at another time changes all that follows."
+    "One-step agreement: at every recorded instant, in the recorded state, the policy is asked which jobs it would start: its wishes. A "
+    "wish is followed if the job starts while the policy still wishes it, and followed promptly if it starts within a tick (60 s), or "
+    "within twice the log's usual start-up delay where that is at most 5 min. Pure delay shows only in the prompt shares. The agreement "
+    "is the harmonic mean, F1, of two of them: the recorded starts that the policy would have made promptly, and the wishes that were "
+    "followed promptly. A simulation that runs freely is a far weaker test, because one job that starts at another time changes all "
+    "that follows."
 )
 
 

@@ -26,9 +26,9 @@ __all__ = ["FreeRun", "Inference", "InferredRule", "MonthAgreement", "period_of"
 class InferredRule:
     """A rule that was kept: what it says, the evidence, and what it adds to the agreement of what judges.
 
-    `gain`: F1 of prompt starts in the folds that judge, with the rule minus without, at its turn (of an overhead: starts within 30 s);
-    `error`: its standard error, by leaving out a week at a time; `better`, `worse`: in how many of their weeks it adds and takes away; `since`,
-    `until`: times of the log between which it holds, s, None for always.
+    `gain`: F1 of prompt starts in the folds that judge with the rule minus without, at its turn (of an overhead: starts within 30 s);
+    `error`: its standard error, by leaving out a week at a time; `better`, `worse`: in how many of their weeks it adds and takes away;
+    `since`, `until`: times of the log between which it holds, s, None for always.
     """
 
     kind: str
@@ -181,8 +181,8 @@ def site_text(inference: Inference) -> str:
     after, before = inference.after, inference.before
     head = [
         f"# {inference.machine.name}",
-        f"# One-step agreement (F1 of prompt starts) {after.prompt_f1:.3f}, without rules {before.prompt_f1:.3f}, in a part of the log that was "
-        "not used to find them.",
+        f"# One-step agreement (F1 of prompt starts) {after.prompt_f1:.3f}, without rules {before.prompt_f1:.3f}, in a part of the log",
+        "# that was not used to find them.",
         f"# In the recorded state the policy makes {100 * after.at:.0f} % of the recorded starts, {100 * after.prompt_at:.0f} % promptly,",
         f"# and {100 * after.followed:.0f} % of its wishes were followed, {100 * after.followed_promptly:.0f} % promptly "
         f"(within {after.within} s).",

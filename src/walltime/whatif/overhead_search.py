@@ -28,7 +28,7 @@ TICKS = (10, 30, 60)
 def inferred_overhead(search: RuleTrial, current: OneStep) -> OneStep:
     """The time that the scheduler takes: from its decision to the start, from an end until it sees it, and between two looks.
 
-    Judged by the starts that the policy would have made at most PROMPT s before: what counts as prompt otherwise leaves room for such times.
+    Judged by the starts that the policy would have made at most PROMPT s before: what else counts as prompt leaves room for such times.
     """
     best, overhead = current, NO_OVERHEAD
     for stage in (_start_overheads, _end_overheads, _ticks):

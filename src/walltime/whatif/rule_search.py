@@ -17,9 +17,7 @@ import numpy as np
 from walltime.auditor.one_step import OneStep
 from walltime.machine import Machine, Window
 from walltime.whatif.candidate_rules import (
-    FEWEST,
     Part,
-    RecordedLog,
     candidate_parts,
     candidate_windows,
     not_eligible_before,
@@ -29,10 +27,11 @@ from walltime.whatif.candidate_rules import (
     windows_of_few,
 )
 from walltime.whatif.free_runs import free_runs
-from walltime.whatif.inference import Inference, MonthAgreement, period_of, unread_of
+from walltime.whatif.inference import Inference, MonthAgreement, unread_of
+from walltime.whatif.limit_search import inferred_limits, limits_of_users, processors
 from walltime.whatif.overhead_search import LONGEST_DELAY, PROMPT, inferred_overhead
 from walltime.whatif.queue_order import inferred_policy
-from walltime.whatif.rule_trial import LEAST_GAIN, AtOnce, Rules, RuleTrial, Suggestion
+from walltime.whatif.rule_trial import LEAST_GAIN, Rules, RuleTrial, Suggestion
 from walltime.whatif.step_agreement import agreement_by
 from walltime.wording import human_time
 from walltime.workload import Workload, check_workload
@@ -48,12 +47,6 @@ OUTAGES = (3600, 4 * 3600, 12 * 3600)
 """Stretches of at least so many s without jobs are tried as outages."""
 NOISE = 0.1
 """Where less than this agrees promptly, with all rules, the record is not that of a scheduler that can be asked."""
-AT_ONCE = (1, 2, 3, 5, 10)
-"""So many jobs of a user may run at once."""
-EXCEPTIONS = 0.01
-"""A limit that more starts exceed is none."""
-SHORTEST_PERIOD = 0.25
-"""A limit that comes or goes holds for at least this part of a user's jobs."""
 
 
 def infer(
@@ -105,8 +98,8 @@ def _refused_as_noise(search: RuleTrial, plain: OneStep) -> str:
         return ""
     search.rules, search.answer, search.kept = Rules(), plain, []
     return (
-        f"only {100 * score.followed_promptly:.0f} % of what the policy would start is started within {search.within} s of that, with every "
-        "rule that was tried: the starts follow neither the policy nor such rules; nothing is inferred"
+        f"only {100 * score.followed_promptly:.0f} % of what the policy would start is started within {search.within} s, with every rule "
+        "that was tried: the starts follow neither the policy nor such rules; nothing is inferred"
     )
 
 
@@ -122,7 +115,7 @@ def _parts(search: RuleTrial, current: OneStep) -> OneStep:
         if best is None or best_part is None:
             return current
         # Small jobs may be those of a few limited users.
-        limits = None if search.rules.at_once or search.rules.parts else _limits_of_users(search, current)
+        limits = None if search.rules.at_once or search.rules.parts else limits_of_users(search, current)
         if limits is not None and search.gain(best, limits[1], search.choose) > 0 and search.keep(limits[0], current, limits[1]):
             current = limits[1]
             continue
@@ -131,7 +124,7 @@ def _parts(search: RuleTrial, current: OneStep) -> OneStep:
         best_part = replace(best_part, since=since, until=until)
         jobs = int((best_part.takes(search.w) & search.log.known).sum())
         sizes = "1 processor" if best_part.widest == 1 else f"up to {best_part.widest:,} processors"
-        text = f"jobs of {sizes} and up to {human_time(best_part.longest)} run on a part of {_processors(best_part.procs)}"
+        text = f"jobs of {sizes} and up to {human_time(best_part.longest)} run on a part of {processors(best_part.procs)}"
         evidence = f"the {jobs:,} such jobs never use more together"
         rules = search.rules._replace(parts=(*search.rules.parts, best_part))
         without = partial(_without, "parts", best_part)
@@ -258,109 +251,16 @@ def _said(search: RuleTrial, window: Window) -> tuple[str, str]:
     if window.longer_than is not None:
         who = f"jobs of over {human_time(window.longer_than)}"
     if window.wider_than is not None:
-        who = f"jobs of over {_processors(window.wider_than)}"
+        who = f"jobs of over {processors(window.wider_than)}"
+    if window.up_to is not None:
+        who = f"jobs of up to {human_time(window.up_to)}"
+    if window.narrower_than is not None:
+        who = f"jobs of up to {processors(window.narrower_than - 1)}"
     if window.end is None:
         text = f"no job is planned to run across {window.begin} ({days})"
         return text, "far fewer requests cross it than the half hours beside it"
     into = ", nor are they planned to run into these hours" if window.drain else ""
     return f"{who} do not start from {window.begin} to {window.end} ({days}){into}", "far fewer of them start then than are submitted"
-
-
-def _processors(count: int) -> str:
-    return f"{count:,} processor{'' if count == 1 else 's'}"
-
-
-def _limits(search: RuleTrial, current: OneStep) -> OneStep:
-    """Users of whose jobs, or of whose jobs alike, only so many run at once."""
-    found = None if search.rules.at_once else _limits_of_users(search, current)
-    return found[1] if found is not None and search.keep(found[0], current, found[1]) else current
-
-
-def _limits_of_users(search: RuleTrial, current: OneStep) -> tuple[Suggestion, OneStep] | None:
-    """Limits of users that explain more, for each user the one that surest explains their own starts; None for none.
-
-    A limit that the record exceeds is none. All users are limited at once to see who may gain; then one after the other, since some
-    of them only gained by the limits of others.
-    """
-    users, counts = np.unique(search.users[search.choose & (search.users >= 0)], return_counts=True)
-    users = users[counts >= FEWEST]
-    kinds: list[tuple[AtOnce, ...]] = []
-    for alike in (False, True) if len(users) else ():
-        running = _running(search.log, search.alike if alike else search.users)
-        for jobs in AT_ONCE:
-            own = (_limit_of(search, AtOnce(user, jobs, alike), running) for user in users.tolist())
-            kinds.append(tuple(one for one in own if one is not None))
-    best: dict[int, tuple[float, AtOnce]] = {}
-    for rules, answer in search.ask_all([search.rules._replace(at_once=every) for every in kinds if every]):
-        for one in rules.at_once:
-            mine = search.choose & (search.users == one.user)
-            if search.is_sure(current, answer, mine):
-                sure = search.gain(current, answer, mine) / max(search.error(current, answer, mine), 1e-9)
-                if sure > best.get(one.user, (0.0,))[0]:
-                    best[one.user] = sure, one
-    chosen, answer = _one_after_the_other(search, current, [one for _, one in sorted(best.values(), reverse=True)])
-    if not chosen or search.gain(current, answer, search.choose) <= LEAST_GAIN:
-        return None
-    rules = search.rules._replace(at_once=chosen)
-    several = list(dict.fromkeys(one.kind for one in sorted(chosen, key=lambda one: one[1:3])))
-    text = "; ".join(_said_limit([one for one in chosen if one.kind == kind], search.since) for kind in several)
-    evidence = "more of their jobs wait while there is room"
-    return Suggestion("limit", text, evidence, rules, lambda rules: rules._replace(at_once=())), answer
-
-
-def _one_after_the_other(search: RuleTrial, current: OneStep, limited: Sequence[AtOnce]) -> tuple[tuple[AtOnce, ...], OneStep]:
-    """Of these limits those that surely explain the starts of their users beside the ones before them, and what is asked with them."""
-    chosen: tuple[AtOnce, ...] = ()
-    left = list(limited)
-    while True:
-        before = len(left)
-        for one in tuple(left):
-            answer = search.ask(search.rules._replace(at_once=(*chosen, one)))
-            if (
-                search.is_sure(current, answer, search.choose & (search.users == one.user))
-                and search.gain(current, answer, search.choose) > 0
-            ):
-                chosen, current = (*chosen, one), answer
-                left.remove(one)
-        if len(left) == before:
-            return chosen, current
-
-
-def _running(log: RecordedLog, group: Array) -> Array:
-    """How many jobs of its group run when each job starts, itself aside, by the record; -1 where no start is known."""
-    running = np.full(len(group), -1)
-    order = np.lexsort((log.start, group))
-    order = order[log.known[order]]
-    for mine in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
-        running[mine] = np.arange(len(mine)) - np.searchsorted(np.sort(log.end[mine]), log.start[mine], side="right")
-    return running
-
-
-def _limit_of(search: RuleTrial, limit: AtOnce, running: Array) -> AtOnce | None:
-    """A limit while the record keeps to it, one start in a hundred aside: always, or until or from a time on; None where it never does."""
-    mine = search.users == limit.user
-    submit, over = search.w.submit[mine], running[mine] >= limit.jobs
-    before, after = _kept_at_first(over), _kept_at_first(over[::-1])
-    if before == len(over):
-        return limit
-    if max(before, after) < max(FEWEST, len(over) * SHORTEST_PERIOD):
-        return None
-    return limit._replace(until=int(submit[before])) if before >= after else limit._replace(since=int(submit[-after]))
-
-
-def _kept_at_first(over: Array) -> int:
-    """How many of these jobs, from the first one on, exceed a limit in one start of a hundred at most; `over`: whether each does."""
-    kept = np.flatnonzero(np.cumsum(over) <= EXCEPTIONS * np.arange(1, len(over) + 1))
-    return int(kept[-1]) + 1 if len(kept) else 0
-
-
-def _said_limit(limited: Sequence[AtOnce], unix_start_time: int | None) -> str:
-    """Users with the same limit, in words."""
-    one = limited[0]
-    whose = "jobs of one size and request" if one.alike else "jobs"
-    times = {1: "one at a time", 2: "two at a time"}.get(one.jobs, f"at most {one.jobs} at a time")
-    period = period_of(unix_start_time, one.since, one.until)
-    return f"{len(limited)} user{'s' if len(limited) > 1 else ''} whose {whose} run {times}{period}"
 
 
 def _with(rules: Rules, name: str, value: Part | Window, since: int | None, until: int | None) -> Rules:
@@ -394,7 +294,7 @@ STEPS: dict[str, tuple[Callable[[RuleTrial, OneStep], OneStep], float]] = {
     "outages": (_outages, 0.05),
     "parts of the machine": (_parts, 0.1),
     "overheads": (inferred_overhead, 0.05),
-    "limits": (_limits, 0.1),
+    "limits": (inferred_limits, 0.1),
     "the policy": (inferred_policy, 0.25),
     "what others replace": (_drop_superseded, 0.05),
 }

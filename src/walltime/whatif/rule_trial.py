@@ -22,9 +22,9 @@ from walltime.errors import WorkloadError
 from walltime.machine import NO_OVERHEAD, Limit, Machine, Outage, Overhead, Partition, Pool, Window
 from walltime.machine.machine import DAY
 from walltime.machine.windows import Hours, hours_of
-from walltime.policy import Easy, Policy
 from walltime.metrics.recorded import rank_correlation
-from walltime.whatif.candidate_rules import Part, RecordedLog, submitted_in
+from walltime.policy import Easy, Policy
+from walltime.whatif.candidate_rules import EachLimit, Part, RecordedLog, submitted_in
 from walltime.whatif.free_runs import free_waits
 from walltime.whatif.inference import InferredRule
 from walltime.whatif.order_choice import OrderChoice
@@ -71,6 +71,7 @@ class Rules(NamedTuple):
     parts: tuple[Part, ...] = ()
     overhead: Overhead = NO_OVERHEAD
     at_once: tuple[AtOnce, ...] = ()
+    each: tuple[EachLimit, ...] = ()
     policy: Policy = Easy()
     policy_since: int | None = None
     policy_until: int | None = None
@@ -196,7 +197,7 @@ class RuleTrial:
             if (chosen & self.log.known).any():
                 answers.append(one_step(self.w, self.log.start, policy, rules=replace(site, procs=part.procs, chosen=chosen)))
             rest &= ~chosen
-        group, at_once = self._groups(rules.at_once)
+        group, at_once = self._groups(rules)
         for since, until, there in stretches_of(rules.parts):
             mine = rest & submitted_in(self.w, since, until)
             if not (mine & self.log.known).any():
@@ -208,13 +209,17 @@ class RuleTrial:
             answers.append(one_step(self.w, self.log.start, policy, rules=limited).only(mine))
         return OneStep.joined(answers)
 
-    def _groups(self, limited: Sequence[AtOnce]) -> tuple[Array | None, Array | None]:
-        """In which group each job counts, and how many of each run at once; None without limits."""
-        if not limited:
+    def _groups(self, rules: Rules) -> tuple[Array | None, Array | None]:
+        """In which group each job counts, and how many of each run at once; None without limits. Limits of single users come first."""
+        if not (rules.at_once or rules.each):
             return None, None
         group = np.full(len(self.w), -1)
         at_once: list[int] = []
-        for one in limited:
+        for limit in rules.each:
+            of = limit.groups(self.w)
+            group = np.where(of >= 0, len(at_once) + of, group)
+            at_once += [limit.jobs] * (int(of.max()) + 1)
+        for one in rules.at_once:
             mine = (self.users == one.user) & submitted_in(self.w, one.since, one.until)
             kinds, of = np.unique(self.alike[mine] if one.alike else np.zeros(np.count_nonzero(mine)), return_inverse=True)
             group[mine] = len(at_once) + of
@@ -247,7 +252,9 @@ class RuleTrial:
             size = self.size - sum(part.procs // node * node for part in there)
             widest = size if there and int(self.w.procs.max()) > size else None
             rests.append(Partition(main.name + str(len(rests) + 1) * (len(rests) > 0), names, widest=widest, since=since, until=until))
-        partitions += rests
+        of_kind = [limit for limit in rules.each if limit.wider_than is not None or limit.longer_than is not None]
+        others = [Partition("others", rests[0].pools, widest=limit.wider_than, longest=limit.longer_than) for limit in of_kind]
+        partitions += [*others, *rests]
         if any(one.widest is not None for one in rests):
             partitions.append(Partition("whole", tuple(pool.name for pool in reversed(pools))))
         outages = tuple(Outage(pool.name, begin, end, announced=int(self.w.submit[0])) for begin, end in rules.outages for pool in pools)
@@ -257,6 +264,10 @@ class RuleTrial:
             tuple(partitions),
             outages=outages,
             limits=tuple(
+                Limit((limit.by,) if limit.by else (), partition=rests[0].name if limit in of_kind else None, jobs=limit.jobs)
+                for limit in rules.each
+            )
+            + tuple(
                 Limit(
                     ("user", "procs", "requested") if alike else ("user",),
                     partition=own.name if rules.parts else None,
@@ -379,8 +390,9 @@ class RuleTrial:
         without_it, with_it = self._ranks(rules, waits)
         if with_it < without_it - RANKS:
             self.notes.append(
-                f"Left out: {text}. One-step agreement rises with it ({rule.agreement}), but a simulation that runs freely agrees less with "
-                f"the record: the rank correlation of waits in the {self.unit} that judge falls from {without_it:.2f} to {with_it:.2f}."
+                f"Left out: {text}. One-step agreement rises with it ({rule.agreement}), but a simulation that runs freely agrees less "
+                f"with the record: in the {self.unit} that judge the rank correlation of waits falls from {without_it:.2f} to "
+                f"{with_it:.2f}."
             )
             return False
         self.rules, self.answer, self._free = rules, new, (rules, waits)

@@ -27,10 +27,10 @@ FEWEST = 20
 class GroupAgreement:
     """One-step agreement over the starts of a group.
 
-    `by`, `name`: the grouping and the group. `before`: F1 of prompt starts under the plain policy, None where it is not asked for. `in_the_way`: of how many
-    starts that the policy would not have made what would have kept it from them. `not_followed`: how often it began to wish to start a job
-    that was not started then, and `held`: how many of these wishes were for jobs that seem not to have been free to start then, by what
-    only the record knows.
+    `by`, `name`: the grouping and the group. `before`: F1 of prompt starts under the plain policy, None where it is not asked for.
+    `in_the_way`: of how many starts that the policy would not have made what would have kept it from them. `not_followed`: how often it
+    began to wish to start a job that was not started then, and `held`: how many of these wishes were for jobs that seem not to have been
+    free to start then, by what only the record knows.
     """
 
     by: str
@@ -80,8 +80,8 @@ def said_of_record(workload: Workload, machine: Machine, scheduler: Scheduler) -
     assert recorded is not None
     score = answer.score(within=prompt_within(answer, recorded))
     text = (
-        f"In the recorded state {scheduler.label} would have made {100 * score.at:.0f} % of the starts, {100 * score.prompt_at:.0f} % promptly "
-        f"(at most {score.within} s earlier); {100 * score.followed:.0f} % of its wishes were followed, "
+        f"In the recorded state {scheduler.label} would have made {100 * score.at:.0f} % of the starts, {100 * score.prompt_at:.0f} % "
+        f"promptly (at most {score.within} s earlier); {100 * score.followed:.0f} % of its wishes were followed, "
         f"{100 * score.followed_promptly:.0f} % promptly (F1 of prompt starts {score.prompt_f1:.2f})"
     )
     counts = answer.in_the_way()
