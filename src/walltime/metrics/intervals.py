@@ -86,11 +86,6 @@ KINDS: Mapping[str, IntervalKind] = {
         level=0.95,
         commands=("suggest", "estimates"),
     ),
-        "this job",
-        "upper bound of a share, Clopper's and Pearson's; of the kills that the risk allows",
-        level=0.95,
-        commands=("suggest", "estimates"),
-    ),
     "bootstrap": IntervalKind("such users", "mean over the jobs, whole users resampled"),
     "batch-means": IntervalKind(
         "the long run",
