@@ -34,7 +34,7 @@ from walltime.workload import Workload
 from walltime.workload.models import MODELS
 from walltime.workload.users import with_users
 
-PROCS, LOAD, USERS, GROUPS = 64, 0.6, 40, 5
+PROCS, LOAD, USERS, GROUPS = 64, 0.6, 40, 3
 SLOWER = 4
 """Times are multiplied by it, so that few jobs fill months."""
 SMALL, SHORT = 16, 4 * 3600
@@ -142,17 +142,17 @@ def some_users(jobs: int, comes: bool = False) -> Callable[[Workload], Machine]:
 
 
 def wide_of_groups(workload: Workload) -> Machine:
-    """Each group runs at most two jobs of over 8 processors at once; all jobs share one pool."""
-    partitions = (Partition("narrow", ("all",), widest=8), Partition("wide", ("all",)))
+    """Each group runs at most two jobs of over 4 processors at once; all jobs share one pool."""
+    partitions = (Partition("narrow", ("all",), widest=4), Partition("wide", ("all",)))
     return Machine((Pool("all", PROCS, 1),), partitions, limits=(Limit(("group",), partition="wide", jobs=2),))
 
 
 def says_wide_of_groups(inference: Inference, workload: Workload) -> bool:
-    """Whether a limit of two jobs for each group was inferred, for jobs of more than 4 to 15 processors."""
+    """Whether a limit of two jobs for each group was inferred, for jobs of more than 2 to 7 processors."""
     partitions = {one.name: one for one in inference.machine.partitions}
     limits = [one for one in inference.machine.limits if one.by == ("group",) and one.jobs == 2 and not one.only]
     narrower = max((one.widest or 0 for one in partitions.values()), default=0)
-    return bool(limits) and 4 <= narrower < 16
+    return bool(limits) and 2 <= narrower < 8
 
 
 def says_fair_share(inference: Inference, workload: Workload) -> bool:

@@ -201,7 +201,7 @@ def one_step(
     if not len(job):
         raise WorkloadError(f"{workload.origin.name} records no starts of these jobs; take a log with waits")
     size, site = workload.machine_procs if rules.procs is None else rules.procs, rules.overhead
-    lowering = lowered(reading.apply(policy), reading, own, size, False)
+    lowering = lowered(reading.apply(policy), reading, own, size, False, histories=True)
     if lowering is None:
         raise PolicyError(f"{policy.label} decides in ways of its own, so it cannot be asked; take one of the known policies")
     ended = freed(site, start + workload.runtime if end is None else end)

@@ -33,7 +33,7 @@ def inferred_overhead(search: RuleTrial, current: OneStep) -> OneStep:
     best, overhead = current, NO_OVERHEAD
     for stage in (_start_overheads, _end_overheads, _ticks):
         for rules, answer in search.ask_all([search.rules._replace(overhead=own) for own in stage(search, best, overhead)]):
-            if search.gain(best, answer, search.choose, PROMPT) > LEAST_GAIN:
+            if search.gain(best, answer, search.choose, PROMPT) > LEAST_GAIN and search.gain(best, answer, search.choose) >= 0:
                 best, overhead = answer, rules.overhead
     if overhead == NO_OVERHEAD:
         return current
@@ -43,12 +43,10 @@ def inferred_overhead(search: RuleTrial, current: OneStep) -> OneStep:
     evidence = f"more starts are within {PROMPT} s of the policy's"
     rules = search.rules._replace(overhead=overhead)
     suggestion = Suggestion("overhead", text, evidence, rules, lambda rules: rules._replace(overhead=NO_OVERHEAD))
-    score = best.score(search.judge, PROMPT)
-    if search.gain(current, best, search.judge) < 0 or score.prompt <= USUAL * score.made:
-        search.notes.append(
-            f"Left out: {text}. More starts are within {PROMPT} s of the policy's with it, but not most of them, or fewer are within "
-            f"{search.within} s."
-        )
+    score, fewer = best.score(search.judge, PROMPT), search.gain(current, best, search.judge) < 0
+    if fewer or score.prompt <= USUAL * score.made:
+        but = f"fewer are within {search.within} s" if fewer else f"only {score.prompt:,} of {score.made:,} are"
+        search.notes.append(f"Left out: {text}. More starts are within {PROMPT} s of the policy's with it, but {but}.")
         return current
     return best if search.keep(suggestion, current, best, PROMPT) else current
 

@@ -19,7 +19,7 @@ __all__ = ["inferred_policy", "linear", "said_linear", "said_order", "weighted"]
 
 POLICIES = ("easy", "fcfs", "hybrid:depth=0", "conservative", "easy:order=sjf", "easy:order=saf", "easy:order=wfp")
 """Policies that are tried last."""
-DEEPEST_SCORED = 50
+DEEPEST_SCORED = 100
 """Orders that change while jobs wait are not tried where more jobs than these wait on average."""
 DEEPEST = 1000
 """With more jobs waiting on average, policies that plan for all of them are not tried."""

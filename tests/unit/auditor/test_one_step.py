@@ -173,6 +173,16 @@ def test_control__a_simulated_schedule_agrees_with_its_own_policy_and_less_with_
     assert all(asked(workload, schedule.start, other, end=schedule.end).score().f1 < own - 0.002 for other in others)
 
 
+@pytest.mark.parametrize("time", ["half-life=86400", "last=200000"])
+@pytest.mark.parametrize("used", ["user_used", "user_waited/(1+user_started)"])
+def test_control__fair_share_agrees_with_its_own_schedule(used, time):
+    workload = with_users(MODELS["lublin99"].generate(600, 64, 0.9, 3).with_estimates(wt.estimates.FModel(3), seed=1), 8, 1)
+    policy = f"easy:order=expr:-{used},{time}"
+    schedule = wt.simulate(workload, policy)
+    assert asked(workload, schedule.start, policy, end=schedule.end).score(within=0).prompt_f1 >= 0.998
+    assert asked(workload, schedule.start, end=schedule.end).score(within=0).prompt_f1 < 0.98
+
+
 @given(workloads(), st.sampled_from(["fcfs", "easy", "hybrid:depth=2", "easy:order=sjf"]))
 @examples(40)
 def test_control__of_any_workload_every_start_is_the_policys(workload, policy):
