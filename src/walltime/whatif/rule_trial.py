@@ -28,6 +28,7 @@ from walltime.whatif.candidate_rules import EachLimit, Part, RecordedLog, submit
 from walltime.whatif.free_runs import free_waits
 from walltime.whatif.inference import InferredRule
 from walltime.whatif.order_choice import OrderChoice
+from walltime.wording import human_time
 from walltime.workload import Workload
 
 __all__ = ["LEAST_GAIN", "AtOnce", "RuleTrial", "Rules", "Suggestion"]
@@ -39,8 +40,9 @@ WEEK, MONTH = 7 * DAY, 30 * DAY
 SHORTEST = 56 * DAY
 """A shorter record has too few weeks to choose and to judge in."""
 ALWAYS = np.iinfo(np.int64).max // 4
-RANKS = 0.01
-"""A rule is left out if the rank correlation of waits, simulated freely, falls by more than this: chance moves it by less."""
+RANKS, ERRORS = 0.01, 1.2
+"""A rule is left out if, simulated freely, the rank correlation of waits falls by more than the one, or the mean error of a wait grows by
+more than the factor: chance moves them by less."""
 MONTHS = 8
 """With fewer months, weeks take turns."""
 
@@ -387,12 +389,12 @@ class RuleTrial:
             )
             return False
         waits = free_waits(self.w, self.machine_of(rules))
-        without_it, with_it = self._ranks(rules, waits)
-        if with_it < without_it - RANKS:
+        (rank, error_of_wait), (new_rank, new_error) = self._free_agreement(rules, waits)
+        if new_rank < rank - RANKS or new_error > error_of_wait * ERRORS:
             self.notes.append(
                 f"Left out: {text}. One-step agreement rises with it ({rule.agreement}), but a simulation that runs freely agrees less "
-                f"with the record: in the {self.unit} that judge the rank correlation of waits falls from {without_it:.2f} to "
-                f"{with_it:.2f}."
+                f"with the record: in the {self.unit} that judge the rank correlation of waits goes from {rank:.2f} to {new_rank:.2f}, and "
+                f"a wait is off by {human_time(new_error)} instead of {human_time(error_of_wait)} on average."
             )
             return False
         self.rules, self.answer, self._free = rules, new, (rules, waits)
@@ -400,16 +402,18 @@ class RuleTrial:
         self.without.append(without)
         return True
 
-    def _ranks(self, rules: Rules, waits: Array) -> tuple[float, float]:
-        """The rank correlation of recorded waits with those of free runs without these rules and with them (`waits`), in what judges.
+    def _free_agreement(self, rules: Rules, waits: Array) -> list[tuple[float, float]]:
+        """How free runs without these rules, and with them (`waits`), agree with the record, over the jobs that judge.
 
-        Where the policy holds since a time, it is that of the jobs submitted from then on: a simulation has one policy. Waits that are all
-        alike are ranked by chance, so their correlation counts as 0.
+        The rank correlation of waits, and by how much one is off on average, s. Where the policy holds since a time, over the jobs that were
+        submitted from then on: a simulation has one policy. Waits that are all alike are ranked by chance, so their correlation counts as 0.
         """
         if self._free is None or self._free[0] != self.rules:
             self._free = self.rules, free_waits(self.w, self.machine_of(self.rules))
         old = self._free[1]
         mine = self.judge & submitted_in(self.w, rules.policy_since, None) & (old >= 0) & (waits >= 0)
         recorded = (self.log.start - self.w.submit)[mine]
-        without_it, with_it = (float(np.nan_to_num(rank_correlation(recorded, own[mine]))) for own in (old, waits))
-        return without_it, with_it
+        return [
+            (float(np.nan_to_num(rank_correlation(recorded, own[mine]))), float(np.abs(own[mine] - recorded).mean()) if mine.any() else 0.0)
+            for own in (old, waits)
+        ]

@@ -6,8 +6,11 @@ import pytest
 
 import walltime as wt
 from validation.planted_rules import at_random
+from walltime.policy import parse_policy
 from walltime.report.inference import inference_page, tables_of, verdict
 from walltime.whatif import infer
+from walltime.whatif.candidate_rules import Part
+from walltime.whatif.rule_trial import RuleTrial, Suggestion
 
 DAY = 86_400
 
@@ -43,9 +46,6 @@ def test_infer__reports_both_shares_where_half_the_jobs_start_at_random():
 
 def test_free_runs__leave_out_a_rule_with_which_they_agree_less(monkeypatch):
     """A site that starts jobs in order of arrival, and an order that one-step agreement is made to prefer."""
-    from walltime.policy import parse_policy
-    from walltime.whatif.rule_trial import RuleTrial, Suggestion
-
     drawn = wt.workloads.Lublin99().generate(jobs=2_000, machine_procs=64, load=0.9, seed=3)
     times = {name: getattr(drawn, name) * 8 for name in ("submit", "runtime", "requested", "believed")}
     log = replace(drawn, **times)
@@ -57,4 +57,19 @@ def test_free_runs__leave_out_a_rule_with_which_they_agree_less(monkeypatch):
     largest = search.rules._replace(policy=parse_policy("easy:order=lpt"))
     assert not search.keep(Suggestion("policy", "the longest first", "", largest, lambda rules: rules), search.answer, search.ask(largest))
     assert search.rules == fcfs
-    assert "falls from 1.00 to" in search.notes[-1]
+    assert "goes from 1.00 to" in search.notes[-1]
+
+
+def test_free_runs__leave_out_a_rule_with_which_waits_are_much_longer(monkeypatch):
+    """A part of the machine that is too small keeps the ranks of waits about as they are, and makes them many times as long."""
+    drawn = wt.workloads.Lublin99().generate(jobs=2_000, machine_procs=64, load=0.6, seed=3)
+    times = {name: getattr(drawn, name) * 8 for name in ("submit", "runtime", "requested", "believed")}
+    log = replace(drawn, **times)
+    log = replace(log, columns={**log.columns, "wait": wt.simulate(log, "easy").wait})
+    search = RuleTrial(log, 64, 1, None)
+    monkeypatch.setattr(RuleTrial, "is_sure", lambda *_: True)
+    monkeypatch.setattr("walltime.whatif.rule_trial.RANKS", 2.0)
+    small = search.rules._replace(parts=(Part(4, int(log.requested.max()), 4),))
+    assert not search.keep(Suggestion("part", "a small part", "", small, lambda rules: rules), search.answer, search.ask(small))
+    assert search.kept == []
+    assert "on average" in search.notes[-1]
