@@ -405,8 +405,9 @@ class RuleTrial:
     def _free_agreement(self, rules: Rules, waits: Array) -> list[tuple[float, float]]:
         """How free runs without these rules, and with them (`waits`), agree with the record, over the jobs that judge.
 
-        The rank correlation of waits, and by how much one is off on average, s. Where the policy holds since a time, over the jobs that were
-        submitted from then on: a simulation has one policy. Waits that are all alike are ranked by chance, so their correlation counts as 0.
+        The rank correlation of waits, and by how much one is off on average, s. Where the policy holds since a time, over the jobs that
+        were submitted from then on: a simulation has one policy. Waits that are all alike have ranks by chance: their correlation counts
+        as 0.
         """
         if self._free is None or self._free[0] != self.rules:
             self._free = self.rules, free_waits(self.w, self.machine_of(self.rules))
