@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from statistics import NormalDist
+
 import numpy as np
 
 from validation.coverage import Sizes, Trials, experiment
-from walltime import simulate
+from walltime import Workload, simulate
 from walltime.estimates import Tsafrir05
-from walltime.estimates.suggestion import wilson_upper
+from walltime.estimates.suggestion import suggest
 from walltime.metrics import bootstrap
+from walltime.simulation.advice import advise_users
 from walltime.workload.models.lublin99 import Lublin99
 from walltime.workload.users import with_users
 
@@ -32,14 +36,51 @@ def of_formula(sizes: Sizes) -> list[Trials]:
 
 @experiment("suggestion.risk", of_what="this job", command="suggest", quick=True)
 def risk(sizes: Sizes) -> list[Trials]:
-    """The risk of being killed, of which some earlier jobs show how often they would have been."""
+    """The risk that a job like the earlier ones runs longer than the walltime that is suggested from these: their distribution is known."""
     found = []
-    for jobs in sizes.some((20, 50, 200)):
-        trials = Trials(f"{jobs} earlier jobs, risks from 2 to 50 %", nominal=0.95)
+    for jobs, risk, spread in sizes.some([(jobs, risk, spread) for jobs in (20, 50, 200) for risk in (1, 5, 25) for spread in (0.05, 2.0)]):
+        trials = Trials(f"{jobs} earlier jobs, risk {risk} %, log-normal, sigma {spread:g}", nominal=0.95)
+        random = np.random.default_rng([jobs, risk])
+        for _ in range(sizes.many(6000)):
+            logs = random.normal(size=jobs) * spread
+            runtime = np.ceil(3600 * np.exp(logs)).astype(np.int64)
+            log = Workload.from_arrays(
+                submit=np.arange(jobs),
+                runtime=runtime,
+                requested=runtime * 1000,
+                procs=np.ones(jobs, np.int64),
+                machine_procs=1,
+                columns={"user": np.ones(jobs, np.int64)},
+            )
+            [found_now] = suggest(log, user=1, risks=[risk]).suggestions
+            longer = NormalDist(0, spread).cdf(-math.log(found_now.walltime / 3600))
+            trials.add(0.0, found_now.upper / 100, longer)
+        found.append(trials)
+    return found
+
+
+@experiment("suggestion.risk:advice", of_what="this job", command="estimates", quick=True)
+def advised(sizes: Sizes) -> list[Trials]:
+    """The same of the request that a letter advises: the one of several that earlier jobs, advised in turn, would have kept."""
+    found = []
+    for jobs, spread in sizes.some([(jobs, spread) for jobs in (20, 50, 200) for spread in (0.3, 1.0)]):
+        trials = Trials(f"{jobs} earlier jobs, log-normal, sigma {spread:g}", nominal=0.95)
         random = np.random.default_rng(jobs)
-        for _ in range(sizes.many(5000)):
-            share = random.uniform(0.02, 0.5)
-            trials.add(0.0, wilson_upper(int(random.binomial(jobs, share)), jobs), share)
+        for _ in range(sizes.many(2000)):
+            runtime = np.ceil(3600 * np.exp(random.normal(size=jobs) * spread)).astype(np.int64)
+            log = Workload.from_arrays(
+                submit=np.arange(jobs),
+                runtime=runtime,
+                requested=np.full(jobs, 1000 * 3600),
+                procs=np.ones(jobs, np.int64),
+                machine_procs=1,
+                columns={"user": np.ones(jobs, np.int64)},
+            )
+            [kind] = advise_users(log)[0].kinds
+            if kind.walltime is None:
+                trials.withhold("no request is advised")
+            else:
+                trials.add(0.0, kind.risk_at_most / 100, NormalDist(0, spread).cdf(-math.log(kind.walltime / 3600)))
         found.append(trials)
     return found
 

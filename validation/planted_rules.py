@@ -1,11 +1,11 @@
-"""Eighteen kinds of hidden rules, planted in generated logs: what `walltime infer` finds of them, what it misses, and what it invents.
+"""Twenty-two kinds of hidden rules, and starts at random, planted in generated logs: what `walltime infer` finds, misses and invents.
 
     python validation/planted_rules.py [--jobs 12000] [--seeds 2] [--only NAME ...] [--json]
 
 Each log is generated, scheduled under EASY on a machine with one hidden rule, and given to `infer` with nothing but its starts. A rule is
 found if one of its kind is inferred that agrees in what it says (a window in its time, a part in its size, limited users in most of their
 names, a policy in its name, one that comes or goes within a month of when it did). Whatever else is inferred is invented; rules that were
-kept beside the right one, too.
+kept beside the right one, too. Starts at random follow no rule, so every rule that is inferred there is invented.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import walltime as wt
 from walltime.estimates import parse_estimates
 from walltime.machine import Limit, Machine, Outage, Overhead, Partition, Pool, Window
+from walltime.machine.machine import DAYS
 from walltime.whatif import infer
 from walltime.whatif.inference import Inference
 from walltime.workload import Workload
 from walltime.workload.models import MODELS
 from walltime.workload.users import with_users
 
-PROCS, LOAD, USERS = 64, 0.6, 40
+PROCS, LOAD, USERS, GROUPS = 64, 0.6, 40, 3
 SLOWER = 4
 """Times are multiplied by it, so that few jobs fill months."""
 SMALL, SHORT = 16, 4 * 3600
@@ -69,18 +70,47 @@ class Outcome:
     invented: tuple[str, ...]
     before: float
     after: float
+    """F1 of prompt starts"""
 
 
 def base(jobs: int, seed: int) -> Workload:
     """A log without a rule: of months, with users, and with round requests that are too long; it begins on a Monday."""
     drawn = with_users(MODELS["lublin99"].generate(jobs, PROCS, LOAD, seed), USERS, seed).with_estimates(parse_estimates("tsafrir05"), seed)
     times = {name: getattr(drawn, name) * SLOWER for name in ("submit", "runtime", "requested", "believed")}
-    return replace(drawn, **times, origin=replace(drawn.origin, name=f"generated, seed {seed}", unix_start_time=BEGIN))
+    columns = {**drawn.columns, "group": drawn.columns["user"] % GROUPS + 1}
+    origin = replace(drawn.origin, name=f"generated, seed {seed}", unix_start_time=BEGIN)
+    return replace(drawn, **times, columns=columns, origin=origin)
 
 
 def site(*windows: Window, **rest: Any) -> Machine:
     """One pool with these rules."""
     return Machine((Pool("all", PROCS, 1),), (Partition("all", ("all",)),), windows=windows, clock=0, **rest)
+
+
+RANDOM: dict[str, Callable[[np.random.Generator, np.ndarray], np.ndarray]] = {
+    "two hours": lambda draw, submit: draw.integers(0, 7200, len(submit)),
+    "half an hour": lambda draw, submit: draw.integers(0, 1800, len(submit)),
+    "ten minutes": lambda draw, submit: draw.integers(0, 600, len(submit)),
+    "by number": lambda draw, submit: submit * 2_654_435_761 % 7919,
+    "half at once": lambda draw, submit: draw.exponential(5000, len(submit)).astype(np.int64) * draw.integers(0, 2, len(submit)),
+}
+"""Waits, s, that no scheduler made: uniform up to a time, or anywhere from the submission on."""
+
+
+def at_random(kind: str, jobs: int, procs: int = 16, seed: int = 1) -> Workload:
+    """A log of months with few jobs at a time, whose starts follow no rule; it begins on a Monday."""
+    draw = np.random.Generator(np.random.Philox(seed))
+    submit = np.cumsum(draw.integers(1, 10_000, jobs))
+    columns = {"wait": RANDOM[kind](draw, submit), "user": draw.integers(1, 11, jobs), "group": draw.integers(1, 4, jobs)}
+    log = Workload.from_arrays(
+        submit=submit,
+        runtime=draw.integers(30, 3000, jobs),
+        requested=np.full(jobs, 7200),
+        procs=draw.choice([1, 2, 4, 8], jobs),
+        machine_procs=procs,
+        columns=columns,
+    )
+    return replace(log, origin=replace(log.origin, name=f"random, seed {seed}", unix_start_time=BEGIN))
 
 
 def middle(workload: Workload) -> int:
@@ -109,6 +139,25 @@ def some_users(jobs: int, comes: bool = False) -> Callable[[Workload], Machine]:
         return site(limits=(Limit(("user",), only=tuple(map(str, busiest(workload))), jobs=jobs, since=since),))
 
     return limited
+
+
+def wide_of_groups(workload: Workload) -> Machine:
+    """Each group runs at most two jobs of over 4 processors at once; all jobs share one pool."""
+    partitions = (Partition("narrow", ("all",), widest=4), Partition("wide", ("all",)))
+    return Machine((Pool("all", PROCS, 1),), partitions, limits=(Limit(("group",), partition="wide", jobs=2),))
+
+
+def says_wide_of_groups(inference: Inference, workload: Workload) -> bool:
+    """Whether a limit of two jobs for each group was inferred, for jobs of more than 2 to 7 processors."""
+    partitions = {one.name: one for one in inference.machine.partitions}
+    limits = [one for one in inference.machine.limits if one.by == ("group",) and one.jobs == 2 and not one.only]
+    narrower = max((one.widest or 0 for one in partitions.values()), default=0)
+    return bool(limits) and 2 <= narrower < 8
+
+
+def says_fair_share(inference: Inference, workload: Workload) -> bool:
+    """Whether an order by what users have used was inferred."""
+    return "-user_used" in (inference.machine.policy or "")
 
 
 def busiest(workload: Workload, count: int = 3) -> list[int]:
@@ -220,6 +269,18 @@ RULES: dict[str, Planted] = {
 }
 
 
+RULES |= {
+    "no job starts in the lunch break of a weekday": Planted(
+        lambda w: site(Window("12:00", "13:00", days=WEEKDAYS)), says_window("12:00", WEEKDAYS), "window"
+    ),
+    "small jobs do not start at night": Planted(
+        lambda w: site(Window("22:00", "06:00", narrower_than=4)), says_window("22:00", DAYS, narrower_than=1), "window"
+    ),
+    "at most two wide jobs of a group": Planted(wide_of_groups, says_wide_of_groups, "limit"),
+    "fair share with decay": Planted(lambda w: site(), says_fair_share, "policy", policy="easy:order=expr:-user_used,half-life=604800"),
+}
+
+
 def planted(rule: Planted, jobs: int, seed: int) -> Workload:
     """A generated log, scheduled under the hidden rule, with its waits as a record."""
     log = base(jobs, seed)
@@ -236,14 +297,18 @@ def planted(rule: Planted, jobs: int, seed: int) -> Workload:
 
 
 def trial(name: str, jobs: int, seed: int) -> Outcome:
-    """Plant one rule, infer, compare."""
+    """Plant one rule, infer, compare; or let jobs start at random."""
+    if name in RANDOM:
+        inference = infer(at_random(name, jobs // 4, seed=seed))
+        invented = tuple(one.text for one in inference.rules)
+        return Outcome(name, seed, not invented, invented, inference.before.prompt_f1, inference.after.prompt_f1)
     rule = RULES[name]
     log = planted(rule, jobs, seed)
     inference = infer(log)
     found = rule.says(inference, log)
-    invented = [one.text for one in inference.rules if one.kind != rule.kind]
-    invented += [one.text for one in inference.rules if one.kind == rule.kind][int(found) :]
-    return Outcome(name, seed, found, tuple(invented), inference.before.f1, inference.after.f1)
+    others = [one.text for one in inference.rules if one.kind != rule.kind]
+    others += [one.text for one in inference.rules if one.kind == rule.kind][int(found) :]
+    return Outcome(name, seed, found, tuple(others), inference.before.prompt_f1, inference.after.prompt_f1)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -251,11 +316,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--jobs", type=int, default=12_000, help="jobs of each log (12,000)")
     parser.add_argument("--seeds", type=int, default=2, help="logs for each rule (2)")
-    parser.add_argument("--only", nargs="+", choices=RULES, metavar="NAME", help="rules to plant")
+    parser.add_argument("--only", nargs="+", choices=[*RULES, *RANDOM], metavar="NAME", help="rules to plant")
     parser.add_argument("--json", action="store_true", help="print one JSON array")
     given = parser.parse_args(arguments)
     outcomes = []
-    for name in given.only or RULES:
+    for name in given.only or [*RULES, *RANDOM]:
         for seed in range(1, given.seeds + 1):
             outcomes.append(trial(name, given.jobs, seed))
             one = outcomes[-1]

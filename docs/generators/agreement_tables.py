@@ -18,17 +18,21 @@ def site_agreement(file: Path = FILE) -> str:
         return "*Not measured.*"
     head = (
         "log",
-        "one-step",
+        "one-step agreement (however late)",
+        "wishes followed",
+        "followed promptly",
         "mean wait, h (recorded)",
         "rank correlation (ceiling)",
         "within 10 min",
-        "by hindsight: one-step, mean, rank",
+        "by hindsight: agreement, mean, rank",
         "off by up to, h; trusted",
     )
     compared = [
         (
             row["log"],
-            _change(row, "one_step", 2),
+            f"{_change(row, 'one_step', 2)} ({_change(row, 'however_late', 2)})",
+            f"{_change(row, 'followed', 0, 0.01)} %",
+            f"{_change(row, 'followed_promptly', 0, 0.01)} % within {row['prompt_within']} s",
             f"{_change(row, 'mean_wait', 2, 3600)} ({row['mean_recorded'] / 3600:.2f})",
             f"{_change(row, 'rank_correlation', 2)} ({row['ceiling']['rank_correlation']:.2f})",
             f"{_change(row, 'within_600', 0, 0.01)} %",

@@ -25,13 +25,15 @@ from walltime.policy import Dialect, Policy
 from walltime.predictors import Prediction
 from walltime.workload import Workload
 
-__all__ = ["IN_THE_WAY", "OneStep", "Score", "SiteRules", "one_step"]
+__all__ = ["IN_THE_WAY", "TICK", "OneStep", "Score", "SiteRules", "one_step", "prompt_within"]
 
 Array = np.ndarray
 IN_THE_WAY = ("nothing", "the clock", "a limit", "not eligible", "an outage", "too few processors", "the order or a reservation")
 """What keeps a policy from a start; the first ones have the numbers of `passes.asked`."""
 TOO_FEW, RESERVED = 5, 6
 LONGEST = np.iinfo(np.int64).max // 4
+TICK, LATEST = 60, 300
+"""A start is prompt within a tick of the wish, s, or within twice the log's own start-up delay where that is at most `LATEST`."""
 
 
 @dataclass(frozen=True)
@@ -60,9 +62,9 @@ class OneStep:
     """What a policy would have started along a record. One entry per job of the workload, in its order.
 
     `counted`: the jobs whose start is recorded. `made`: the policy would have made its start. `wishes`: how many times it began to wish to
-    start the job. `delay`: from then to the recorded start, s, -1 where it was not made. `short`: jobs that started although the record
-    leaves fewer processors than they need. `why`: of the starts that the policy would not have made, what stood in the way, a place in
-    IN_THE_WAY; 0 for those that it would have made.
+    start the job. `delay`: from then to the recorded start, s; negative where the job started sooner than the overheads allow, and -1 where
+    the start was not made. `short`: jobs that started although the record leaves fewer processors than they need. `why`: of the starts that
+    the policy would not have made, what stood in the way, a place in IN_THE_WAY; 0 for those that it would have made.
     """
 
     counted: Array
@@ -92,14 +94,16 @@ class OneStep:
         delay = np.where(chosen, self.delay, -1)
         return OneStep(self.counted & chosen, self.made & chosen, self.wishes * chosen, delay, self.short & chosen, self.why * chosen)
 
-    def score(self, chosen: Array | None = None, within: int | None = None) -> Score:
-        """The shares over these jobs (bool, one entry per job), by default all.
-
-        `within`: a start counts as the policy's only if it would have made it at most so many seconds before.
-        """
+    def score(self, chosen: Array | None = None, within: int = TICK) -> Score:
+        """The counts over these jobs (bool, one entry per job), by default all; a start is prompt at most `within` s after the wish."""
         mask = self.counted if chosen is None else self.counted & chosen
-        made = self.made if within is None else self.made & (self.delay <= within)
-        return Score(int(mask.sum()), int(made[mask].sum()), int(self.wishes[mask].sum()))
+        return Score(
+            int(mask.sum()), int(self.made[mask].sum()), int(self.prompt(within)[mask].sum()), int(self.wishes[mask].sum()), within
+        )
+
+    def prompt(self, within: int) -> Array:
+        """The starts that the policy would have made at most so many seconds before, bool."""
+        return self.made & (self.delay >= 0) & (self.delay <= within)
 
     def in_the_way(self, chosen: Array | None = None) -> dict[str, int]:
         """Of how many recorded starts of these jobs what would have kept the policy from making them, the most first."""
@@ -110,32 +114,68 @@ class OneStep:
 
 @dataclass(frozen=True)
 class Score:
-    """How well a policy explains the starts of some jobs: `made` of `jobs` starts, and `wishes` of which so many were followed."""
+    """How well a policy explains the starts of some jobs.
+
+    `jobs`: recorded starts; `made`: those that the policy would have made; `prompt`: those that it would have made at most `within` s
+    before. `wishes`: how often the policy began to wish to start a job. A wish is followed if the job starts while the policy still wishes
+    it, however late, so pure delay shows only in the prompt shares: these judge rules.
+    """
 
     jobs: int
     made: int
+    prompt: int
     wishes: int
+    within: int = TICK
 
     @property
     def at(self) -> float:
         """The share of the recorded starts that the policy would have made."""
-        return self.made / self.jobs if self.jobs else float("nan")
+        return _share(self.made, self.jobs)
 
     @property
-    def precision(self) -> float:
-        """The share of what the policy would have started that was started while it wished to."""
-        return self.made / self.wishes if self.wishes else float("nan")
+    def prompt_at(self) -> float:
+        """The share of the recorded starts that the policy would have made promptly."""
+        return _share(self.prompt, self.jobs)
+
+    @property
+    def followed(self) -> float:
+        """The share of the wishes that were followed."""
+        return _share(self.made, self.wishes)
+
+    @property
+    def followed_promptly(self) -> float:
+        """The share of the wishes that were followed promptly."""
+        return _share(self.prompt, self.wishes)
 
     @property
     def f1(self) -> float:
-        """The harmonic mean of both."""
-        total = self.jobs + self.wishes
-        return 2 * self.made / total if total else float("nan")
+        """The harmonic mean of both shares, however late the starts are."""
+        return _share(2 * self.made, self.jobs + self.wishes)
+
+    @property
+    def prompt_f1(self) -> float:
+        """The harmonic mean of both prompt shares: the agreement by which rules are chosen and judged."""
+        return _share(2 * self.prompt, self.jobs + self.wishes)
 
     def as_dict(self) -> dict[str, Any]:
         """The counts and the shares, ready for JSON; an undefined share is None."""
-        shares = {name: getattr(self, name) for name in ("at", "precision", "f1")}
+        shares = {name: getattr(self, name) for name in ("at", "prompt_at", "followed", "followed_promptly", "f1", "prompt_f1")}
         return asdict(self) | {name: None if np.isnan(value) else value for name, value in shares.items()}
+
+
+def _share(part: int, whole: int) -> float:
+    return part / whole if whole else float("nan")
+
+
+def prompt_within(answer: OneStep, wait: Array) -> int:
+    """How many seconds after a wish a start is still prompt, given recorded waits (int64 s, one per job).
+
+    A scheduler's start-up delay is the median wait of the jobs that the policy wishes to start at their submission; twice that is allowed
+    if it is more than a tick and at most a few minutes. A longer median is no start-up delay, so that only a tick is allowed.
+    """
+    at_once = wait[answer.made & (answer.delay == wait)]
+    usual = 2 * int(np.median(at_once)) if len(at_once) else 0
+    return usual if TICK < usual <= LATEST else TICK
 
 
 def one_step(
@@ -161,12 +201,14 @@ def one_step(
     if not len(job):
         raise WorkloadError(f"{workload.origin.name} records no starts of these jobs; take a log with waits")
     size, site = workload.machine_procs if rules.procs is None else rules.procs, rules.overhead
-    lowering = lowered(reading.apply(policy), reading, own, size, False)
+    lowering = lowered(reading.apply(policy), reading, own, size, False, histories=True)
     if lowering is None:
         raise PolicyError(f"{policy.label} decides in ways of its own, so it cannot be asked; take one of the known policies")
     ended = freed(site, start + workload.runtime if end is None else end)
     submit = freed(Overhead(tick=site.tick), workload.submit)
-    start = np.where(counted, np.maximum(start - site.start, np.minimum(submit, start)), start)
+    decided = np.where(counted, np.maximum(start - site.start, np.minimum(submit, start)), start)
+    sooner = np.maximum(decided, submit) - (start - site.start)
+    start = decided
     estimate = freed(site, site.start + np.maximum(workload.believed, 1))
     recorded = RecordedJobs(job, submit[job], start[job], ended[job], (ended - start)[job], estimate[job], None, None)
     along = Decisions(workload, recorded, reading.apply(policy), reading, own, lowering)
@@ -185,6 +227,7 @@ def one_step(
     made, wishes, delay, short, why = (np.zeros(len(workload), np.int64) for _ in range(5))
     for column, name in ((made, "hit"), (wishes, "episodes"), (delay, "delay"), (short, "short"), (why, "forbidden")):
         column[place] = asked.jobs[name]
+    delay = np.where((made > 0) & (sooner > 0), -sooner, delay)
     free = why == FREE_TO_START
     why = np.where((free & (short == 1)) | (workload.procs > size), TOO_FEW, np.where(free, RESERVED, why))
     return OneStep(counted, made.astype(bool), wishes, delay, short.astype(bool), np.where(counted & (made == 0), why, 0))

@@ -33,10 +33,12 @@ BY_DISTANCE = {"prediction": s.BY_PREDICTION, "elapsed": s.BY_ELAPSED}
 OTHER = {"none": s.NOT_CORRECTED, "estimate": s.TO_ESTIMATE, "double": s.DOUBLED, "half": s.HALVED, "soft": s.EXTENDED}
 
 
-def lowered(policy: Policy, dialect: Dialect, prediction: Prediction | None, procs: int, all_reserved: bool) -> s.Records | None:
-    """The rules of a policy; None for one whose passes or history are not known here, as of a user's own."""
+def lowered(
+    policy: Policy, dialect: Dialect, prediction: Prediction | None, procs: int, all_reserved: bool, histories: bool = False
+) -> s.Records | None:
+    """The rules of a policy; None for one whose passes are not known here, as of a user's own, or, without `histories`, its history."""
     own = _kind(policy.passes)
-    if own is None or any(order.history_of for order in orders_of(policy)):
+    if own is None or (any(order.history_of for order in orders_of(policy)) and not histories):
         return None
     rules = np.zeros(1, s.RULES).view(np.recarray)[0]
     ordered = orders_of(policy)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from walltime.policy import LogView, Order
-from walltime.policy.orders import ScoredOrder
+from walltime.policy.orders import HISTORY, ScoredOrder
 from walltime.workload import Workload
 
-__all__ = ["LongestWait", "Scores", "Standing"]
+__all__ = ["Given", "LongestWait", "Scores", "Standing"]
 
 Array = np.ndarray
 
@@ -47,6 +47,44 @@ class Standing:
         return {"waiting": waiting, "queued": queued, "free": free, "machine": self._machine}
 
 
+class Given:
+    """What users, groups, queues and partitions have had by a time, of some jobs with these times (s) and processors; int64.
+
+    What starts or ends at that time does not count yet. `columns`: of all jobs, by name; `job`: which of them the times are of.
+    """
+
+    def __init__(self, columns: Mapping[str, Array], job: Array, submit: Array, start: Array, end: Array, procs: Array):
+        self._columns, self._job = columns, job
+        self._events = {"waited": (start, start - submit), "used": (end, (end - start) * procs), "started": (start, np.ones_like(start))}
+        self._kept: dict[tuple[str, int | None, int], tuple[Array, Array]] = {}
+
+    def at(self, name: str, order: Order, jobs: Array, now: int) -> Array:
+        """The amount by a name that orders have for it, for each of these jobs, float64."""
+        known, place = np.unique(self._columns[HISTORY[name]][jobs], return_inverse=True)
+        return np.array([self._of(name, order, value, now) for value in known.tolist()])[place]
+
+    def _of(self, name: str, order: Order, value: int, now: int) -> float:
+        half_life: int | None = getattr(order, "half_life", None)
+        times, totals = self._totals(name, half_life, value)
+        until = int(np.searchsorted(times, now))
+        if half_life is not None:
+            return float(totals[until]) * 0.5 ** ((now - int(times[until - 1])) / half_life) if until else 0.0
+        return float(totals[until] - totals[int(np.searchsorted(times, now - getattr(order, "last", now)))])
+
+    def _totals(self, name: str, half_life: int | None, value: int) -> tuple[Array, Array]:
+        """When amounts came, and the total after so many of them, as it was at the last one of these."""
+        key = (name, half_life, value)
+        if key not in self._kept:
+            (times, amounts), mine = self._events[name.rpartition("_")[2]], self._columns[HISTORY[name]][self._job] == value
+            order = np.argsort(times[mine], kind="stable")
+            times, amounts = times[mine][order], amounts[mine][order]
+            totals = [0.0]
+            for amount, gap in zip(amounts.tolist(), np.diff(times, prepend=times[:1]).tolist(), strict=True):
+                totals.append(totals[-1] * (1.0 if half_life is None else 0.5 ** (gap / half_life)) + amount)
+            self._kept[key] = times, np.array(totals)
+        return self._kept[key]
+
+
 class _Sums:
     """Sums of amounts over all that has a time before another one."""
 
@@ -60,10 +98,10 @@ class _Sums:
 
 
 class Scores:
-    """Scores of the jobs of a workload under some orders; `waits` and `standing`: of its schedule."""
+    """Scores of the jobs of a workload under some orders; `waits`, `standing` and `given`: of its schedule."""
 
-    def __init__(self, workload: Workload, orders: Sequence[Order], waits: LongestWait, standing: Standing):
-        self._workload, self._waits, self._standing = workload, waits, standing
+    def __init__(self, workload: Workload, orders: Sequence[Order], waits: LongestWait, standing: Standing, given: Given | None = None):
+        self._workload, self._waits, self._standing, self._given = workload, waits, standing, given
         self._procs = workload.procs.tolist()
         self._first = int(workload.submit[0]) if len(workload) else 0
         view = LogView.of({name for order in orders for name in order.reads}, workload, workload.requested)
@@ -81,6 +119,9 @@ class Scores:
         columns = {"believed": lengths, "procs": self._workload.procs[jobs], "submit": submit, "elapsed": submit - self._first}
         columns |= {name: np.array(self._columns[name], np.int64)[jobs] for name in order.columns if name in self._columns}
         if now is not None:
+            if self._given is not None:
+                asked = [name for name in order.asks() if name in HISTORY]
+                columns |= {name: self._given.at(name, order, jobs, now) for name in asked}
             columns |= {"wait": now - submit, "longest": np.full(len(jobs), self._waits.before(now) if order.reads_longest else 0)}
         if order.bounds != (None, None) or (now is None and order.reads_time) or not set(order.asks()) <= set(columns):
             return None

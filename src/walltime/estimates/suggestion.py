@@ -12,7 +12,7 @@ import numpy as np
 from walltime.errors import PolicyError, WorkloadError
 from walltime.workload import Workload
 
-__all__ = ["LEAST", "RISKS", "Advice", "exceeded_by", "killed_in_hindsight", "outran", "suggest", "wilson_upper"]
+__all__ = ["LEAST", "RISKS", "SURE", "Advice", "allowed_kills", "exceeded_by", "killed_in_hindsight", "outran", "share_at_most", "suggest"]
 
 Array = np.ndarray
 RISKS = (50.0, 25.0, 10.0, 5.0, 2.0, 1.0)
@@ -23,8 +23,8 @@ KIND = ("group", "procs", "executable", "requested")
 """What jobs of a user may have in common, the most informative first."""
 ROUND = 300
 """Suggestions are rounded up to multiples of this, s."""
-SURE = 1.645
-"""One-sided 95 % quantile of the normal distribution."""
+SURE = 0.95
+"""Confidence of the upper bound of a risk."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,8 @@ class Suggestion:
     killed_before: int
     """number of earlier jobs that ran longer"""
     upper: float
-    """95 % upper confidence bound of the risk, percent, provided that the next job is like the earlier ones"""
+    """95 % upper confidence bound of the risk, percent, provided that the next job is like the earlier ones: of that many kills as the risk
+    allows, since the same jobs chose the walltime"""
     backtest: float
     """percent of the earlier jobs that would have been killed by the suggestions made before each of them; nan if unknown"""
     slack: float
@@ -78,12 +79,14 @@ def suggest(
     request was killed and would have run longer, so for the risk it counts as longer than any walltime up to its request.
 
     For each risk the walltime is the smallest, rounded up to 5 min, exceeded by at most this share of the earlier jobs.
-    `upper` is the one-sided 95 % bound of Wilson's interval for that share. `backtest` goes through the earlier jobs in order,
-    makes a suggestion for each from those before it, and counts the jobs that this would have killed: the value of such a rule
-    if the future differs from the past.
+    `upper` is the one-sided 95 % bound of Clopper and Pearson for as many kills as the risk allows, even if fewer jobs ran longer: the
+    walltime is chosen from the same jobs, and this is the exact bound of the part of a distribution beyond one of its order statistics.
+    `backtest` goes through the earlier jobs in order, makes a suggestion for each from those before it, and counts the jobs that this would
+    have killed: the value of such a rule if the future differs from the past.
 
     Raises WorkloadError if the log has no such user, or too few jobs of that user; PolicyError for a risk outside 0 to 100.
-    Source: percentiles of earlier runtimes as in tang13, section 4; Wilson, JASA 22 (1927).
+    Source: percentiles of earlier runtimes as in tang13, section 4; Clopper and Pearson, Biometrika 26 (1934); order statistics: Wilks,
+    Annals of Mathematical Statistics 12 (1941).
 
     >>> runs = np.arange(1, 21) * 60
     >>> jobs = Workload.from_arrays(submit=np.arange(20), runtime=runs, requested=runs * 3, procs=np.ones(20, int), machine_procs=4,
@@ -140,9 +143,14 @@ def _walltime(risk: float, length: Array, cut: Array) -> int:
     return exceeded_by(risk, np.sort(np.where(cut, length + 1, length)).tolist())
 
 
+def allowed_kills(risk: float, jobs: int) -> int:
+    """How many of so many jobs a risk (percent) allows to be killed."""
+    return math.floor(risk / 100 * jobs)
+
+
 def exceeded_by(risk: float, ordered: Sequence[int]) -> int:
     """The same from ascending lengths."""
-    place = len(ordered) - 1 - math.floor(risk / 100 * len(ordered))
+    place = len(ordered) - 1 - allowed_kills(risk, len(ordered))
     return max(-(-ordered[place] // ROUND) * ROUND, ROUND)
 
 
@@ -165,7 +173,7 @@ def _suggestion(risk: float, length: Array, cut: Array, least: int) -> Suggestio
         risk=risk,
         walltime=walltime,
         killed_before=longer,
-        upper=100 * wilson_upper(longer, len(length)),
+        upper=100 * share_at_most(allowed_kills(risk, len(length)), len(length)),
         backtest=100 * kills / tries if tries else math.nan,
         slack=float(np.median(np.minimum(length / walltime, 1.0))),
     )
@@ -177,13 +185,21 @@ def outran(length: Array, cut: Array, walltime: int) -> Array:
     return killed_then
 
 
-def wilson_upper(count: int, of: int) -> float:
-    """One-sided 95 % upper confidence bound of a share, if `count` of `of` cases were observed.
+def share_at_most(count: int, of: int, sure: float = SURE) -> float:
+    """One-sided upper confidence bound of a share, if `count` of `of` cases were observed: the share for which so few have 1 - `sure`.
 
-    >>> round(wilson_upper(0, 20), 3), round(wilson_upper(10, 20), 3)
-    (0.119, 0.673)
+    Source: Clopper and Pearson, Biometrika 26 (1934): the quantile `sure` of a beta distribution, here by bisection.
+
+    >>> round(share_at_most(0, 20), 3), round(share_at_most(10, 20), 3)
+    (0.139, 0.698)
     """
-    share, z2 = count / of, SURE**2
-    middle = share + z2 / (2 * of)
-    half = SURE * math.sqrt(share * (1 - share) / of + z2 / (4 * of * of))
-    return min((middle + half) / (1 + z2 / of), 1.0)
+    if count >= of:
+        return 1.0
+    few = np.arange(count + 1)
+    ways = np.concatenate([[0.0], np.cumsum(np.log((of - few[:-1]) / few[1:]))])
+    low, high = count / of, 1.0
+    while high - low > 1e-9:
+        share = (low + high) / 2
+        as_few = np.exp(ways + few * math.log(share) + (of - few) * math.log1p(-share)).sum()
+        low, high = (share, high) if as_few > 1 - sure else (low, share)
+    return high

@@ -80,7 +80,12 @@ KINDS: Mapping[str, IntervalKind] = {
         "when it starts: 5 and 95 % quantiles over simulations, moved by how often earlier jobs started outside of them",
         commands=("slurm start-times", "slurm score", "calibrate"),
     ),
-    "suggestion.risk": IntervalKind("this job", "upper bound of a share, Wilson's", level=0.95, commands=("suggest", "estimates")),
+    "suggestion.risk": IntervalKind(
+        "this job",
+        "upper bound of a share, Clopper and Pearson's, for as many kills as the risk allows",
+        level=0.95,
+        commands=("suggest", "estimates"),
+    ),
     "bootstrap": IntervalKind("such users", "mean over the jobs, whole users resampled"),
     "batch-means": IntervalKind(
         "the long run",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from walltime.auditor.one_step import Score
 from walltime.provenance import provenance
 from walltime.report.page import Code, Drawing, Page, Section, note, workload_facts
 from walltime.tables import Cell, Row, Table
@@ -20,10 +21,12 @@ if TYPE_CHECKING:
 __all__ = ["groups_table", "inference_page", "months_figure", "tables_of", "verdict"]
 
 WHAT_IT_IS = (
-    "One-step agreement: at every recorded instant the policy is asked, in the recorded state, what it would start. Two shares say how "
-    "well it explains the record: of the starts that were recorded, those that it would have made; and of what it would have started, what "
-    "was started. The numbers are their harmonic mean, F1. A simulation that runs freely is far less sharp a test, since one job that "
-    "starts otherwise changes all that follows."
+    "One-step agreement: at every recorded instant, in the recorded state, the policy is asked which jobs it would start: its wishes. A "
+    "wish is followed if the job starts while the policy still wishes it, and followed promptly if it starts within a tick (60 s), or "
+    "within twice the log's usual start-up delay where that is at most 5 min. Pure delay shows only in the prompt shares. The agreement "
+    "is the harmonic mean, F1, of two of them: the recorded starts that the policy would have made promptly, and the wishes that were "
+    "followed promptly. A simulation that runs freely is a far weaker test, because one job that starts at another time changes all "
+    "that follows."
 )
 
 
@@ -33,17 +36,18 @@ def verdict(inference: Inference) -> list[str]:
         return [f"{inference.refused[0].upper()}{inference.refused[1:]}."]
     kept = len(inference.rules)
     what = f"{kept} rule{'' if kept == 1 else 's'} of the site" if kept else "No rule"
+    after, before = inference.after, inference.before
+    without = f", {before.prompt_f1:.2f} without rules," if kept else ""
     said = [
-        f"{what} could be read off {inference.log}. In the recorded state, {inference.machine.policy}{' with them' if kept else ''} starts "
-        f"{100 * inference.after.at:.0f} % of what was started, and {100 * inference.after.precision:.0f} % of what it starts was started: "
-        f"an agreement of {inference.after.f1:.2f}, {inference.before.f1:.2f} without rules, in a part of the log "
-        "that was not used to find them."
+        f"{what} could be read off {inference.log}. In the recorded state, {inference.machine.policy}{' with them' if kept else ''} "
+        f"{shares_of(after)}: an agreement (F1 of prompt starts) of {after.prompt_f1:.2f}{without} in a part of the log that was not used "
+        "to find rules."
     ]
     said += [f"{rule.text[0].upper()}{rule.text[1:]}{inference.period_of(rule)}." for rule in inference.rules]
-    if inference.hindsight.f1 > inference.after.f1 + 0.01:
+    if inference.hindsight.prompt_f1 > after.prompt_f1 + 0.01:
         said.append(
             f"With the times at which jobs seem to have been free to start (held, or waiting for others), which only the record knows, it "
-            f"would be {inference.hindsight.f1:.2f}."
+            f"would be {inference.hindsight.prompt_f1:.2f}."
         )
     if inference.free:
         plain, ruled, ceiling, late = inference.free
@@ -64,6 +68,14 @@ def verdict(inference: Inference) -> list[str]:
     if inference.order is not None:
         said.append(said_of_order(inference.order))
     return said
+
+
+def shares_of(score: Score) -> str:
+    """The shares of a score, in words that follow the name of a policy."""
+    return (
+        f"makes {100 * score.at:.0f} % of the recorded starts, {100 * score.prompt_at:.0f} % promptly (within {score.within} s), and "
+        f"{100 * score.followed:.0f} % of its wishes were followed, {100 * score.followed_promptly:.0f} % promptly"
+    )
 
 
 def said_of_order(order: OrderChoice) -> str:
@@ -92,12 +104,23 @@ def tables_of(inference: Inference) -> list[Table]:
         ]
         for run in inference.free
     ]
-    months = [[one.month, f"{one.jobs:,}", f"{one.before:.2f}", f"{one.after:.2f}"] for one in inference.months]
+    months = [
+        [
+            one.month,
+            f"{one.after.jobs:,}",
+            f"{100 * one.after.followed:.0f} %",
+            f"{100 * one.after.followed_promptly:.0f} %",
+            f"{one.before.prompt_f1:.2f}",
+            f"{one.after.prompt_f1:.2f}",
+        ]
+        for one in inference.months
+    ]
+    month_heads = ("month", "starts", "wishes followed", "followed promptly", "plain", "with rules")
     heads = ("", "jobs", "mean wait", "compared with", "rank correlation", "within 10 min", "trusted from")
     tables = [
         Table(("rule", "evidence", "agreement", "weeks that judge"), rules, "the site's rules", look="words2"),
         Table(heads, free, "simulated freely, in what judges"),
-        Table(("month", "starts", "plain", "with rules"), [] if inference.refused else months, "agreement by month", look="months"),
+        Table(month_heads, [] if inference.refused else months, "agreement by month", look="months"),
     ]
     tables += [groups_table(inference.groups)]
     return [table for table in tables if table.rows]
@@ -110,7 +133,8 @@ def groups_table(groups: Sequence[GroupAgreement]) -> Table:
         "starts",
         "started alike",
         "wishes followed",
-        "F1",
+        "followed promptly",
+        "agreement",
         "what stood in the way of the other starts",
         "wishes for held jobs",
     )
@@ -119,8 +143,9 @@ def groups_table(groups: Sequence[GroupAgreement]) -> Table:
             f"user {one.name}" if one.by == "users" and one.name.isdecimal() else one.name,
             f"{one.score.jobs:,}",
             f"{100 * one.score.at:.0f} %",
-            f"{100 * one.score.precision:.0f} %",
-            f"{one.score.f1:.2f}",
+            f"{100 * one.score.followed:.0f} %",
+            f"{100 * one.score.followed_promptly:.0f} %",
+            f"{one.score.prompt_f1:.2f}",
             Cell(", ".join(f"{what} {count:,}" for what, count in one.in_the_way.items()), look="wrap"),
             f"{one.held:,} of {one.not_followed:,}",
         ]
@@ -149,7 +174,9 @@ def inference_page(inference: Inference, workload: Workload, settings: Mapping[s
         [*rest[len(inference.rules) :], *inference.notes],
         numbers=[
             ("rules found", f"{len(inference.rules):,}"),
-            ("agreement with them", f"{inference.after.f1:.2f} ({inference.before.f1:.2f} without)"),
+            ("agreement with them", f"{inference.after.prompt_f1:.2f} ({inference.before.prompt_f1:.2f} without)"),
+            ("wishes followed", f"{100 * inference.after.followed:.0f} %"),
+            ("followed promptly", f"{100 * inference.after.followed_promptly:.0f} %"),
             *(
                 ("mean wait, simulated with them", f"{human_time(one.mean_simulated)} ({human_time(one.mean_recorded)} recorded)")
                 for one in inference.free[1:2]
@@ -167,8 +194,7 @@ def _answer(inference: Inference) -> list[str]:
     head, them = (f"{len(texts):,} rules were", "them") if len(texts) > 1 else ("One rule was", "it")
     return [
         f"{head} read off {inference.log}: {'; '.join(texts)}.",
-        f"Asked at each recorded instant, a scheduler with {them} makes {100 * inference.after.at:.0f} % of the starts that were recorded, "
-        f"and {100 * inference.after.precision:.0f} % of those that it makes were recorded, in a part of the log that was not used to "
+        f"Asked at each recorded instant, a scheduler with {them} {shares_of(inference.after)}, in a part of the log that was not used to "
         "find them.",
     ]
 
@@ -184,7 +210,7 @@ def months_figure(inference: Inference) -> Figure:
         axes = figure.subplots()
         places = range(len(inference.months))
         for k, (field, label) in enumerate((("before", "plain policy"), ("after", "with the site's rules"))):
-            values = [getattr(month, field) for month in inference.months]
+            values = [getattr(month, field).prompt_f1 for month in inference.months]
             axes.plot(places, values, color=COLOURS[k], linestyle=DASHES[k], label=label)
             axes.scatter(places, values, c=[COLOURS[k]], s=22, zorder=3)
         step = max(1, len(inference.months) // 12)

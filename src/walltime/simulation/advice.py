@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from walltime.errors import PolicyError
-from walltime.estimates.suggestion import LEAST, exceeded_by, killed_in_hindsight, outran, wilson_upper
+from walltime.estimates.suggestion import LEAST, SURE, allowed_kills, exceeded_by, killed_in_hindsight, outran, share_at_most
 from walltime.simulation.adjusted import Bars, no_bars
 from walltime.wording import shown
 from walltime.workload import Workload
@@ -59,7 +59,8 @@ class KindAdvice:
     killed: float
     """percent of the earlier jobs that outran it, or, where it is kept, that were killed at their own request"""
     risk_at_most: float
-    """upper 95 % bound of that share for a job like these, percent"""
+    """upper 95 % bound of that share for a job like these, percent; it takes into account that the request was chosen from these jobs, and
+    from several"""
     hindsight: float
     """percent that would have been killed, had each been advised by those before it; nan where it is kept"""
     asked_hours: float
@@ -213,7 +214,7 @@ def _kind(workload: Workload, inside: Array, values: dict[str, int], risk: float
     length = np.minimum(ran, asked)
     ordered = np.sort(np.where(cut, length + 1, length)).tolist()
     asked_hours, unused = float((asked * width).sum()), float((np.maximum(asked - ran, 0) * width).sum())
-    best, why, hindsight, less = None, NEEDED, float("nan"), 0.0
+    best, why, hindsight, less, allowed = None, NEEDED, float("nan"), 0.0, 0
     for part in FINER:
         walltime = round_request(exceeded_by(risk * part, ordered))
         if walltime >= np.median(asked):
@@ -223,11 +224,13 @@ def _kind(workload: Workload, inside: Array, values: dict[str, int], risk: float
             continue
         helped = (asked > walltime) & (ran <= walltime)
         less = float(((asked - walltime) * width)[helped].sum())
-        best, hindsight = walltime, kills
+        best, hindsight, allowed = walltime, kills, allowed_kills(risk * part, len(inside))
         break
     if best is not None and less < WORTH * asked_hours:
         best, why, less = None, LITTLE, 0.0
     killed = int(outran(length, cut, best).sum()) if best is not None else int(cut.sum())
+    one_of_many = 1 - (1 - SURE) / len(FINER)  # the bounds of all requests that might be chosen hold together
+    at_most = share_at_most(killed, len(inside)) if best is None else share_at_most(allowed, len(inside), one_of_many)
     origin = workload.origin
     return KindAdvice(
         kind={name: str(v) if name in OWN else origin.name_of(name, v) for name, v in values.items() if v >= 0},
@@ -237,7 +240,7 @@ def _kind(workload: Workload, inside: Array, values: dict[str, int], risk: float
         median_request=float(np.median(asked)),
         walltime=best,
         killed=100 * killed / len(inside),
-        risk_at_most=100 * wilson_upper(killed, len(inside)),
+        risk_at_most=100 * at_most,
         hindsight=hindsight if best is not None else float("nan"),
         asked_hours=asked_hours,
         unused_hours=unused,

@@ -17,12 +17,16 @@ from walltime.machine.machine import DAY, DAYS, Window
 from walltime.workload import Workload
 
 __all__ = [
+    "EXCEPTIONS",
     "FEWEST",
+    "EachLimit",
     "Part",
     "RecordedLog",
+    "candidate_limits",
     "candidate_parts",
     "candidate_windows",
     "not_eligible_before",
+    "running_at_start",
     "stopped_stretches",
     "submitted_in",
     "windows_near",
@@ -33,6 +37,14 @@ Array = np.ndarray
 SLOT = 1800
 """Clock rules are looked for at every half hour, s."""
 SLOTS = DAY // SLOT
+NEARLY_NONE = 0.1
+"""Hours of under two are candidates only where hardly any start: fewer than this part of those that are submitted then."""
+EXCEPTIONS = 0.01
+"""A limit that more starts exceed is none."""
+MOST_AT_ONCE = 20
+"""Limits of more jobs at once are not looked for."""
+NOT_OF_LIMITS = {"up_to", "narrower_than"}
+"""Kinds for which a machine's file has no limits."""
 LOW = 0.7
 """A count below this part of its neighbours' is a candidate."""
 HELD = 0.5
@@ -44,6 +56,8 @@ FEW_STARTS = 80
 GROUPS: tuple[tuple[str, ...], ...] = (DAYS[:5], DAYS, DAYS[5:], *((day,) for day in DAYS))
 STEPS = (-4, -2, -1, 1, 2, 4)
 """Hours begin or end so many half hours earlier or later."""
+LONG = 4
+"""So many half hours at least, where only fewer jobs start than usual."""
 SPLITS = 8
 """So many thresholds of requests, and of sizes, are tried."""
 
@@ -67,8 +81,9 @@ def candidate_windows(log: RecordedLog, clock: int) -> list[Window]:
 
     Those of the whole log, and of each half of it, as a rule may come or go.
 
-    An instant is a candidate where fewer jobs are planned across it than across the half hours beside it; hours are where jobs of long
-    requests, or wide ones, start less often than they are submitted; perhaps these are not planned to run into them either.
+    An instant is a candidate where fewer jobs are planned across it than across the half hours beside it; hours are where jobs, or
+    those of long or short requests, or wide or narrow ones, start less often than they are submitted; perhaps these are not planned to run
+    into them either.
     """
     return list(dict.fromkeys(window for known in _halves(log) for window in _windows_of(log, known, clock)))
 
@@ -95,9 +110,7 @@ def _windows_of(log: RecordedLog, known: Array, clock: int) -> list[Window]:
         windows += [Window(_time(slot), days=days) for slot in np.flatnonzero(low).tolist()]
     submitted = w.submit[known] + clock
     for kind in _kinds(request, procs):
-        chosen = np.ones(len(begin), bool)
-        chosen &= request > kind.get("longer_than", -1)
-        chosen &= procs > kind.get("wider_than", -1)
+        chosen = _of_kind(kind, request, procs)
         starts, comes = (_by_slot(times[chosen]) for times in (begin, submitted))
         for days in GROUPS[:3]:
             rows = [DAYS.index(day) for day in days]
@@ -117,7 +130,7 @@ def windows_of_few(log: RecordedLog, clock: int, held_since: Array) -> list[Wind
     request, procs = w.requested[known], w.procs[known]
     windows: list[Window] = []
     for kind in _kinds(request, procs):
-        chosen = (request > kind.get("longer_than", -1)) & (procs > kind.get("wider_than", -1))
+        chosen = _of_kind(kind, request, procs)
         starts, comes = (_by_slot(times[chosen]) for times in (begin, submitted))
         there = _spread(since[chosen] // SLOT, begin[chosen] // SLOT + 1)
         for days in GROUPS[:3]:
@@ -189,30 +202,44 @@ def _spread(first: Array, last: Array) -> Array:
 
 
 def _kinds(request: Array, procs: Array) -> Iterator[dict[str, Any]]:
-    """Kinds of jobs by request, and by size: at the values asked for most; at a half and a quarter of the widest, which are few."""
-    for name, values, others in (("longer_than", request, ()), ("wider_than", procs, (2, 4))):
+    """All jobs, and kinds by request and size: at the values asked for most; at a half and a quarter of the widest, which are few."""
+    yield {}
+    for above, upto, values, others in (("longer_than", "up_to", request, ()), ("wider_than", "narrower_than", procs, (2, 4))):
         asked, counts = np.unique(values, return_counts=True)
         most = int(asked[-1])
         for value in sorted({*asked[np.argsort(-counts)[:SPLITS]].tolist(), *(most // part for part in others)}):
             if value < most:
-                yield {name: int(value)}
+                yield {above: int(value)}
+                yield {upto: int(value) if upto == "up_to" else int(asked[np.searchsorted(asked, value, side="right")])}
+
+
+def _of_kind(kind: dict[str, Any], request: Array, procs: Array) -> Array:
+    """The jobs with these requests (s) and processors that are of a kind, bool."""
+    most = np.iinfo(np.int64).max
+    chosen = (request > kind.get("longer_than", -1)) & (request <= kind.get("up_to", most))
+    of_kind: Array = chosen & (procs > kind.get("wider_than", -1)) & (procs < kind.get("narrower_than", most))
+    return of_kind
 
 
 def _low_stretches(starts: Array, comes: Array) -> Iterator[tuple[int, int]]:
-    """Stretches of half hours, at least four, in which far fewer jobs start than are submitted; they may pass midnight."""
+    """Stretches of half hours in which far fewer jobs start than are submitted; in shorter ones than two hours hardly any."""
     if comes.sum() >= FEW_STARTS:
         yield from _stretches(starts < HELD * comes)
+        for first, last in _stretches(starts < NEARLY_NONE * comes, 1):
+            inside = np.arange(first, last + 1 + SLOTS * (last < first)) % SLOTS
+            if len(inside) < LONG and comes[inside].sum() >= FEWEST:
+                yield first, last
 
 
-def _stretches(chosen: Array) -> Iterator[tuple[int, int]]:
-    """The stretches of these half hours of a day (bool), their first and last ones, at least four; they may pass midnight."""
+def _stretches(chosen: Array, least: int = LONG) -> Iterator[tuple[int, int]]:
+    """The stretches of at least so many of these half hours of a day (bool), their first and last ones; they may pass midnight."""
     if chosen.all() or not chosen.any():
         return
     turn = int(np.flatnonzero(~chosen)[0])
     turned = np.roll(chosen, -turn)
     edges = np.flatnonzero(np.diff(np.concatenate([[0], turned.astype(np.int8), [0]])))
     for first, after in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
-        if after - first >= 4:
+        if after - first >= least:
             yield (first + turn) % SLOTS, (after - 1 + turn) % SLOTS
 
 
@@ -264,6 +291,55 @@ def _parts_of(log: RecordedLog, machine_procs: int) -> list[Part]:
             if widest <= most <= machine_procs // 4 and (wait[chosen] > 600).sum() >= FEWEST:
                 parts.append(Part(widest, longest, most))
     return parts
+
+
+def running_at_start(log: RecordedLog, group: Array) -> Array:
+    """How many jobs of its group run when each job starts, itself aside, by the record; -1 where no start is known."""
+    running = np.full(len(group), -1)
+    order = np.lexsort((log.start, group))
+    order = order[log.known[order]]
+    for mine in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
+        running[mine] = np.arange(len(mine)) - np.searchsorted(np.sort(log.end[mine]), log.start[mine], side="right")
+    return running
+
+
+class EachLimit(NamedTuple):
+    """At most so many jobs run at once for each value of a column, `user` or `group`, or of all jobs where `by` is empty.
+
+    Only jobs of more than `wider_than` processors count, or with requests of over `longer_than` s, where one of them is given.
+    """
+
+    by: str
+    jobs: int
+    wider_than: int | None = None
+    longer_than: int | None = None
+
+    def groups(self, workload: Workload) -> Array:
+        """The number of the group in which each job counts, from 0 on; -1 for jobs that do not count."""
+        values = workload.columns[self.by] if self.by else np.zeros(len(workload), np.int64)
+        kind = {name: value for name, value in (("wider_than", self.wider_than), ("longer_than", self.longer_than)) if value is not None}
+        counted = _of_kind(kind, workload.requested, workload.procs) & (values >= 0)
+        return np.where(counted, np.unique(np.where(counted, values, -1), return_inverse=True)[1] - int(not counted.all()), -1)
+
+
+def candidate_limits(log: RecordedLog) -> list[EachLimit]:
+    """Limits that the record keeps to and that jobs often reach: for each user and each group, and for all jobs; of all jobs or a kind."""
+    w, limits = log.workload, []
+    for by in ("user", "group", ""):
+        if by and len(np.unique(w.columns.get(by, ()))) < 2:
+            continue
+        for kind in _kinds(w.requested[log.known], w.procs[log.known]):
+            if set(kind) & NOT_OF_LIMITS or not (by or kind):
+                continue
+            group = EachLimit(by, 0, **kind).groups(w)
+            chosen = log.known & (group >= 0)
+            if chosen.sum() < FEW_STARTS:
+                continue
+            running = running_at_start(log._replace(known=chosen), group)[chosen]
+            most = int(np.quantile(running, 1 - EXCEPTIONS, method="inverted_cdf")) + 1
+            if most <= MOST_AT_ONCE and (running == most - 1).sum() >= FEWEST:
+                limits.append(EachLimit(by, most, **kind))
+    return list(dict.fromkeys(limits))
 
 
 def _popular(values: Array) -> list[int]:

@@ -14,7 +14,7 @@ from walltime.whatif.inference import FreeRun
 from walltime.workload import Workload
 from walltime.workload.scaling import held_until, shake
 
-__all__ = ["free_runs"]
+__all__ = ["free_runs", "free_waits"]
 
 Array = np.ndarray
 BY_HINDSIGHT = "with the rules, by hindsight of who was free to start"
@@ -39,6 +39,14 @@ def free_runs(workload: Workload, chosen: Array, plain: Machine, machine: Machin
     late = simulate(held_until(workload, eligible), machine.policy or "easy", machine=machine)
     place = _places(workload.job_id, late.workload.job_id)
     yield _free_run(BY_HINDSIGHT, late, recorded[place], chosen[place], (np.maximum(eligible, workload.submit) - workload.submit)[place])
+
+
+def free_waits(workload: Workload, machine: Machine) -> Array:
+    """The waits of a simulation of the whole log on this machine, int64 s, one per job; -1 for jobs that cannot run there."""
+    schedule = simulate(workload, machine.policy or "easy", machine=machine)
+    waits = np.full(len(workload), -1)
+    waits[_places(workload.job_id, schedule.workload.job_id)] = schedule.wait
+    return waits
 
 
 def _places(ids: Array, wanted: Array) -> Array:

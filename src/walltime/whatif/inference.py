@@ -26,9 +26,9 @@ __all__ = ["FreeRun", "Inference", "InferredRule", "MonthAgreement", "period_of"
 class InferredRule:
     """A rule that was kept: what it says, the evidence, and what it adds to the agreement of what judges.
 
-    `gain`: F1 of the folds that judge with the rule minus without, at its turn (of an overhead that of starts within 30 s); `error`: its
-    standard error, by leaving out a week at a time; `better`, `worse`: in how many of their weeks it adds and takes away; `since`,
-    `until`: times of the log between which it holds, s, None for always.
+    `gain`: F1 of prompt starts in the folds that judge with the rule minus without, at its turn (of an overhead: starts within 30 s);
+    `error`: its standard error, by leaving out a week at a time; `better`, `worse`: in how many of their weeks it adds and takes away;
+    `since`, `until`: times of the log between which it holds, s, None for always.
     """
 
     kind: str
@@ -54,12 +54,15 @@ class InferredRule:
 
 @dataclass(frozen=True)
 class MonthAgreement:
-    """One-step agreement in what of a month judges, before and with the rules."""
+    """One-step agreement over the starts of a month that judge, before and with the rules."""
 
     month: str
-    jobs: int
-    before: float
-    after: float
+    before: Score
+    after: Score
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it, ready for JSON."""
+        return {"month": self.month, "before": self.before.as_dict(), "after": self.after.as_dict()}
 
 
 @dataclass(frozen=True)
@@ -122,7 +125,8 @@ class Inference:
     def as_dict(self) -> dict[str, Any]:
         """Everything, ready for JSON; the machine as the text of its file."""
         scores = {name: getattr(self, name).as_dict() for name in ("before", "after", "hindsight")}
-        lists = {name: [plain(asdict(one)) for one in getattr(self, name)] for name in ("rules", "months", "free")}
+        lists = {name: [plain(asdict(one)) for one in getattr(self, name)] for name in ("rules", "free")}
+        lists["months"] = [one.as_dict() for one in self.months]
         others = ("log", "refused", "stopped", "misfits", "clock", "unix_start_time", "delay", "notes")
         rest = {name: plain(getattr(self, name)) for name in others}
         order = None if self.order is None else self.order.as_dict()
@@ -177,9 +181,11 @@ def site_text(inference: Inference) -> str:
     after, before = inference.after, inference.before
     head = [
         f"# {inference.machine.name}",
-        f"# One-step agreement {after.f1:.3f}, without rules {before.f1:.3f}, in a part of the log that was not used to find them.",
-        f"# In the recorded state the policy starts {100 * after.at:.0f} % of what was started,",
-        f"# and {100 * after.precision:.0f} % of what it starts was started.",
+        f"# One-step agreement (F1 of prompt starts) {after.prompt_f1:.3f}, without rules {before.prompt_f1:.3f}, in a part of the log",
+        "# that was not used to find them.",
+        f"# In the recorded state the policy makes {100 * after.at:.0f} % of the recorded starts, {100 * after.prompt_at:.0f} % promptly,",
+        f"# and {100 * after.followed:.0f} % of its wishes were followed, {100 * after.followed_promptly:.0f} % promptly "
+        f"(within {after.within} s).",
         f"# From the instant of a decision to the recorded start: {inference.delay[0]:.0f} s (5 %), {inference.delay[1]:.0f} s (median), "
         f"{inference.delay[2]:.0f} s (95 %).",
         *(f"# {line}" for note in inference.notes for line in textwrap.wrap(harmless(note, 500), 130)),

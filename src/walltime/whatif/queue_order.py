@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
 
 import numpy as np
@@ -19,10 +19,12 @@ __all__ = ["inferred_policy", "linear", "said_linear", "said_order", "weighted"]
 
 POLICIES = ("easy", "fcfs", "hybrid:depth=0", "conservative", "easy:order=sjf", "easy:order=saf", "easy:order=wfp")
 """Policies that are tried last."""
-DEEPEST_SCORED = 50
+DEEPEST_SCORED = 100
 """Orders that change while jobs wait are not tried where more jobs than these wait on average."""
 DEEPEST = 1000
 """With more jobs waiting on average, policies that plan for all of them are not tried."""
+HALF_LIVES = (86_400, 7 * 86_400)
+"""Of fair share, use counts half after so many s."""
 HANDICAPS = (3600, 4 * 3600, 16 * 3600)
 """A doubling of a job's processors, or of its request, may count as so many s of waiting in the order of the queue."""
 
@@ -31,14 +33,13 @@ def inferred_policy(search: RuleTrial, current: OneStep) -> OneStep:
     """The order of the queue, and who may overtake: a named policy, or weights, where they explain more."""
     known = search.log.known
     waiting = float((search.log.start - search.w.submit)[known].sum() / max(np.ptp(search.log.start[known]), 1))
-    named = []
-    for name in POLICIES:
-        own = parse_policy(name)
+    named, said_of = [], dict(_fair_shares(search)) if waiting <= DEEPEST_SCORED else {}
+    for own in (*map(parse_policy, POLICIES), *said_of):
         if own == search.rules.policy:
             continue
         if own.passes.kind == "kept" and waiting > DEEPEST:
             search.notes.append(
-                f"{name} is not tried: {waiting:.0f} jobs wait on average, and a plan for all of them at every instant takes long."
+                f"{own.label} is not tried: {waiting:.0f} jobs wait on average, and a plan for all of them at every instant takes long."
             )
             continue
         named.append(search.rules._replace(policy=own))
@@ -53,14 +54,15 @@ def inferred_policy(search: RuleTrial, current: OneStep) -> OneStep:
         tries.append(best)
         return best[0]
 
-    gained = note_best(((rules.policy, "", answer) for rules, answer in search.ask_all(named)), LEAST_GAIN)
+    gained = note_best(((rules.policy, said_of.get(rules.policy, ""), answer) for rules, answer in search.ask_all(named)), LEAST_GAIN)
     gained += LEAST_GAIN / 2  # a name is kept where it explains about as much
     weights, answer = _best_weights(search, current)
     note_best([(weighted(weights), said_order(weights), answer)] if any(weights) else [], gained)
     orders = _fitted_orders(search)
     if waiting > DEEPEST_SCORED and orders:
         search.notes.append(
-            f"Fitted orders are not tried: {waiting:.0f} jobs wait on average, and to score all of them at every instant takes long."
+            f"Fitted orders and fair share are not tried: {waiting:.0f} jobs wait on average, and to score all of them at every instant "
+            "takes long."
         )
         orders = []
     answers = search.ask_all([search.rules._replace(policy=policy) for policy, _ in orders])
@@ -73,6 +75,15 @@ def inferred_policy(search: RuleTrial, current: OneStep) -> OneStep:
         if search.keep(suggestion, current, answer, since=since, until=until):
             return answer
     return current
+
+
+def _fair_shares(search: RuleTrial) -> Iterator[tuple[Policy, str]]:
+    """Orders in which those come first who have used least, by user and by group where the log names several; in words besides."""
+    for key, whose in (("user", "users"), ("group", "groups")):
+        if len(np.unique(search.w.columns.get(key, ()))) > 1:
+            for half_life in HALF_LIVES:
+                policy = parse_policy(f"easy:order=expr:-{key}_used,half-life={half_life}")
+                yield policy, f"jobs of {whose} that have used less come first, and use counts half after {human_time(half_life)}"
 
 
 def _while(rules: Rules, policy: Policy, since: int | None = None, until: int | None = None) -> Rules:

@@ -15,11 +15,9 @@ from typing import NamedTuple
 import numpy as np
 
 from walltime.auditor.one_step import OneStep
-from walltime.machine import NO_OVERHEAD, Machine, Overhead, Window
+from walltime.machine import Machine, Window
 from walltime.whatif.candidate_rules import (
-    FEWEST,
     Part,
-    RecordedLog,
     candidate_parts,
     candidate_windows,
     not_eligible_before,
@@ -29,9 +27,11 @@ from walltime.whatif.candidate_rules import (
     windows_of_few,
 )
 from walltime.whatif.free_runs import free_runs
-from walltime.whatif.inference import Inference, MonthAgreement, period_of, unread_of
+from walltime.whatif.inference import Inference, MonthAgreement, unread_of
+from walltime.whatif.limit_search import inferred_limits, limits_of_users, processors
+from walltime.whatif.overhead_search import LONGEST_DELAY, PROMPT, inferred_overhead
 from walltime.whatif.queue_order import inferred_policy
-from walltime.whatif.rule_trial import LEAST_GAIN, AtOnce, Rules, RuleTrial, Suggestion
+from walltime.whatif.rule_trial import LEAST_GAIN, Rules, RuleTrial, Suggestion
 from walltime.whatif.step_agreement import agreement_by
 from walltime.wording import human_time
 from walltime.workload import Workload, check_workload
@@ -41,22 +41,12 @@ __all__ = ["infer"]
 Array = np.ndarray
 MOST_MISFITS = 0.05
 """From this share of starts on for which the record leaves too few processors, log and machine contradict each other."""
+STARTS = 2
+"""An outage must explain so many more starts near it, apart from the one that ends it."""
 OUTAGES = (3600, 4 * 3600, 12 * 3600)
 """Stretches of at least so many s without jobs are tried as outages."""
-LONGEST_DELAY = 600
-"""A job that starts so long after the policy would start it waited for something else, s."""
-PROMPT = 30
-"""Overheads are judged by starts that are at most so long after the policy's, s."""
-FEWEST_DELAYS = 50
-"""Of fewer starts it is not said what the scheduler takes."""
-TICKS = (10, 30, 60)
-"""A scheduler may look every so many s."""
-AT_ONCE = (1, 2, 3, 5, 10)
-"""So many jobs of a user may run at once."""
-EXCEPTIONS = 0.01
-"""A limit that more starts exceed is none."""
-SHORTEST_PERIOD = 0.25
-"""A limit that comes or goes holds for at least this part of a user's jobs."""
+NOISE = 0.1
+"""Where less than this agrees promptly, with all rules, the record is not that of a scheduler that can be asked."""
 
 
 def infer(
@@ -95,10 +85,22 @@ def infer(
                 step(at)
             look(search, search.answer)
             search.done = search.until
-        return _result(search, plain, misfits)
+        return _result(search, plain, misfits, refused=_refused_as_noise(search, plain))
     except KeyboardInterrupt:
         search.notes.append(f"Stopped at {at}: what this step and those after it look for may be there all the same.")
         return _result(search, plain, misfits, stopped=at)
+
+
+def _refused_as_noise(search: RuleTrial, plain: OneStep) -> str:
+    """Why no rule is told where hardly any start is that of the policy with all rules; empty otherwise. Takes the rules back."""
+    score = search.answer.score(search.judge, search.within)
+    if score.prompt_f1 >= NOISE:
+        return ""
+    search.rules, search.answer, search.kept = Rules(), plain, []
+    return (
+        f"only {100 * score.followed_promptly:.0f} % of what the policy would start is started within {search.within} s, with every rule "
+        "that was tried: the starts follow neither the policy nor such rules; nothing is inferred"
+    )
 
 
 def _parts(search: RuleTrial, current: OneStep) -> OneStep:
@@ -113,7 +115,7 @@ def _parts(search: RuleTrial, current: OneStep) -> OneStep:
         if best is None or best_part is None:
             return current
         # Small jobs may be those of a few limited users.
-        limits = None if search.rules.at_once or search.rules.parts else _limits_of_users(search, current)
+        limits = None if search.rules.at_once or search.rules.parts else limits_of_users(search, current)
         if limits is not None and search.gain(best, limits[1], search.choose) > 0 and search.keep(limits[0], current, limits[1]):
             current = limits[1]
             continue
@@ -122,7 +124,7 @@ def _parts(search: RuleTrial, current: OneStep) -> OneStep:
         best_part = replace(best_part, since=since, until=until)
         jobs = int((best_part.takes(search.w) & search.log.known).sum())
         sizes = "1 processor" if best_part.widest == 1 else f"up to {best_part.widest:,} processors"
-        text = f"jobs of {sizes} and up to {human_time(best_part.longest)} run on a part of {_processors(best_part.procs)}"
+        text = f"jobs of {sizes} and up to {human_time(best_part.longest)} run on a part of {processors(best_part.procs)}"
         evidence = f"the {jobs:,} such jobs never use more together"
         rules = search.rules._replace(parts=(*search.rules.parts, best_part))
         without = partial(_without, "parts", best_part)
@@ -133,28 +135,39 @@ def _parts(search: RuleTrial, current: OneStep) -> OneStep:
 
 
 def _outages(search: RuleTrial, current: OneStep) -> OneStep:
-    """Outages of the whole machine, known in advance: the stretches without jobs that explain the days around them."""
+    """Outages of the whole machine, known in advance: the stretches without jobs that explain the days around them.
+
+    An outage ends, by definition, with a recorded start: that start says nothing for it, so it neither chooses nor judges outages. The
+    others near it must gain at least STARTS, since each of many stretches without jobs explains one or other of them by chance.
+    """
     rules, answer = search.rules, current
+    every_stretch = stopped_stretches(search.log)
+    others, by_start = np.ones(len(search.w), bool), np.argsort(search.log.start, kind="stable")
+    others[by_start[np.searchsorted(search.log.start[by_start], [end for _, end in every_stretch])]] = False
     for least in OUTAGES:  # a machine that drains before an outage stands still for hours, too
-        stretches = [own for own in stopped_stretches(search.log) if own[1] - own[0] >= least]
+        stretches = [own for own in every_stretch if own[1] - own[0] >= least]
         alone = search.ask_all([rules._replace(outages=(own,)) for own in stretches])
-        stretches = [own.outages[0] for own, answer in alone if search.gain(current, answer, search.jobs_near(*own.outages[0])) > 0]
+        stretches = [
+            own.outages[0]
+            for own, answer in alone
+            if search.starts_gained(current, answer, others & search.jobs_near(*own.outages[0])) >= STARTS
+        ]
         if not stretches:
             continue
         these = search.rules._replace(outages=tuple(stretches))
         asked = search.ask(these)
-        if search.gain(answer, asked, search.choose) > 0:
+        if search.gain(answer, asked, others & search.choose) > 0:
             rules, answer = these, asked
     stretches = list(rules.outages)
     every = periods(stretches)
     text = f"{len(stretches)} outages of the whole machine, known in advance{f', {every}' if every else ''}"
     evidence = f"nothing runs for an hour and longer while jobs wait, {sum(b - a for a, b in stretches) / 3600:,.0f} h in all"
     suggestion = Suggestion("outage", text, evidence, rules, lambda rules: rules._replace(outages=()))
-    better, worse = search.weeks_moved(current, answer, search.judge)
+    better, worse = search.weeks_moved(current, answer, others & search.judge)
     few = better > 0 and worse == 0  # what stands still is seen; nothing but a few weeks of either kind can agree better
-    if stretches and search.gain(current, answer, search.choose) > LEAST_GAIN / 5 and search.keep(suggestion, current, answer, sure=few):
-        return answer
-    return current
+    if not stretches or search.gain(current, answer, others & search.choose) <= LEAST_GAIN / 5:
+        return current
+    return answer if search.keep(suggestion, current, answer, sure=few, judge=others & search.judge) else current
 
 
 def _windows(search: RuleTrial, current: OneStep) -> OneStep:
@@ -238,166 +251,16 @@ def _said(search: RuleTrial, window: Window) -> tuple[str, str]:
     if window.longer_than is not None:
         who = f"jobs of over {human_time(window.longer_than)}"
     if window.wider_than is not None:
-        who = f"jobs of over {_processors(window.wider_than)}"
+        who = f"jobs of over {processors(window.wider_than)}"
+    if window.up_to is not None:
+        who = f"jobs of up to {human_time(window.up_to)}"
+    if window.narrower_than is not None:
+        who = f"jobs of up to {processors(window.narrower_than - 1)}"
     if window.end is None:
         text = f"no job is planned to run across {window.begin} ({days})"
         return text, "far fewer requests cross it than the half hours beside it"
     into = ", nor are they planned to run into these hours" if window.drain else ""
     return f"{who} do not start from {window.begin} to {window.end} ({days}){into}", "far fewer of them start then than are submitted"
-
-
-def _processors(count: int) -> str:
-    return f"{count:,} processor{'' if count == 1 else 's'}"
-
-
-def _overheads(search: RuleTrial, current: OneStep) -> OneStep:
-    """The time that the scheduler takes: from its decision to the start, from an end until it sees it, and between two looks.
-
-    Judged by the starts that the policy would have made at most PROMPT s before: the agreement without that does not see such times.
-    """
-    best, overhead = current, NO_OVERHEAD
-    for stage in (_start_overheads, _end_overheads, _ticks):
-        for rules, answer in search.ask_all([search.rules._replace(overhead=own) for own in stage(search, best, overhead)]):
-            if search.gain(best, answer, search.choose, PROMPT) > LEAST_GAIN:
-                best, overhead = answer, rules.overhead
-    if overhead == NO_OVERHEAD:
-        return current
-    times = [f"{overhead.start} s from the decision to the start", f"{overhead.end} s after an end", f"a look every {overhead.tick} s"]
-    shown = [text for text, there in zip(times, (overhead.start, overhead.end, overhead.tick > 1), strict=True) if there]
-    text = f"the scheduler takes time: {', '.join(shown)}"
-    evidence = f"more starts are within {PROMPT} s of the policy's"
-    rules = search.rules._replace(overhead=overhead)
-    suggestion = Suggestion("overhead", text, evidence, rules, lambda rules: rules._replace(overhead=NO_OVERHEAD))
-    if search.gain(current, best, search.judge) < 0:
-        search.notes.append(f"Left out: {text}. More starts are prompt with it, but fewer are those of the policy.")
-        return current
-    return best if search.keep(suggestion, current, best, PROMPT) else current
-
-
-def _delays(search: RuleTrial, answer: OneStep, own: Overhead) -> tuple[Array, Array]:
-    """Of starts that the policy would have made, how long it wished to: since the submission, and since the end of another job; s.
-
-    `own`: the overheads with which it was asked.
-    """
-    mine = search.choose & answer.made & (answer.delay >= 0) & (answer.delay <= LONGEST_DELAY)
-    wished = np.maximum(search.log.start - own.start, search.w.submit) - answer.delay
-    came = wished == search.w.submit
-    ended = np.isin(wished, search.log.end[search.log.known] + own.end)
-    return answer.delay[mine & came], answer.delay[mine & ~came & ended]
-
-
-def _start_overheads(search: RuleTrial, answer: OneStep, own: Overhead) -> list[Overhead]:
-    """What passes between the submission and the start of a job that has room."""
-    return [replace(own, start=time) for time in _usual(_delays(search, answer, own)[0])]
-
-
-def _end_overheads(search: RuleTrial, answer: OneStep, own: Overhead) -> list[Overhead]:
-    """What passes between an end and the decisions that follow it."""
-    return [replace(own, end=time) for time in _usual(_delays(search, answer, own)[1])]
-
-
-def _usual(delays: Array) -> list[int]:
-    """Delays that may be what a scheduler takes, s; none where few are known."""
-    times = np.percentile(delays, [5, 25, 50]).astype(np.int64).tolist() if len(delays) >= FEWEST_DELAYS else []
-    return sorted({time for time in times if time >= 1})
-
-
-def _ticks(search: RuleTrial, answer: OneStep, own: Overhead) -> list[Overhead]:
-    """How often the scheduler may look; it takes half of that until it does, on average."""
-    return [replace(own, start=max(own.start - tick // 2, 0), end=max(own.end - tick // 2, 0), tick=tick) for tick in TICKS]
-
-
-def _limits(search: RuleTrial, current: OneStep) -> OneStep:
-    """Users of whose jobs, or of whose jobs alike, only so many run at once."""
-    found = None if search.rules.at_once else _limits_of_users(search, current)
-    return found[1] if found is not None and search.keep(found[0], current, found[1]) else current
-
-
-def _limits_of_users(search: RuleTrial, current: OneStep) -> tuple[Suggestion, OneStep] | None:
-    """Limits of users that explain more, for each user the one that surest explains their own starts; None for none.
-
-    A limit that the record exceeds is none. All users are limited at once to see who may gain; then one after the other, since some
-    of them only gained by the limits of others.
-    """
-    users, counts = np.unique(search.users[search.choose & (search.users >= 0)], return_counts=True)
-    users = users[counts >= FEWEST]
-    kinds: list[tuple[AtOnce, ...]] = []
-    for alike in (False, True) if len(users) else ():
-        running = _running(search.log, search.alike if alike else search.users)
-        for jobs in AT_ONCE:
-            own = (_limit_of(search, AtOnce(user, jobs, alike), running) for user in users.tolist())
-            kinds.append(tuple(one for one in own if one is not None))
-    best: dict[int, tuple[float, AtOnce]] = {}
-    for rules, answer in search.ask_all([search.rules._replace(at_once=every) for every in kinds if every]):
-        for one in rules.at_once:
-            mine = search.choose & (search.users == one.user)
-            if search.is_sure(current, answer, mine):
-                sure = search.gain(current, answer, mine) / max(search.error(current, answer, mine), 1e-9)
-                if sure > best.get(one.user, (0.0,))[0]:
-                    best[one.user] = sure, one
-    chosen, answer = _one_after_the_other(search, current, [one for _, one in sorted(best.values(), reverse=True)])
-    if not chosen or search.gain(current, answer, search.choose) <= LEAST_GAIN:
-        return None
-    rules = search.rules._replace(at_once=chosen)
-    several = list(dict.fromkeys(one.kind for one in sorted(chosen, key=lambda one: one[1:3])))
-    text = "; ".join(_said_limit([one for one in chosen if one.kind == kind], search.since) for kind in several)
-    evidence = "more of their jobs wait while there is room"
-    return Suggestion("limit", text, evidence, rules, lambda rules: rules._replace(at_once=())), answer
-
-
-def _one_after_the_other(search: RuleTrial, current: OneStep, limited: Sequence[AtOnce]) -> tuple[tuple[AtOnce, ...], OneStep]:
-    """Of these limits those that surely explain the starts of their users beside the ones before them, and what is asked with them."""
-    chosen: tuple[AtOnce, ...] = ()
-    left = list(limited)
-    while True:
-        before = len(left)
-        for one in tuple(left):
-            answer = search.ask(search.rules._replace(at_once=(*chosen, one)))
-            if (
-                search.is_sure(current, answer, search.choose & (search.users == one.user))
-                and search.gain(current, answer, search.choose) > 0
-            ):
-                chosen, current = (*chosen, one), answer
-                left.remove(one)
-        if len(left) == before:
-            return chosen, current
-
-
-def _running(log: RecordedLog, group: Array) -> Array:
-    """How many jobs of its group run when each job starts, itself aside, by the record; -1 where no start is known."""
-    running = np.full(len(group), -1)
-    order = np.lexsort((log.start, group))
-    order = order[log.known[order]]
-    for mine in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
-        running[mine] = np.arange(len(mine)) - np.searchsorted(np.sort(log.end[mine]), log.start[mine], side="right")
-    return running
-
-
-def _limit_of(search: RuleTrial, limit: AtOnce, running: Array) -> AtOnce | None:
-    """A limit while the record keeps to it, one start in a hundred aside: always, or until or from a time on; None where it never does."""
-    mine = search.users == limit.user
-    submit, over = search.w.submit[mine], running[mine] >= limit.jobs
-    before, after = _kept_at_first(over), _kept_at_first(over[::-1])
-    if before == len(over):
-        return limit
-    if max(before, after) < max(FEWEST, len(over) * SHORTEST_PERIOD):
-        return None
-    return limit._replace(until=int(submit[before])) if before >= after else limit._replace(since=int(submit[-after]))
-
-
-def _kept_at_first(over: Array) -> int:
-    """How many of these jobs, from the first one on, exceed a limit in one start of a hundred at most; `over`: whether each does."""
-    kept = np.flatnonzero(np.cumsum(over) <= EXCEPTIONS * np.arange(1, len(over) + 1))
-    return int(kept[-1]) + 1 if len(kept) else 0
-
-
-def _said_limit(limited: Sequence[AtOnce], unix_start_time: int | None) -> str:
-    """Users with the same limit, in words."""
-    one = limited[0]
-    whose = "jobs of one size and request" if one.alike else "jobs"
-    times = {1: "one at a time", 2: "two at a time"}.get(one.jobs, f"at most {one.jobs} at a time")
-    period = period_of(unix_start_time, one.since, one.until)
-    return f"{len(limited)} user{'s' if len(limited) > 1 else ''} whose {whose} run {times}{period}"
 
 
 def _with(rules: Rules, name: str, value: Part | Window, since: int | None, until: int | None) -> Rules:
@@ -416,7 +279,8 @@ def _drop_superseded(search: RuleTrial, current: OneStep) -> OneStep:
     while k < len(search.kept) - 1:
         rules = search.without[k](search.rules)
         answer = search.ask(rules)
-        if search.gain(answer, current, search.choose) > LEAST_GAIN / 5:
+        within = PROMPT if search.kept[k].kind == "overhead" else None
+        if search.gain(answer, current, search.choose, within) > LEAST_GAIN / 5:
             k += 1
             continue
         search.notes.append(f"Left out: {search.kept[k].text}. The rules below explain as much without it.")
@@ -429,8 +293,8 @@ STEPS: dict[str, tuple[Callable[[RuleTrial, OneStep], OneStep], float]] = {
     "hours": (_windows, 0.4),
     "outages": (_outages, 0.05),
     "parts of the machine": (_parts, 0.1),
-    "overheads": (_overheads, 0.05),
-    "limits": (_limits, 0.1),
+    "overheads": (inferred_overhead, 0.05),
+    "limits": (inferred_limits, 0.1),
     "the policy": (inferred_policy, 0.25),
     "what others replace": (_drop_superseded, 0.05),
 }
@@ -457,17 +321,17 @@ def _result(search: RuleTrial, plain: OneStep, misfits: float, *, refused: str =
         name = f"month {month + 1}"
         if search.since is not None:
             name = str(np.datetime64(int(search.since + search.log.start[mask].min()), "s").astype("datetime64[M]"))
-        months.append(MonthAgreement(name, int(mask.sum()), plain.score(mask).f1, current.score(mask).f1))
+        months.append(MonthAgreement(name, *(answer.score(mask, search.within) for answer in (plain, current))))
     machine = search.machine_of(search.rules)
     return Inference(
         log=search.w.origin.name,
         rules=search.kept,
         machine=machine,
-        before=plain.score(search.judge),
-        after=current.score(search.judge),
-        hindsight=hindsight.score(search.judge),
+        before=plain.score(search.judge, search.within),
+        after=current.score(search.judge, search.within),
+        hindsight=hindsight.score(search.judge, search.within),
         months=months,
-        groups=[] if refused else agreement_by(search.w, current, search.log.end, eligible, search.judge, plain),
+        groups=[] if refused else agreement_by(search.w, current, search.log.end, eligible, search.judge, search.within, plain),
         delay=(low, middle, high),
         misfits=misfits,
         clock=search.clock,

@@ -1,8 +1,8 @@
 """Rules on trial: the record, the agreement of a policy with it under rules, and whether a rule is kept.
 
-Each rule is chosen by one-step agreement (auditor/one_step.py): in the recorded state, does the policy with this rule start what was
-started? A simulation that runs freely does not tell a right rule from a wrong one. Folds, which are months, and weeks of a short log, take
-turns: in every other one rules are chosen, the others judge.
+Each rule is chosen by one-step agreement (auditor/one_step.py): in the recorded state, does the policy with this rule promptly start what
+was started? Folds, which are months, and weeks of a short log, take turns: in every other one rules are chosen, the others judge. A
+simulation that runs freely cannot tell a right rule from a wrong one, but a rule with which it agrees less with the record is not kept.
 """
 
 from __future__ import annotations
@@ -17,15 +17,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from walltime.auditor.one_step import OneStep, SiteRules, one_step
+from walltime.auditor.one_step import OneStep, SiteRules, one_step, prompt_within
 from walltime.errors import WorkloadError
 from walltime.machine import NO_OVERHEAD, Limit, Machine, Outage, Overhead, Partition, Pool, Window
 from walltime.machine.machine import DAY
 from walltime.machine.windows import Hours, hours_of
+from walltime.metrics.recorded import rank_correlation
 from walltime.policy import Easy, Policy
-from walltime.whatif.candidate_rules import Part, RecordedLog, submitted_in
+from walltime.whatif.candidate_rules import EachLimit, Part, RecordedLog, submitted_in
+from walltime.whatif.free_runs import free_waits
 from walltime.whatif.inference import InferredRule
 from walltime.whatif.order_choice import OrderChoice
+from walltime.wording import human_time
 from walltime.workload import Workload
 
 __all__ = ["LEAST_GAIN", "AtOnce", "RuleTrial", "Rules", "Suggestion"]
@@ -37,6 +40,9 @@ WEEK, MONTH = 7 * DAY, 30 * DAY
 SHORTEST = 56 * DAY
 """A shorter record has too few weeks to choose and to judge in."""
 ALWAYS = np.iinfo(np.int64).max // 4
+RANKS, ERRORS = 0.01, 1.2
+"""A rule is left out if, simulated freely, the rank correlation of waits falls by more than the one, or the mean error of a wait grows by
+more than the factor: chance moves them by less."""
 MONTHS = 8
 """With fewer months, weeks take turns."""
 
@@ -67,6 +73,7 @@ class Rules(NamedTuple):
     parts: tuple[Part, ...] = ()
     overhead: Overhead = NO_OVERHEAD
     at_once: tuple[AtOnce, ...] = ()
+    each: tuple[EachLimit, ...] = ()
     policy: Policy = Easy()
     policy_since: int | None = None
     policy_until: int | None = None
@@ -129,7 +136,9 @@ class RuleTrial:
         self.done, self.until = 0.0, 1.0
         self.workers = os.cpu_count() or 1
         self._windows: dict[tuple[Window, int], tuple[Hours, Array]] = {}
+        self._free: tuple[Rules, Array] | None = None
         self.answer = self.ask(self.rules)
+        self.within = prompt_within(self.answer, np.where(self.choose, wait, -1))
 
     def _say(self, done: float) -> None:
         """So much of all work is done, about: a share from 0 to 1. How many rules a step tries depends on what it finds."""
@@ -190,7 +199,7 @@ class RuleTrial:
             if (chosen & self.log.known).any():
                 answers.append(one_step(self.w, self.log.start, policy, rules=replace(site, procs=part.procs, chosen=chosen)))
             rest &= ~chosen
-        group, at_once = self._groups(rules.at_once)
+        group, at_once = self._groups(rules)
         for since, until, there in stretches_of(rules.parts):
             mine = rest & submitted_in(self.w, since, until)
             if not (mine & self.log.known).any():
@@ -202,13 +211,17 @@ class RuleTrial:
             answers.append(one_step(self.w, self.log.start, policy, rules=limited).only(mine))
         return OneStep.joined(answers)
 
-    def _groups(self, limited: Sequence[AtOnce]) -> tuple[Array | None, Array | None]:
-        """In which group each job counts, and how many of each run at once; None without limits."""
-        if not limited:
+    def _groups(self, rules: Rules) -> tuple[Array | None, Array | None]:
+        """In which group each job counts, and how many of each run at once; None without limits. Limits of single users come first."""
+        if not (rules.at_once or rules.each):
             return None, None
         group = np.full(len(self.w), -1)
         at_once: list[int] = []
-        for one in limited:
+        for limit in rules.each:
+            of = limit.groups(self.w)
+            group = np.where(of >= 0, len(at_once) + of, group)
+            at_once += [limit.jobs] * (int(of.max()) + 1)
+        for one in rules.at_once:
             mine = (self.users == one.user) & submitted_in(self.w, one.since, one.until)
             kinds, of = np.unique(self.alike[mine] if one.alike else np.zeros(np.count_nonzero(mine)), return_inverse=True)
             group[mine] = len(at_once) + of
@@ -243,7 +256,9 @@ class RuleTrial:
             size = self.size - sum(part.procs // node * node for part in there)
             widest = size if there and int(self.w.procs.max()) > size else None
             rests.append(Partition(main.name + str(len(rests) + 1) * (len(rests) > 0), names, widest=widest, since=since, until=until))
-        partitions += rests
+        of_kind = [limit for limit in rules.each if limit.wider_than is not None or limit.longer_than is not None]
+        others = [Partition("others", rests[0].pools, widest=limit.wider_than, longest=limit.longer_than) for limit in of_kind]
+        partitions += [*others, *rests]
         if any(one.widest is not None for one in rests):
             partitions.append(Partition("whole", tuple(pool.name for pool in reversed(pools))))
         outages = tuple(Outage(pool.name, begin, end, announced=int(self.w.submit[0])) for begin, end in rules.outages for pool in pools)
@@ -253,6 +268,10 @@ class RuleTrial:
             tuple(partitions),
             outages=outages,
             limits=tuple(
+                Limit((limit.by,) if limit.by else (), partition=rests[0].name if limit in of_kind else None, jobs=limit.jobs)
+                for limit in rules.each
+            )
+            + tuple(
                 Limit(
                     ("user", "procs", "requested") if alike else ("user",),
                     partition=own.name if rules.parts else None,
@@ -278,14 +297,19 @@ class RuleTrial:
     # ------------------------------------------------------------------ choosing
 
     def gain(self, old: OneStep, new: OneStep, mask: Array, within: int | None = None) -> float:
-        """What F1 of these jobs gains."""
-        return new.score(mask, within).f1 - old.score(mask, within).f1
+        """What the agreement over these jobs gains: F1 of prompt starts, by default within what is prompt in this log."""
+        within = self.within if within is None else within
+        return new.score(mask, within).prompt_f1 - old.score(mask, within).prompt_f1
+
+    def starts_gained(self, old: OneStep, new: OneStep, mask: Array) -> float:
+        """That gain as a number of starts: of so many jobs more the start is that of the policy."""
+        return self.gain(old, new, mask) * int(mask.sum())
 
     def runs(self, old: OneStep, new: OneStep) -> tuple[list[int], list[tuple[float, int, int]]]:
         """The folds that choose, and what F1 gains, times jobs, in each run of them: from one of them until before another."""
         folds = np.unique(self.fold[self.choose]).tolist()
         masks = [self.choose & (self.fold == fold) for fold in folds]
-        total = np.cumsum([0.0, *(self.gain(old, new, mask) * int(mask.sum()) for mask in masks)])
+        total = np.cumsum([0.0, *(self.starts_gained(old, new, mask) for mask in masks)])
         return folds, [(float(total[b] - total[a]), a, b) for a in range(len(folds)) for b in range(a + 1, len(folds) + 1)]
 
     def gain_of_run(self, old: OneStep, new: OneStep) -> float:
@@ -322,7 +346,7 @@ class RuleTrial:
         first = int((week < 0).any())
         scores = []
         for answer in (old, new):
-            hit = answer.made if within is None else answer.made & (answer.delay <= within)
+            hit = answer.prompt(self.within if within is None else within)
             made, both = (np.bincount(place, column)[first:] for column in (hit & mask, (answer.counted + answer.wishes) * mask))
             scores.append(2 * (made.sum() - made) / np.maximum(both.sum() - both, 1))
         gains = scores[1] - scores[0]
@@ -344,20 +368,55 @@ class RuleTrial:
         return gain > 2 * self.error(old, new, mask, within) and better - worse > np.sqrt(better + worse)
 
     def keep(
-        self, suggestion: Suggestion, old: OneStep, new: OneStep, within: int | None = None, *, sure: bool = False, **times: int | None
+        self,
+        suggestion: Suggestion,
+        old: OneStep,
+        new: OneStep,
+        within: int | None = None,
+        *,
+        sure: bool = False,
+        judge: Array | None = None,
+        **times: int | None,
     ) -> bool:
-        """Keep a rule if the folds that judge surely agree better with it, or `sure` says that they do."""
+        """Keep a rule if the folds that judge surely agree better with it, or `sure` says so, and if free runs do not agree less."""
         kind, text, evidence, rules, without = suggestion
-        better, worse = self.weeks_moved(old, new, self.judge, within)
-        gain, error = self.gain(old, new, self.judge, within), self.error(old, new, self.judge, within)
+        judge = self.judge if judge is None else judge
+        better, worse = self.weeks_moved(old, new, judge, within)
+        gain, error = self.gain(old, new, judge, within), self.error(old, new, judge, within)
         rule = InferredRule(kind, text, evidence, gain, error, better, worse, **times)
-        if not sure and not self.is_sure(old, new, self.judge, within):
+        if not sure and not self.is_sure(old, new, judge, within):
             self.notes.append(
                 f"Left out: {text}. It explains the {self.unit} that choose, but not surely those that judge ({rule.agreement}; "
                 f"{rule.weeks})."
             )
             return False
-        self.rules, self.answer = rules, new
+        waits = free_waits(self.w, self.machine_of(rules))
+        (rank, error_of_wait), (new_rank, new_error) = self._free_agreement(rules, waits)
+        if new_rank < rank - RANKS or new_error > error_of_wait * ERRORS:
+            self.notes.append(
+                f"Left out: {text}. One-step agreement rises with it ({rule.agreement}), but a simulation that runs freely agrees less "
+                f"with the record: in the {self.unit} that judge the rank correlation of waits goes from {rank:.2f} to {new_rank:.2f}, and "
+                f"a wait is off by {human_time(new_error)} instead of {human_time(error_of_wait)} on average."
+            )
+            return False
+        self.rules, self.answer, self._free = rules, new, (rules, waits)
         self.kept.append(rule)
         self.without.append(without)
         return True
+
+    def _free_agreement(self, rules: Rules, waits: Array) -> list[tuple[float, float]]:
+        """How free runs without these rules, and with them (`waits`), agree with the record, over the jobs that judge.
+
+        The rank correlation of waits, and by how much one is off on average, s. Where the policy holds since a time, over the jobs that
+        were submitted from then on: a simulation has one policy. Waits that are all alike have ranks by chance: their correlation counts
+        as 0.
+        """
+        if self._free is None or self._free[0] != self.rules:
+            self._free = self.rules, free_waits(self.w, self.machine_of(self.rules))
+        old = self._free[1]
+        mine = self.judge & submitted_in(self.w, rules.policy_since, None) & (old >= 0) & (waits >= 0)
+        recorded = (self.log.start - self.w.submit)[mine]
+        return [
+            (float(np.nan_to_num(rank_correlation(recorded, own[mine]))), float(np.abs(own[mine] - recorded).mean()) if mine.any() else 0.0)
+            for own in (old, waits)
+        ]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from walltime.auditor.machine_steps import one_step_on
-from walltime.auditor.one_step import OneStep, Score
+from walltime.auditor.one_step import OneStep, Score, prompt_within
 from walltime.errors import PolicyError, WorkloadError
 from walltime.machine import Machine
 from walltime.schedule.groups import group_jobs
@@ -27,10 +27,10 @@ FEWEST = 20
 class GroupAgreement:
     """One-step agreement over the starts of a group.
 
-    `by`, `name`: the grouping and the group. `before`: F1 under the plain policy, None where it is not asked for. `in_the_way`: of how many
-    starts that the policy would not have made what would have kept it from them. `not_followed`: how often it began to wish to start a job
-    that was not started then, and `held`: how many of these wishes were for jobs that seem not to have been free to start then, by what
-    only the record knows.
+    `by`, `name`: the grouping and the group. `before`: F1 of prompt starts under the plain policy, None where it is not asked for.
+    `in_the_way`: of how many starts that the policy would not have made what would have kept it from them. `not_followed`: how often it
+    began to wish to start a job that was not started then, and `held`: how many of these wishes were for jobs that seem not to have been
+    free to start then, by what only the record knows.
     """
 
     by: str
@@ -47,14 +47,14 @@ class GroupAgreement:
 
 
 def agreement_by(
-    workload: Workload, answer: OneStep, end: Array, eligible: Array, chosen: Array, plain: OneStep | None = None
+    workload: Workload, answer: OneStep, end: Array, eligible: Array, chosen: Array, within: int, plain: OneStep | None = None
 ) -> list[GroupAgreement]:
     """The agreement over the chosen starts (bool), all of them, and by class, user and month.
 
-    `end`: recorded ends; `eligible`: when each job seems to have been free to start, by hindsight; int64 s. `plain`: the answers to compare
-    with. Groups of fewer than 20 starts are left out.
+    `end`: recorded ends; `eligible`: when each job seems to have been free to start, by hindsight; int64 s. `within`: how
+    many seconds after a wish a start is prompt. `plain`: the answers to compare with. Groups of fewer than 20 starts are left out.
     """
-    rows = [_row("all", "all jobs", workload, answer, eligible, chosen & answer.counted, plain)]
+    rows = [_row("all", "all jobs", workload, answer, eligible, chosen & answer.counted, within, plain)]
     groupings = ["class", *(["users"] if "user" in workload.columns else [])]
     groupings += ["month"] if workload.origin.unix_start_time is not None else []
     for by in groupings:
@@ -62,7 +62,7 @@ def agreement_by(
         for k, name in enumerate(groups.names):
             mine = chosen & answer.counted & (groups.of == k)
             if mine.sum() >= FEWEST:
-                rows.append(_row(by, name, workload, answer, eligible, mine, plain))
+                rows.append(_row(by, name, workload, answer, eligible, mine, within, plain))
     return rows
 
 
@@ -73,13 +73,16 @@ def said_of_record(workload: Workload, machine: Machine, scheduler: Scheduler) -
         if wait is None or scheduler.prediction is not None:
             raise PolicyError("it is asked of records with waits, and of policies without predictions")
         start = np.where(wait >= 0, workload.submit + wait, -1)
-        _, answer = one_step_on(workload, start, scheduler.policy, machine)
+        placed, answer = one_step_on(workload, start, scheduler.policy, machine)
     except (PolicyError, WorkloadError) as error:
         return f"One-step agreement with the record is not known: {error}."
-    score = answer.score()
+    recorded = placed.recorded_wait
+    assert recorded is not None
+    score = answer.score(within=prompt_within(answer, recorded))
     text = (
-        f"In the recorded state {scheduler.label} would have made {100 * score.at:.0f} % of the starts, and {100 * score.precision:.0f} % "
-        f"of what it would have started was started (F1 {score.f1:.2f})"
+        f"In the recorded state {scheduler.label} would have made {100 * score.at:.0f} % of the starts, {100 * score.prompt_at:.0f} % "
+        f"promptly (at most {score.within} s earlier); {100 * score.followed:.0f} % of its wishes were followed, "
+        f"{100 * score.followed_promptly:.0f} % promptly (F1 of prompt starts {score.prompt_f1:.2f})"
     )
     counts = answer.in_the_way()
     return (
@@ -87,8 +90,10 @@ def said_of_record(workload: Workload, machine: Machine, scheduler: Scheduler) -
     )
 
 
-def _row(by: str, name: str, workload: Workload, answer: OneStep, eligible: Array, mine: Array, plain: OneStep | None) -> GroupAgreement:
-    score, wishes = answer.score(mine), np.where(answer.made, answer.wishes - 1, answer.wishes)
+def _row(
+    by: str, name: str, workload: Workload, answer: OneStep, eligible: Array, mine: Array, within: int, plain: OneStep | None
+) -> GroupAgreement:
+    score, wishes = answer.score(mine, within), np.where(answer.made, answer.wishes - 1, answer.wishes)
     held = int(wishes[mine & (eligible > workload.submit)].sum())
-    before = None if plain is None else plain.score(mine).f1
+    before = None if plain is None else plain.score(mine, within).prompt_f1
     return GroupAgreement(by, name, score, before, answer.in_the_way(mine), int(wishes[mine].sum()), held)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import walltime as wt
 from tests.strategies import examples, workloads
 from walltime.auditor.machine_steps import one_step_on
-from walltime.auditor.one_step import OneStep, SiteRules, one_step
+from walltime.auditor.one_step import TICK, OneStep, SiteRules, one_step, prompt_within
 from walltime.errors import PolicyError, WorkloadError
 from walltime.machine import Limit, Machine, Outage, Overhead, Partition, Pool, Window
 from walltime.machine.files import parse_machine
@@ -50,8 +50,8 @@ def test_score__a_start_that_the_policy_would_not_make_and_a_wish_that_nobody_fo
     score = found.score()
     assert (score.jobs, score.made, score.wishes) == (3, 2, 2)
     assert score.at == pytest.approx(2 / 3)
-    assert score.precision == 1
-    assert score.f1 == pytest.approx(4 / 5)
+    assert score.followed == score.followed_promptly == 1
+    assert score.f1 == score.prompt_f1 == pytest.approx(4 / 5)
 
 
 def test_score__a_wish_counts_once_however_long_it_lasts_and_its_length_is_the_delay():
@@ -60,12 +60,45 @@ def test_score__a_wish_counts_once_however_long_it_lasts_and_its_length_is_the_d
     assert found.delay.tolist() == [7, 0, 0]
 
 
+def test_score__a_job_that_starts_late_follows_the_wish_but_not_promptly():
+    found = asked(made([0, 1000, 2000], [3, 3, 3], [1, 1, 1]), [0, 1060, 2900])
+    score = found.score()
+    assert (score.within, score.made, score.prompt) == (TICK, 3, 2)
+    assert (score.at, score.followed, score.f1) == (1, 1, 1)
+    assert score.prompt_at == score.followed_promptly == score.prompt_f1 == pytest.approx(2 / 3)
+    assert found.score(within=59).prompt == 1
+    assert found.score(within=900).prompt == 3
+
+
+def test_prompt_within__is_twice_the_usual_start_up_delay_of_minutes_else_a_tick():
+    submit = np.arange(0, 50_000, 1000)
+    for delay, within in ((0, TICK), (20, TICK), (53, 106), (150, 300), (151, TICK), (900, TICK)):
+        workload = made(submit, np.ones(50, int), np.ones(50, int))
+        assert prompt_within(asked(workload, submit + delay), np.full(50, delay)) == within
+
+
+def test_prompt_within__does_not_count_jobs_that_waited_for_processors():
+    # Every second job waits for the end of the one before it; the others start 40 s after their submission.
+    submit = np.arange(0, 50_000, 1000)
+    wait = np.where(np.arange(50) % 2, 540, 40)
+    workload = made(submit, np.where(np.arange(50) % 2, 1, 1500), np.full(50, 4))
+    assert prompt_within(asked(workload, submit + wait), wait) == 80
+
+
+def test_score__a_start_sooner_than_the_overheads_allow_is_not_prompt():
+    workload, start = made([0, 1000, 2000], [3, 3, 3], [1, 1, 1]), [10, 1379, 2380]
+    found = asked(workload, start, rules=SiteRules(overhead=Overhead(start=379)))
+    assert found.made.all()
+    assert found.delay.tolist() == [-369, 0, 1]
+    assert found.score().prompt == 2
+
+
 def test_score__a_wish_given_up_is_not_followed():
     # The second is wished for at 0; the third takes its place from 1 to 10, as is seen when the fourth comes.
     found = asked(made([0, 0, 1, 5], [100, 5, 9, 5], [2, 2, 2, 1]), [0, 10, 1, 20])
     assert found.made.tolist() == [True, True, False, True]
     assert found.wishes.tolist() == [1, 2, 0, 1]
-    assert found.score().precision == pytest.approx(3 / 4)
+    assert found.score().followed == pytest.approx(3 / 4)
 
 
 def test_rules__a_window_a_limit_and_an_eligible_time_are_no_wishes():
@@ -99,8 +132,8 @@ def test_overheads__move_decisions_before_starts_and_free_processors_after_ends(
     assert asked(workload, start).delay.tolist() == [30, 40]
     found = asked(workload, start, rules=SiteRules(overhead=Overhead(30, 10)))
     assert found.delay.tolist() == [0, 0]
-    assert found.score(within=0).f1 == 1
-    assert asked(workload, start).score(within=30).f1 == pytest.approx(1 / 2)
+    assert found.score(within=0).prompt_f1 == 1
+    assert asked(workload, start).score(within=30).prompt_f1 == pytest.approx(1 / 2)
 
 
 def test_short__starts_for_which_the_record_leaves_too_few_processors_are_marked():
@@ -140,6 +173,16 @@ def test_control__a_simulated_schedule_agrees_with_its_own_policy_and_less_with_
     assert all(asked(workload, schedule.start, other, end=schedule.end).score().f1 < own - 0.002 for other in others)
 
 
+@pytest.mark.parametrize("time", ["half-life=86400", "last=200000"])
+@pytest.mark.parametrize("used", ["user_used", "user_waited/(1+user_started)"])
+def test_control__fair_share_agrees_with_its_own_schedule(used, time):
+    workload = with_users(MODELS["lublin99"].generate(600, 64, 0.9, 3).with_estimates(wt.estimates.FModel(3), seed=1), 8, 1)
+    policy = f"easy:order=expr:-{used},{time}"
+    schedule = wt.simulate(workload, policy)
+    assert asked(workload, schedule.start, policy, end=schedule.end).score(within=0).prompt_f1 >= 0.998
+    assert asked(workload, schedule.start, end=schedule.end).score(within=0).prompt_f1 < 0.98
+
+
 @given(workloads(), st.sampled_from(["fcfs", "easy", "hybrid:depth=2", "easy:order=sjf"]))
 @examples(40)
 def test_control__of_any_workload_every_start_is_the_policys(workload, policy):
@@ -169,10 +212,10 @@ def test_control__on_machines_a_simulated_schedule_agrees_with_its_own_rules_and
         schedule = wt.simulate(drawn, policy, machine=machine)
         placed, own = one_step_on(schedule.workload, schedule.start, parse_policy(policy), machine)
         assert own.score().f1 >= 0.998
-        assert own.score(within=0).f1 >= 0.998
+        assert own.score(within=0).prompt_f1 >= 0.998
         assert one_step_on(placed, schedule.start, parse_policy(other), machine)[1].score().f1 < own.score().f1 - 0.002
         plain = one_step_on(placed, schedule.start, parse_policy(policy), Machine(pools, partitions))[1]
-        assert plain.score(within=0).f1 < own.score(within=0).f1 - 0.002 or site == "pools"
+        assert plain.score(within=0).prompt_f1 < own.score(within=0).prompt_f1 - 0.002 or site == "pools"
 
 
 def test_machines__that_cannot_be_asked_say_why():
@@ -237,7 +280,7 @@ def test_infer__a_planted_window_is_found_and_explains_months_that_were_not_used
     assert [(rule.kind, rule.text) for rule in found.rules if rule.kind == "window"] == [
         ("window", "no job is planned to run across 17:00 (mon-fri)")
     ]
-    assert found.after.f1 > 0.99 > found.before.f1 + 0.02
+    assert found.after.prompt_f1 > 0.99 > found.before.prompt_f1 + 0.02
     assert parse_machine(site_text(found), "site.toml").windows == found.machine.windows
 
 
@@ -250,7 +293,7 @@ def test_infer__nothing_is_invented_on_what_plain_easy_made():
     assert shares == sorted(shares)
     assert shares[-1] == pytest.approx(1)
     assert found.rules == []
-    assert found.before.f1 >= 0.998
+    assert found.before.prompt_f1 >= 0.998
     assert found.free[0].rank_correlation == pytest.approx(1)
 
 
@@ -263,7 +306,7 @@ def test_infer__stopped_leaves_what_was_found_and_says_where():
     found = infer(planted(site(Window("17:00", days=WEEKDAYS))), step=stop)
     assert found.stopped == "step 2 of 7, outages"
     assert [rule.kind for rule in found.rules] == ["window"]
-    assert found.after.f1 > found.before.f1
+    assert found.after.prompt_f1 > found.before.prompt_f1
     assert found.free == ()
     assert "# Stopped at step 2 of 7, outages" in site_text(found)
 
@@ -285,10 +328,11 @@ def test_infer__agreement_is_told_by_class_with_what_stood_in_the_way(found_wind
     rows = {(one.by, one.name): one for one in found.groups}
     everything = rows["all", "all jobs"]
     assert everything.score == found.after
-    assert everything.before == pytest.approx(found.before.f1)
+    assert everything.before == pytest.approx(found.before.prompt_f1)
     classes = [one for one in found.groups if one.by == "class"]
     assert sum(one.score.jobs for one in classes) == found.after.jobs
     assert sum(one.score.made for one in classes) == found.after.made
+    assert sum(one.score.prompt for one in classes) == found.after.prompt
     assert sum(everything.in_the_way.values()) == found.after.jobs - found.after.made
 
 

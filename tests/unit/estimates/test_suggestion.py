@@ -7,7 +7,7 @@ import pytest
 
 import walltime as wt
 from walltime.errors import PolicyError, WorkloadError
-from walltime.estimates.suggestion import suggest, wilson_upper
+from walltime.estimates.suggestion import share_at_most, suggest
 
 
 def jobs(runtime, requested=None, user=None, procs=None, **columns) -> wt.Workload:
@@ -70,7 +70,17 @@ def test_suggest__refuses_with_one_sentence(options, error, words):
         suggest(jobs([600] * 20), **options)
 
 
-def test_wilson_upper__is_never_under_the_share_seen():
+def test_share_at_most__is_the_quantile_of_a_beta_distribution():
+    stats = pytest.importorskip("scipy.stats")
     for of in (1, 10, 500):
-        for count in range(0, of + 1, max(of // 7, 1)):
-            assert count / of <= wilson_upper(count, of) <= 1
+        for count in range(0, of, max(of // 7, 1)):
+            for sure in (0.95, 0.9875):
+                assert share_at_most(count, of, sure) == pytest.approx(stats.beta.ppf(sure, count + 1, of - count), abs=1e-7)
+        assert share_at_most(of, of) == 1
+
+
+def test_suggest__bound_is_that_of_the_kills_that_the_risk_allows():
+    # Of 20 jobs two may be killed; none ran longer than the walltime, which is rounded up, but that walltime was chosen from these jobs.
+    found = suggest(jobs([60 * k for k in range(1, 21)]), user=7, risks=[10]).suggestions[0]
+    assert found.killed_before == 0
+    assert found.upper == pytest.approx(100 * share_at_most(2, 20))

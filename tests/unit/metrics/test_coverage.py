@@ -74,7 +74,7 @@ MADE_BY = {
 """The functions that make the intervals of each kind, in `walltime`, as module and name."""
 MAKERS = [
     "benchmark.best.behind_best",
-    "estimates.suggestion.wilson_upper",
+    "estimates.suggestion.share_at_most",
     "slurm.starts.horizons.adjusted",
     "slurm.starts.start_times.quantiles_of",
     "metrics.batches.batch_means",

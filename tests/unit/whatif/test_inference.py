@@ -24,7 +24,7 @@ def test_unread__names_everything_else_that_the_file_says():
 
 def inferred():
     """A site with one rule, and a job that was held."""
-    score, day = Score(10, 9, 9), 86_400
+    score, day = Score(10, 9, 8, 9), 86_400
     window = Window(begin="08:00", days=("mon",), until=250 * day)
     return Inference(
         log="log",

@@ -8,7 +8,7 @@ import walltime as wt
 from walltime.machine import Limit, place
 from walltime.policy import parse_policy
 from walltime.whatif.candidate_rules import Part
-from walltime.whatif.rule_search import _kept_at_first
+from walltime.whatif.limit_search import _kept_at_first
 from walltime.whatif.rule_trial import AtOnce, Rules, RuleTrial, stretches_of
 
 DAY = 86_400

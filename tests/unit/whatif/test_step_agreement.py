@@ -19,7 +19,8 @@ def recorded(waits):
 
 def test_said_of_record__of_what_easy_does_is_all():
     assert said_of_record(recorded([0, 0, 9, 18]), FOUR, parse_scheduler("easy")) == (
-        "In the recorded state easy would have made 100 % of the starts, and 100 % of what it would have started was started (F1 1.00)."
+        "In the recorded state easy would have made 100 % of the starts, 100 % promptly (at most 60 s earlier); 100 % of its wishes were "
+        "followed, 100 % promptly (F1 of prompt starts 1.00)."
     )
 
 
@@ -32,3 +33,8 @@ def test_said_of_record__names_what_was_in_the_way():
 def test_said_of_record__says_why_it_is_not_known():
     log = recorded([0, 0, 9, 18])
     assert "policies without predictions" in said_of_record(log, FOUR, parse_scheduler("easy:predictor=tsafrir07"))
+
+
+def test_said_of_record__has_both_shares_where_jobs_start_late():
+    said = said_of_record(recorded([0, 400, 1400, 2418]), FOUR, parse_scheduler("easy"))
+    assert "100 % of its wishes were followed, 25 % promptly (F1 of prompt starts 0.25)" in said
