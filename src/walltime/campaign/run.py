@@ -16,7 +16,7 @@ from walltime.campaign.work import Report, Task
 from walltime.errors import LogError, PolicyError
 from walltime.logs.catalogue import find_log
 from walltime.machine import read_machine, write_machine
-from walltime.policy import NotRunError
+from walltime.permission import NotRunError
 from walltime.simulation.run import check_asked_for
 from walltime.simulation.specification import PREDICTION_WORDS
 from walltime.wording import printable

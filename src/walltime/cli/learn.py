@@ -140,6 +140,7 @@ def evaluate(
         bool, typer.Option("--importances/--no-importances", help="Find out which features matter.", rich_help_panel=o.OUTPUT)
     ] = True,
     seed: o.SeedOption = 0,
+    own: o.OwnOption = None,
     generated: GenerationOptions,
     reading: LogOptions,
     out: Annotated[Path | None, o.out("the cost of each window", *o.TABLE)] = None,

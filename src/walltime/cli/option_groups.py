@@ -350,8 +350,14 @@ def flat(command: Callable[..., None]) -> Callable[..., None]:
             annotation, default = of_group[field.name], field.default
             shown.append(_called(inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)))
 
+    asks = next((k for k, one in enumerate(shown, 1) if "--machine" in spellings(one) and "own" not in hints), None)
+    if asks is not None:  # the machine's file may name Python code
+        shown.insert(asks, inspect.Parameter("own", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=o.OwnOption))
+
     @functools.wraps(command)
     def flattened(**values: Any) -> None:
+        if asks is not None:
+            values.pop("own")  # its callback has done what it is for
         for name, kind in groups.items():
             values[name] = kind(**{field.name: values.pop(field.name) for field in fields(kind)})
         command(**values)
@@ -360,6 +366,12 @@ def flat(command: Callable[..., None]) -> Callable[..., None]:
     flattened.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
     del flattened.__wrapped__  # or its signature would be the one that is seen
     return flattened
+
+
+def spellings(parameter: inspect.Parameter) -> tuple[str, ...]:
+    """The spellings of an option, such as `--machine` and `--cluster`; empty for an argument."""
+    options = [one for one in getattr(parameter.annotation, "__metadata__", ()) if isinstance(one, OptionInfo)]
+    return tuple(text for one in options for text in (one.default, *(one.param_decls or ())) if isinstance(text, str))
 
 
 def _called(parameter: inspect.Parameter) -> inspect.Parameter:

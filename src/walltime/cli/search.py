@@ -56,6 +56,7 @@ def search(
     searching: SearchOptions,
     judging: JudgementOptions,
     seed: o.SeedOption = 0,
+    own: o.OwnOption = None,
     stretch: Stretch,
     reading: LogOptions,
     out: Annotated[Path | None, o.out("what was found, or with --final the table", ".toml", ".json")] = None,

@@ -171,6 +171,7 @@ def start_times(
     history: Annotated[Path, o.option("--history", "Of the jobs that ran lately, weeks if possible.", None, metavar="LOG")],
     policy: o.SitePolicyOption = None,
     predictor: o.PredictorOption = None,
+    own: o.OwnOption = None,
     drawn: SimulationOptions,
     asked: JobOptions,
     reading: LogOptions,
