@@ -46,9 +46,9 @@ def run(
     suite: SuiteArgument,
     *,
     policy: Annotated[list[str], o.option("--policy", "Repeat it for more.", None)],
-    out: Annotated[Path, o.own("Write the results here: FILE.json, or a folder with a file for each scheduler.", metavar="PATH")] = Path(
-        "benchmark-results"
-    ),
+    out: Annotated[
+        Path, o.own("Write the results here: FILE.json, or a folder with a file for each.", metavar="PATH", callback=o.written)
+    ] = Path("benchmark-results"),
     workers: o.WorkersOption = None,
     output: Output,
 ) -> None:

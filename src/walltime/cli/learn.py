@@ -77,7 +77,7 @@ class GenerationOptions:
 def train(
     log: LogArgument,
     *,
-    out: Annotated[Path, o.own("Write the agent here: a folder; one that is there is trained on.", metavar="DIR")],
+    out: Annotated[Path, o.own("Write the agent here: a folder; one that is there is trained on.", metavar="DIR", callback=o.written)],
     seed: o.SeedOption = 0,
     training: TrainingOptions,
     generated: GenerationOptions,

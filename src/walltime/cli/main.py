@@ -26,6 +26,7 @@ from walltime.cli.option_groups import CommandGroup
 from walltime.cli.output import CompilationRow
 from walltime.engine.compiler.compilation import listen
 from walltime.errors import OutputError, PolicyError, WalltimeError
+from walltime.files import guarded_inputs
 from walltime.permission import python_files, sealed
 
 COMPLETION = "_WALLTIME_COMPLETE"
@@ -93,7 +94,7 @@ def run(arguments: list[str]) -> int:
         with warnings.catch_warnings():
             warnings.simplefilter("default", UserWarning)  # once each
             warnings.showwarning = _say_warning
-            with sealed(arguments):
+            with sealed(arguments), guarded_inputs():
                 return _run(arguments)
     finally:
         listen(before)

@@ -75,6 +75,7 @@ __all__ = [
     "read_dialect",
     "width_of_figures",
     "writable",
+    "written",
 ]
 
 
@@ -145,6 +146,8 @@ def option(name: str, detail: str = "", panel: str | None = RUN, **more: Any) ->
     """The declaration of an option of `MEANINGS`; `detail`: what the command adds."""
     help_text = f"{MEANINGS[name]} {detail}".strip()
     spellings = filter(None, (name, SECOND_SPELLINGS.get(name)))
+    if name == "--store":
+        more |= {"callback": written}
     return typer.Option(*spellings, help=help_text, rich_help_panel=panel, autocompletion=completion_of(name), **more)
 
 
@@ -173,7 +176,16 @@ def writable(*endings: str) -> Callable[[Path | None], Path | None]:
             check_output(path, endings)
         return path
 
+    check.writes = True  # type: ignore[attr-defined]
     return check
+
+
+def written(path: Path | None) -> Path | None:
+    """A callback that marks a folder, or a file that is kept from call to call, as written by the command and not as an input."""
+    return path
+
+
+written.writes = True  # type: ignore[attr-defined]
 
 
 def check_output(path: Path, endings: tuple[str, ...]) -> None:
@@ -200,6 +212,9 @@ def named_figures(texts: list[str] | None) -> list[str] | None:
         for _, path in map(named_file, texts):
             check_output(path, (path.suffix.lower(),))
     return texts
+
+
+named_figures.writes = True  # type: ignore[attr-defined]
 
 
 def width_of_figures(text: str) -> str:

@@ -151,7 +151,11 @@ class JobOptions:
     predictions: Annotated[
         Path | None,
         o.option(
-            "--predictions", "Enter these into it; with --replayed 0, adjust them by what became of earlier ones.", o.RUN, metavar="FOLDER"
+            "--predictions",
+            "Enter these into it; with --replayed 0, adjust them by what became of earlier ones.",
+            o.RUN,
+            metavar="FOLDER",
+            callback=o.written,
         ),
     ] = None
 
