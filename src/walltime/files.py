@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import os
 import secrets
 import stat
@@ -18,7 +19,7 @@ from walltime.wording import printable
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["guarded_inputs", "input_at", "note_input", "whole_file", "write_as_parquet"]
+__all__ = ["guarded_inputs", "input_at", "json_lines", "note_input", "whole_file", "write_as_parquet"]
 
 _inputs: dict[tuple[int, int], str] | None = None
 """The files that the command has read, by device and number, with their names; None in Python, where a caller may replace what it read."""
@@ -94,6 +95,15 @@ def write_as_parquet(table: pl.DataFrame, sink: BinaryIO, **options: Any) -> Non
     content = io.BytesIO()
     table.write_parquet(content, **options)
     sink.write(content.getbuffer())
+
+
+def json_lines(text: bytes) -> Iterator[dict[str, Any]]:
+    """Yield the JSON objects of a file that has one in each line; lines that are cut or damaged are skipped."""
+    for line in text.splitlines():
+        with suppress(ValueError, RecursionError):
+            record = json.loads(line)
+            if isinstance(record, dict):
+                yield record
 
 
 @contextmanager
