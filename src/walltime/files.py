@@ -1,13 +1,15 @@
-"""Output files that appear under their name only when complete."""
+"""Output files that appear under their name only when complete, and that never replace an input of the same call."""
 
 from __future__ import annotations
 
 import gzip
 import io
+import json
 import os
 import secrets
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
@@ -17,7 +19,43 @@ from walltime.wording import printable
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["whole_file", "write_as_parquet"]
+__all__ = ["guarded_inputs", "input_at", "json_lines", "note_input", "whole_file", "write_as_parquet"]
+
+_inputs: dict[tuple[int, int], str] | None = None
+"""The files that the command has read, by device and number, with their names; None in Python, where a caller may replace what it read."""
+
+
+@contextmanager
+def guarded_inputs() -> Iterator[None]:
+    """Within this context `whole_file` replaces no file that `note_input` was told of."""
+    global _inputs
+    before, _inputs = _inputs, {}
+    try:
+        yield
+    finally:
+        _inputs = before
+
+
+def note_input(file: str | os.PathLike[str] | int, where: object = None) -> None:
+    """Note that a file, by its path or its descriptor, is read; without effect for one that does not exist, a folder or a pipe.
+
+    `where`: its name in messages, by default the path.
+    """
+    if _inputs is None:
+        return
+    with suppress(OSError, ValueError):
+        found = os.stat(file)  # noqa: PTH116 (it may be a descriptor)
+        if stat.S_ISREG(found.st_mode):
+            _inputs.setdefault((found.st_dev, found.st_ino), str(file if where is None else where))
+
+
+def input_at(path: str | os.PathLike[str]) -> str | None:
+    """Return the name under which a file was read, through links and other spellings of its path; None if it was not."""
+    if _inputs:
+        with suppress(OSError, ValueError):
+            found = Path(path).stat()
+            return _inputs.get((found.st_dev, found.st_ino))
+    return None
 
 
 @contextmanager
@@ -26,9 +64,11 @@ def whole_file(path: str | os.PathLike[str], private: bool = False) -> Iterator[
 
     It is written under a temporary name, as gzip if the name ends in `.gz`, as Zstandard if in `.zst` (texts only), and renamed; the
     same bytes always give the same file. `private`: only the owner may read it. Devices and pipes are written to directly. Raises
-    OutputError if the file cannot be written.
+    OutputError if the file cannot be written, or is an input of the command.
     """
     target = Path(path)
+    if (read := input_at(path)) is not None:
+        raise OutputError(f"{printable(path)}: is the input {printable(read)}, which is not replaced; name another file")
     try:
         if target.exists() and not target.is_file():
             with target.open("wb") as file, _packed(file, target) as sink:
@@ -55,6 +95,15 @@ def write_as_parquet(table: pl.DataFrame, sink: BinaryIO, **options: Any) -> Non
     content = io.BytesIO()
     table.write_parquet(content, **options)
     sink.write(content.getbuffer())
+
+
+def json_lines(text: bytes) -> Iterator[dict[str, Any]]:
+    """Yield the JSON objects of a file that has one in each line; lines that are cut or damaged are skipped."""
+    for line in text.splitlines():
+        with suppress(ValueError, RecursionError):
+            record = json.loads(line)
+            if isinstance(record, dict):
+                yield record
 
 
 @contextmanager
@@ -91,6 +140,6 @@ def _zstandard(text: bytes, target: Path) -> bytes:
 
 
 def _reason(error: OSError, target: Path) -> str:
-    if isinstance(error, FileNotFoundError):
+    if isinstance(error, FileNotFoundError) and not target.parent.is_dir():
         return f"there is no folder {printable(target.parent)}"
     return (error.strerror or str(error)).lower()

@@ -44,6 +44,7 @@ from walltime.declared import (
     unwrapped,
 )
 from walltime.errors import WalltimeError
+from walltime.permission import check_data
 from walltime.wording import printable, shown
 
 __all__ = ["NOTHING", "TomlFile", "key_tables", "parse", "to_toml"]
@@ -89,8 +90,13 @@ class TomlFile(Generic[T]):
         except (ValueError, RecursionError) as fault:  # also numbers of thousands of digits, and lists thousands deep
             raise self.error(f"{where}: this is no TOML ({' '.join(str(fault).split())}); see {self.see}") from fault
 
-    def value(self, content: Mapping[str, Any], where: str, needed: Mapping[str, str] = NOTHING) -> T:
-        """What these tables say."""
+    def value(self, content: Mapping[str, Any], where: str, needed: Mapping[str, str] = NOTHING, checked: bool = True) -> T:
+        """What these tables say; raises NotRunError if one of their texts names a Python file that may not run.
+
+        `checked`: not for content that runs nothing here, or that was checked where it was read.
+        """
+        if checked:
+            check_data(content, where)
         try:
             return parse(content, self.kind, self.words(content), needed)
         except WalltimeError as fault:

@@ -15,14 +15,16 @@ import numpy as np
 
 from walltime.benchmark.suite import Suite, read_suite
 from walltime.errors import OutputError, PolicyError
-from walltime.files import whole_file
+from walltime.files import json_lines, whole_file
 from walltime.metrics import stratified_interval
-from walltime.policy import NotRunError, files_in, only
+from walltime.permission import check_data, only
+from walltime.policy import files_in
 from walltime.provenance import version
 from walltime.simulation.run import simulate
 from walltime.simulation.specification import Scheduler
 from walltime.simulation.threads import in_threads
 from walltime.simulation.windows import Window, log_cost
+from walltime.wording import printable
 from walltime.workload import MAX_TIME
 
 __all__ = ["Result", "file_name", "measure", "metric_of", "read_result", "result_files", "run_suite", "totals", "verify_result"]
@@ -155,11 +157,9 @@ def verify_result(
     said_files = content.get("files")
     if own and isinstance(said_files, dict) and any(theirs.get(name, text) != text for name, text in said_files.items()):
         return ["the files of the policy are not that of this program or machine"]  # so they are not run
-    try:
-        with only(*own):
-            scheduler = Scheduler.of(policy)
-    except NotRunError as error:
-        raise PolicyError(f"{path}: {error}; read that file, and if you trust it, name it (--own FILE.py; in Python own=[...])") from None
+    with only(*own):
+        check_data(policy, printable(path))
+        scheduler = Scheduler.of(policy)
     header = _header(suite, policy, scheduler)
     said = {"version": "the suite's version is", "definition": "the definition of the suite is", "files": "the files of the policy are"}
     wrong = [f"{what} not that of this program or machine" for name, what in said.items() if content.get(name) != header[name]]
@@ -217,20 +217,17 @@ def _kept(part: Path, header: Result) -> dict[tuple[str, int], dict[str, Any]]:
     """The windows done so far; begins the file if there is none, or one of another program or suite."""
     try:
         part.parent.mkdir(parents=True, exist_ok=True)
-        lines = part.read_text().splitlines() if part.exists() else []
-        if not lines or lines[0] != json.dumps(header):
+        first, _, rest = part.read_bytes().partition(b"\n") if part.exists() else (b"", b"", b"")
+        if first != json.dumps(header).encode():
             part.write_text(json.dumps(header) + "\n")
             return {}
+        if not rest.endswith(b"\n"):  # a run was interrupted within its last line
+            with part.open("ab") as file:
+                file.write(b"\n")
     except OSError as error:
         raise OutputError(f"{part.parent}: cannot be written ({(error.strerror or str(error)).lower()}); name another one") from error
-    done = {}
-    for line in lines[1:]:
-        try:
-            row = json.loads(line)
-        except ValueError:
-            continue  # the last line of a run that was interrupted
-        done[row["subject"], row["window"]] = row
-    return done
+    rows = [row for row in json_lines(rest) if {"subject", "window", "jobs", "schedule", "measured"} <= row.keys()]
+    return {(row["subject"], row["window"]): row for row in rows if isinstance(row["subject"], str) and type(row["window"]) is int}
 
 
 def result_files(*paths: str | Path) -> list[Path]:

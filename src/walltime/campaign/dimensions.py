@@ -12,7 +12,8 @@ import numpy as np
 from walltime.declared import Key
 from walltime.errors import PolicyError
 from walltime.estimates import OVERRUN, parse_estimates
-from walltime.policy import Dialect, NotRunError, parse_order
+from walltime.permission import NotRunError
+from walltime.policy import Dialect, parse_order
 from walltime.predictors import HISTORIES, parse_belief, parse_correction, parse_predictor
 from walltime.simulation.specification import parse_scheduler
 from walltime.workload import Workload

@@ -16,7 +16,8 @@ from walltime.campaign.dimensions import DIMENSIONS
 from walltime.declared import Key
 from walltime.errors import PolicyError, WalltimeError
 from walltime.metrics import TRIMS
-from walltime.policy import NotRunError, only, placed
+from walltime.permission import NotRunError, only, python_files
+from walltime.policy import placed
 from walltime.schedule.groups import GROUPINGS
 from walltime.toml_file import TomlFile
 from walltime.wording import printable
@@ -121,6 +122,12 @@ class Plan:
         """The folder of the traces that the plan names."""
         return self.path.parent
 
+    @property
+    def python_files(self) -> list[str]:
+        """The Python files that its cells run, sorted."""
+        texts = [str(choice.get(name)) for axis in self.axes for choice in axis for name in SPELLED]
+        return sorted({file for text in texts for file in python_files(text)})
+
     @cached_property
     def cells(self) -> list[Cell]:
         """Every cell once, neighbours sharing their workload."""
@@ -145,16 +152,17 @@ class Plan:
                 yield Cell.of(settings, seed, self.trim, self.dynamics, tuple(self.groups))
 
 
-def read_plan(path: str | Path, *, run_files: bool = True) -> Plan:
+def read_plan(path: str | Path, *, own: Sequence[str | Path] = (), run_files: bool = True) -> Plan:
     """Read and check a plan; raises PolicyError with the error, its place, and the known values.
 
-    `run_files`: whether the Python files that it names may be run; if not, what they define is not checked.
+    `own`: the Python files that the plan may run; raises NotRunError, a PolicyError, if it names another one. `run_files`: if not, none
+    is run, and what they define is not checked.
     """
     path = Path(path)
     content = PLAN_FILE.content(PLAN_FILE.text(path), printable(path))
     spelled: dict[str, str] = {}
-    with nullcontext() if run_files else only():
-        file = PLAN_FILE.value(_with_own_files(content, path.parent, spelled), printable(path))
+    with only(*own) if own or not run_files else nullcontext():
+        file = PLAN_FILE.value(_with_own_files(content, path.parent, spelled), printable(path), checked=run_files)
         try:
             return _plan(path, file, spelled)
         except WalltimeError as error:

@@ -14,9 +14,10 @@ from walltime.campaign.plan import Plan
 from walltime.campaign.store import SCHEMA, Store
 from walltime.campaign.work import Report, Task
 from walltime.errors import LogError, PolicyError
+from walltime.files import note_input
 from walltime.logs.catalogue import find_log
 from walltime.machine import read_machine, write_machine
-from walltime.policy import NotRunError
+from walltime.permission import NotRunError
 from walltime.simulation.run import check_asked_for
 from walltime.simulation.specification import PREDICTION_WORDS
 from walltime.wording import printable
@@ -142,6 +143,7 @@ def find_logs(plan: Plan) -> dict[str, tuple[str, str]]:
         file = beside if beside.is_file() else find_log(trace)
         try:
             with Path(file).open("rb") as content:
+                note_input(content.fileno(), file)
                 logs[trace] = (str(Path(file).resolve()), hashlib.file_digest(content, "sha256").hexdigest())
         except (OSError, ValueError) as error:  # a name with a NUL byte is a ValueError
             reason = (getattr(error, "strerror", None) or str(error)).lower()

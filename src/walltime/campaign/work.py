@@ -133,7 +133,7 @@ def _lane(cell: Cell, file: str | None, sha256: str | None, machine: str | None)
         _of_thread.what = None
         _of_thread.lane = None  # released before the next one is made, so that there are never two
         workload = _workload(cell, file, sha256)
-        on = None if machine is None else parse_machine(machine, s["machine"])
+        on = None if machine is None else parse_machine(machine, s["machine"], checked=False)
         _of_thread.lane = Lane(workload, cell.trim, rules, s["overrun"], cell.dynamics, on)
         _of_thread.what = what
     lane: Lane = _of_thread.lane

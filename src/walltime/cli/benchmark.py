@@ -46,9 +46,9 @@ def run(
     suite: SuiteArgument,
     *,
     policy: Annotated[list[str], o.option("--policy", "Repeat it for more.", None)],
-    out: Annotated[Path, o.own("Write the results here: FILE.json, or a folder with a file for each scheduler.", metavar="PATH")] = Path(
-        "benchmark-results"
-    ),
+    out: Annotated[
+        Path, o.own("Write the results here: FILE.json, or a folder with a file for each.", metavar="PATH", callback=o.written)
+    ] = Path("benchmark-results"),
     workers: o.WorkersOption = None,
     output: Output,
 ) -> None:
@@ -140,9 +140,7 @@ def verify(
     everything: Annotated[bool, typer.Option("--all", help="Simulate all windows again.")] = False,
     sample: Annotated[int, o.own("How many windows of each result are simulated again.", min=1)] = 3,
     seed: o.SeedOption = 0,
-    own: Annotated[
-        list[Path] | None, o.own("A Python file of a policy that may be run; repeat it. No other one is.", metavar="FILE.py")
-    ] = None,
+    own: o.OwnOption = None,
     workers: o.WorkersOption = None,
     output: Output,
 ) -> None:

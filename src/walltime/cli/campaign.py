@@ -14,6 +14,7 @@ from walltime.cli import options as o
 from walltime.cli.option_groups import CommandGroup
 from walltime.cli.output import Output, caveats, command_line, note, progress_row, write_rows
 from walltime.errors import PolicyError
+from walltime.wording import printable
 
 if TYPE_CHECKING:
     from walltime.campaign import Plan, Progress, Store
@@ -32,6 +33,7 @@ def run(
     plan: PlanArgument,
     *,
     store: StoreOption = None,
+    own: o.OwnOption = None,
     workers: o.WorkersOption = None,
     dask: Annotated[
         str | None,
@@ -48,7 +50,9 @@ def run(
 
     if workers is not None and dask is not None:
         raise PolicyError("--workers is for threads on this machine; a Dask cluster has its own. Give one of them")
-    chosen, folder = _open(plan, store)
+    chosen, folder = _open(plan, store, run_files=True)
+    for file in chosen.python_files:
+        note(f"the plan runs the Python file {printable(file)}")
     executor = Dask(dask, folder.folder / "workers") if dask is not None else Threads(workers)
     if dask is not None:
         logging.disable(logging.CRITICAL)  # errors are reported in one line; Dask would add its tracebacks
@@ -78,17 +82,18 @@ def status(plan: PlanArgument, *, store: StoreOption = None, output: Output) -> 
     """Show how much of the plan has been run."""
     from walltime.campaign import status as find_status
 
-    chosen, folder = _open(plan, store, run_files=False)
+    chosen, folder = _open(plan, store)
     state = find_status(chosen, folder)
     counts = {"cells": state.cells, "done": state.done, "others": state.others, "files": state.files}
     missing = state.cells - state.done
     lines = [f"{chosen.name}: {state.done:,} of {state.cells:,} cells are done, {missing:,} are missing; {state.files:,} files"]
+    lines += [f"campaign run runs the Python file {file}, which --own must allow" for file in map(printable, chosen.python_files)]
     if state.others:
         lines.append(f"{state.others:,} cells of the store are not in this plan: from another plan, log or version of walltime")
-    output.show({"plan": str(plan), "store": str(folder.folder), **counts}, lines)
+    output.show({"plan": str(plan), "store": str(folder.folder), **counts, "python_files": chosen.python_files}, lines)
 
 
-def _open(plan: Path, store: Path | None, run_files: bool = True) -> tuple[Plan, Store]:
+def _open(plan: Path, store: Path | None, run_files: bool = False) -> tuple[Plan, Store]:
     from walltime.campaign import Store, read_plan
 
     chosen = read_plan(plan, run_files=run_files)

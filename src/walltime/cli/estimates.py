@@ -78,6 +78,7 @@ class Letters:
             "Write a letter to each of the users who would wait less by asking for less, and tables for a mail merge.",
             o.OUTPUT,
             metavar="FOLDER",
+            callback=o.written,
         ),
     ] = None
     most: Annotated[int, o.option("--most", "Letters, to those who gain most.", o.OUTPUT, min=1)] = 10

@@ -77,7 +77,7 @@ class GenerationOptions:
 def train(
     log: LogArgument,
     *,
-    out: Annotated[Path, o.own("Write the agent here: a folder; one that is there is trained on.", metavar="DIR")],
+    out: Annotated[Path, o.own("Write the agent here: a folder; one that is there is trained on.", metavar="DIR", callback=o.written)],
     seed: o.SeedOption = 0,
     training: TrainingOptions,
     generated: GenerationOptions,
@@ -140,6 +140,7 @@ def evaluate(
         bool, typer.Option("--importances/--no-importances", help="Find out which features matter.", rich_help_panel=o.OUTPUT)
     ] = True,
     seed: o.SeedOption = 0,
+    own: o.OwnOption = None,
     generated: GenerationOptions,
     reading: LogOptions,
     out: Annotated[Path | None, o.out("the cost of each window", *o.TABLE)] = None,

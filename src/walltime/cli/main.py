@@ -26,6 +26,8 @@ from walltime.cli.option_groups import CommandGroup
 from walltime.cli.output import CompilationRow
 from walltime.engine.compiler.compilation import listen
 from walltime.errors import OutputError, PolicyError, WalltimeError
+from walltime.files import guarded_inputs
+from walltime.permission import python_files, sealed
 
 COMPLETION = "_WALLTIME_COMPLETE"
 """The variable by which a shell asks what may follow."""
@@ -92,7 +94,8 @@ def run(arguments: list[str]) -> int:
         with warnings.catch_warnings():
             warnings.simplefilter("default", UserWarning)  # once each
             warnings.showwarning = _say_warning
-            return _run(arguments)
+            with sealed(arguments), guarded_inputs():
+                return _run(arguments)
     finally:
         listen(before)
 
@@ -216,9 +219,7 @@ def _wrong_call(error: typer.TyperException) -> int:
 
 def _line_of_own_file(error: BaseException, arguments: list[str]) -> str | None:
     """Where an order or policy of the user's own failed, as `FILE.py:N`; None if the error is not from a file on the command line."""
-    from walltime.policy.files import files_in
-
-    own = {Path(name).resolve(): name for word in arguments for name in files_in(word)}
+    own = {Path(name).resolve(): name for word in arguments for name in (word, *python_files(word)) if name.endswith(".py")}
     frames = traceback.extract_tb(error.__traceback__) if own else ()
     return next((f"{own[Path(f.filename)]}:{f.lineno}" for f in reversed(frames) if Path(f.filename) in own), None)
 

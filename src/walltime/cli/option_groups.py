@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
-from typer.models import OptionInfo
+from typer.models import OptionInfo, ParameterInfo
 
 from walltime.cli import options as o
 from walltime.cli.output import hidden_key, note, progress_bar
+from walltime.cli.overwriting import check_files
 from walltime.errors import PolicyError, WorkloadError
 from walltime.wording import printable
 
@@ -350,8 +351,17 @@ def flat(command: Callable[..., None]) -> Callable[..., None]:
             annotation, default = of_group[field.name], field.default
             shown.append(_called(inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)))
 
+    asks = next((k for k, one in enumerate(shown, 1) if "--machine" in spellings(one) and "own" not in hints), None)
+    if asks is not None:  # the machine's file may name Python code
+        shown.insert(asks, inspect.Parameter("own", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=o.OwnOption))
+
+    outputs = {one.name: _spelled(one) for one in shown if any(getattr(info.callback, "writes", False) for info in _infos(one))}
+
     @functools.wraps(command)
     def flattened(**values: Any) -> None:
+        check_files(values, outputs)
+        if asks is not None:
+            values.pop("own")  # its callback has done what it is for
         for name, kind in groups.items():
             values[name] = kind(**{field.name: values.pop(field.name) for field in fields(kind)})
         command(**values)
@@ -360,6 +370,21 @@ def flat(command: Callable[..., None]) -> Callable[..., None]:
     flattened.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
     del flattened.__wrapped__  # or its signature would be the one that is seen
     return flattened
+
+
+def spellings(parameter: inspect.Parameter) -> tuple[str, ...]:
+    """The spellings of an option, such as `--machine` and `--cluster`; empty for an argument."""
+    options = [one for one in _infos(parameter) if isinstance(one, OptionInfo)]
+    return tuple(text for one in options for text in (one.default, *(one.param_decls or ())) if isinstance(text, str))
+
+
+def _spelled(parameter: inspect.Parameter) -> str:
+    """How messages call a parameter: an option by its first spelling, an argument by its letters in the help."""
+    return next(iter(spellings(parameter)), None) or next((one.metavar for one in _infos(parameter) if one.metavar), parameter.name.upper())
+
+
+def _infos(parameter: inspect.Parameter) -> list[ParameterInfo]:
+    return [one for one in getattr(parameter.annotation, "__metadata__", ()) if isinstance(one, ParameterInfo)]
 
 
 def _called(parameter: inspect.Parameter) -> inspect.Parameter:

@@ -10,6 +10,7 @@ import typer
 
 from walltime.cli.completion import completion_of
 from walltime.errors import OutputError
+from walltime.permission import allow
 from walltime.wording import printable
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ __all__ = [
     "OneFigureOption",
     "OrderOption",
     "OverrunOption",
+    "OwnOption",
     "PartialOption",
     "PolicyOption",
     "PredictorOption",
@@ -73,6 +75,7 @@ __all__ = [
     "read_dialect",
     "width_of_figures",
     "writable",
+    "written",
 ]
 
 
@@ -110,6 +113,7 @@ MEANINGS = {
     "--order": "Order of the queue: fcfs, sjf, wfp (wfp:exponent=2,threshold=0.75), lcfs, ljf, sqf, lqf, saf, laf, lxf, unicef, f1 to f4, "
     "a score such as power:wait=1,believed=-1, an expression such as expr:log(wait+60)-log(area), or FILE.py:NAME for a custom one; "
     "sjf:starvation=86400 puts jobs first that have waited a day, sjf:limit=0.5 those that have waited half as long as anybody so far.",
+    "--own": "Allow data files, such as a machine's file or a plan, to run the code of this Python file. Repeat it for more files.",
     "--policy": "A scheduler: fcfs, easy, conservative, conservative-scratch, hybrid:depth=N, relaxed, selective, los, multiqueue, slack, "
     "slurm (with --machine), or FILE.py:NAME for a custom one; with options, as in easy:backfill-order=sjf,predictor=tsafrir07.",
     "--predictor": "Predict runtimes from jobs that have ended: tang13, tsafrir07, last, mualem01-history, gaussier15, ..., with options: "
@@ -142,12 +146,20 @@ def option(name: str, detail: str = "", panel: str | None = RUN, **more: Any) ->
     """The declaration of an option of `MEANINGS`; `detail`: what the command adds."""
     help_text = f"{MEANINGS[name]} {detail}".strip()
     spellings = filter(None, (name, SECOND_SPELLINGS.get(name)))
+    if name == "--store":
+        more |= {"callback": written}
     return typer.Option(*spellings, help=help_text, rich_help_panel=panel, autocompletion=completion_of(name), **more)
 
 
 def own(help_text: str, panel: str | None = None, **more: Any) -> Any:
     """The declaration of an option of one command, called as its parameter: `--stop-file` for `stop_file`."""
     return typer.Option(help=help_text, rich_help_panel=panel, **more)
+
+
+def _allowed(files: list[Path] | None) -> list[Path] | None:
+    for file in files or ():
+        allow(file)
+    return files
 
 
 def out(what: str, *endings: str, panel: str | None = OUTPUT, **more: Any) -> Any:
@@ -164,7 +176,16 @@ def writable(*endings: str) -> Callable[[Path | None], Path | None]:
             check_output(path, endings)
         return path
 
+    check.writes = True  # type: ignore[attr-defined]
     return check
+
+
+def written(path: Path | None) -> Path | None:
+    """A callback that marks a folder, or a file that is kept from call to call, as written by the command and not as an input."""
+    return path
+
+
+written.writes = True  # type: ignore[attr-defined]
 
 
 def check_output(path: Path, endings: tuple[str, ...]) -> None:
@@ -191,6 +212,9 @@ def named_figures(texts: list[str] | None) -> list[str] | None:
         for _, path in map(named_file, texts):
             check_output(path, (path.suffix.lower(),))
     return texts
+
+
+named_figures.writes = True  # type: ignore[attr-defined]
 
 
 def width_of_figures(text: str) -> str:
@@ -273,6 +297,7 @@ BelieveOption = Annotated[str, option("--believe")]
 CorrectionOption = Annotated[str, option("--correction")]
 LearnFromOption = Annotated[Literal["simulation", "log"], option("--learn-from")]
 MachineOption = Annotated[Path | None, option("--machine", metavar="FILE")]
+OwnOption = Annotated[list[Path] | None, option("--own", metavar="FILE.py", callback=_allowed)]
 OverrunOption = Annotated[
     Literal["kill", "extend", "overrun"],
     typer.Option(

@@ -79,7 +79,8 @@ def run(
     item: Annotated[list[str] | None, o.own("Only this item, such as F4 or T3; repeat it. Default: all.", metavar="NAME")] = None,
     inputs: Inputs,
     out: Annotated[
-        Path | None, o.own("Write the results here: a folder. Default: the paper's name, such as ./mualem01.", metavar="DIR")
+        Path | None,
+        o.own("Write the results here: a folder. Default: the paper's name, such as ./mualem01.", metavar="DIR", callback=o.written),
     ] = None,
     workers: o.WorkersOption = None,
     size: o.SizeOption = "",

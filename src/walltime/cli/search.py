@@ -46,7 +46,9 @@ class SearchOptions:
 class JudgementOptions:
     """Whether an order is judged instead."""
 
-    final: Annotated[Path | None, o.own("Judge this order on the logs, and note that in it.", FINAL, metavar="ORDER.TOML")] = None
+    final: Annotated[
+        Path | None, o.own("Judge this order on the logs, and note that in it.", FINAL, metavar="ORDER.TOML", callback=o.written)
+    ] = None
     again: Annotated[bool, o.own("Judge on logs, too, that have been looked at.", FINAL)] = False
 
 
@@ -56,6 +58,7 @@ def search(
     searching: SearchOptions,
     judging: JudgementOptions,
     seed: o.SeedOption = 0,
+    own: o.OwnOption = None,
     stretch: Stretch,
     reading: LogOptions,
     out: Annotated[Path | None, o.out("what was found, or with --final the table", ".toml", ".json")] = None,

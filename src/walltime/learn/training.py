@@ -18,6 +18,7 @@ from walltime.learn import ppo
 from walltime.learn.batch import REWARDS, Batch, Rules, as_rules
 from walltime.learn.features import FORMULAS
 from walltime.learn.sources import Episode, as_episodes, windows
+from walltime.permission import NotRunError, check_data
 from walltime.provenance import jobs_sha256, version
 from walltime.simulation.windows import log_cost
 from walltime.wording import printable
@@ -228,11 +229,14 @@ def load(folder: str | Path) -> TrainedAgent:
     folder = Path(folder)
     try:
         plan = json.loads((folder / SETTINGS).read_text())
+        check_data(plan["task"], printable(folder / SETTINGS))
         task, settings = Task(**_like(Task(), plan["task"])), _settings(plan["settings"])
         agent = ppo.Agent(settings, np.random.default_rng(0))
         best = _Best(agent, settings)
         done, rows = _Folder(folder, None).restore(agent, best)
         trained = _trained(best.shown(agent), task, settings, plan, done, rows)
+    except NotRunError:
+        raise
     except _DAMAGE as error:  # also that it is damaged
         raise PolicyError(f"{printable(folder)}: has no trained agent; walltime learn train makes one") from error
     if not done:

@@ -155,12 +155,15 @@ def _known_checksum(entry: CatalogueEntry, folder: Path) -> tuple[str | None, st
 
 def _recorded(folder: Path) -> dict[str, str]:
     try:
-        record: dict[str, str] = json.loads((folder / RECORD).read_text())
+        record: Any = json.loads((folder / RECORD).read_bytes())
+        if not isinstance(record, dict) or not all(isinstance(one, str) for one in record.values()):
+            raise ValueError("it is not a table of names and checksums")
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # not a cache: the checksums of first downloads are known from here alone
         raise LogError(f"{folder / RECORD}: cannot be read ({error}); remove it, and the next downloads are recorded again") from error
-    return record
+    known: dict[str, str] = record
+    return known
 
 
 def _record(name: str, checksum: str, folder: Path) -> None:
@@ -202,6 +205,7 @@ class _Resuming:
 
         have = self.part.stat().st_size if self.part.exists() else 0
         tag = self.tag.read_text(encoding="latin-1") if self.tag.exists() else ""
+        tag = tag if tag.isascii() and tag.isprintable() else ""  # damaged
         headers = {"Accept-Encoding": "identity"}
         if have and tag:
             with requests.get(url, headers=headers | {"Range": f"bytes={have}-", "If-Range": tag}, stream=True, timeout=TIMEOUT) as answer:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from walltime.errors import LogError
+from walltime.files import note_input
 from walltime.wording import printable, shown
 
 __all__ = [
@@ -275,6 +276,7 @@ def chunks_of(path: str, where: str, digest: Digest) -> Iterator[bytes]:
     packed = ""
     try:
         with Path(path).open("rb", buffering=0) as file:
+            note_input(file.fileno(), where)
             raw = io.BufferedReader(_Hashed(file, digest), _CHUNK)
             start = raw.peek(6)
             packed, unpack = next((way for first, way in _OPEN.items() if start.startswith(first)), (packed, None))

@@ -34,9 +34,12 @@ def read_machine(path: str | os.PathLike[str], needed: Mapping[str, str] = NOTHI
     return replace(machine, eligible=os.fspath(Path(path).parent / machine.eligible))
 
 
-def parse_machine(text: str, where: str) -> Machine:
-    """The machine of a file with this text, named `where` in errors; raises LogError."""
-    return MACHINE_FILE.value(MACHINE_FILE.content(text, where), where)
+def parse_machine(text: str, where: str, checked: bool = True) -> Machine:
+    """The machine of a file with this text, named `where` in errors; raises LogError.
+
+    `checked`: whether its texts may name only Python files that may run, as in `TomlFile.value`.
+    """
+    return MACHINE_FILE.value(MACHINE_FILE.content(text, where), where, checked=checked)
 
 
 def write_machine(machine: Machine) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from walltime.errors import LogError, PolicyError, WorkloadError
-from walltime.files import whole_file
+from walltime.files import note_input, whole_file
 from walltime.machine.machine import Machine
 from walltime.wording import human_time, printable
 from walltime.workload import MAX_TIME, Workload
@@ -115,6 +115,7 @@ def _table(path: Path, stamp: int) -> Mapping[int, int]:
     held: dict[int, int] = {}
     try:
         with path.open(encoding="utf-8", newline="") as file:
+            note_input(file.fileno(), where)
             rows = csv.reader(file)
             titles = tuple(title.strip() for title in next(rows, []))
             if titles != TITLES:

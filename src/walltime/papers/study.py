@@ -104,7 +104,7 @@ class Study:
         folder.mkdir(parents=True, exist_ok=True)
         version = [engine_version(), syntax_hash([Path(inspect.getfile(compute))], Path(inspect.getfile(compute)).parent)]
         files = [folder / f"{_key(what, task, version)}.json" for task in tasks]
-        missing = [number for number, file in enumerate(files) if not file.is_file()]
+        missing = [number for number, file in enumerate(files) if _read(file) is None]
         progress = self.progress
 
         def make_worker() -> Callable[[int, Callable[[int], None]], None]:
@@ -122,7 +122,15 @@ class Study:
 
         show(0)
         in_threads(make_worker, len(missing), self.workers, show)
-        return [json.loads(file.read_text()) for file in files]
+        return [_read(file) for file in files]
+
+
+def _read(file: Path) -> Any:
+    """What is kept in a file; None if it is not there, or damaged, so that it is computed again."""
+    try:
+        return json.loads(file.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
 
 
 def _key(what: str, task: Mapping[str, Any], version: Sequence[str]) -> str:

@@ -7,6 +7,8 @@ from walltime.policy import registry
 from walltime.specification import homes
 
 if TYPE_CHECKING:
+    from walltime.permission import NotRunError as NotRunError
+    from walltime.permission import only as only
     from walltime.policy.base import Backfilling as Backfilling
     from walltime.policy.base import Kind as Kind
     from walltime.policy.base import Passes as Passes
@@ -20,9 +22,7 @@ if TYPE_CHECKING:
     from walltime.policy.double import Double as Double
     from walltime.policy.easy import Easy as Easy
     from walltime.policy.fcfs import NoBackfilling as NoBackfilling
-    from walltime.policy.files import NotRunError as NotRunError
     from walltime.policy.files import files_in as files_in
-    from walltime.policy.files import only as only
     from walltime.policy.files import placed as placed
     from walltime.policy.formulas import FittedFormula as FittedFormula
     from walltime.policy.formulas import Formula as Formula

@@ -5,21 +5,21 @@ from __future__ import annotations
 import ast
 import functools
 import importlib.util
-import os
 import re
 import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from walltime.errors import PolicyError, WalltimeError
+from walltime.permission import NotRunError, may_run
 from walltime.specification import Specification, options_of
+from walltime.wording import printable
 
-__all__ = ["NotRunError", "files_in", "only", "own", "own_code", "place_of", "placed"]
+__all__ = ["files_in", "own", "own_code", "place_of", "placed"]
 
 _OWN = re.compile(r"(?P<file>[^=,:]+?\.py):(?P<name>\w+)(?:[:,](?P<options>.*))?$")
 """How something of one's own is spelled, with its options."""
@@ -30,34 +30,17 @@ _PACKAGE = str(Path(__file__).resolve().parents[1])
 _classes: WeakKeyDictionary[type, str] = WeakKeyDictionary()
 """Where the classes of files that have been loaded stand, as `FILE:LINE`."""
 
-_only: ContextVar[frozenset[Path] | None] = ContextVar("_only", default=None)
-
-
-class NotRunError(PolicyError):
-    """A Python file was named from which nothing may be run here."""
-
-
-@contextmanager
-def only(*files: str | os.PathLike[str]) -> Iterator[None]:
-    """Within this context (of one thread) other Python files than these raise NotRunError instead of being run.
-
-    It is checked where files are run, so no spelling of a name gets around it.
-    """
-    before = _only.set(frozenset(Path(file).resolve() for file in files))
-    try:
-        yield
-    finally:
-        _only.reset(before)
-
 
 def load_name(file: Path, name: str, what: str) -> Any:
     """The object with this name in a file; raises PolicyError if the file or the name is missing, or the file cannot be loaded.
 
-    Raises NotRunError, before the file is looked at, within the context of `only` for others.
+    Raises NotRunError, before the file is looked at, for one that may not run (`walltime.permission`).
     """
-    allowed = _only.get()
-    if allowed is not None and file.resolve() not in allowed:
-        raise NotRunError(f"the {what} {name!r} would run the Python file {file}, which nobody here has named")
+    if "\0" in str(file) or not may_run(file):
+        raise NotRunError(
+            f"the {what} {name!r} would run the Python file {printable(file)}, which the call does not name; if you trust it, allow it "
+            f"with --own {printable(file)}"
+        )
     if not file.is_file():
         raise PolicyError(f"no file {file} to take the {what} {name!r} from")
     module = _module(file.resolve(), file.stat().st_mtime_ns)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 
 from walltime.errors import PolicyError
+from walltime.files import note_input
 from walltime.lazy import LaterModule
 from walltime.predictors.base import Array, Basis, Predictor, below_remark
 from walltime.predictors.hindsight import RECORDED, hindsight_remarks
@@ -142,6 +143,7 @@ def read_predictions(file: str, column: str = "predicted") -> Rows:
     path = Path(file)
     if not path.is_file():
         raise PolicyError(f"no file {printable(file)} with predictions")
+    note_input(path)
     return _read(path.resolve(), path.stat().st_mtime_ns, column, printable(file))
 
 

@@ -43,6 +43,6 @@ def read_trend(folder: str | Path, clock: int) -> list[PeriodNumbers]:
             values = {name: float("nan") if value is None and name in FLOATS else value for name, value in values.items()}
             values |= {"begin": int(values["begin"]) - clock, "end": int(values["end"]) - clock}
             periods.append(PeriodNumbers(**values))
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise LogError(f"{printable(path)}: is no record of a period ({type(error).__name__}); remove it") from error
     return sorted(periods, key=lambda one: one.begin)

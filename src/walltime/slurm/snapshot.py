@@ -19,6 +19,7 @@ from walltime.files import whole_file
 from walltime.logs.anonymous import number_for
 from walltime.machine import Machine, write_machine
 from walltime.machine.files import parse_machine
+from walltime.permission import NotRunError
 from walltime.slurm.client import CLUSTER, Client
 from walltime.slurm.cluster import cluster_of
 from walltime.slurm.records import SlurmError, file_text, read_records
@@ -249,6 +250,8 @@ def read_snapshot(path: str | os.PathLike[str]) -> Snapshot:
             _of_kind(document, "slurm", str),
             _of_kind(document, "anonymous", bool),
         )
+    except NotRunError:
+        raise
     except (TypeError, ValueError, AttributeError) as error:
         raise LogError(f"{where}: {harmless(str(error).removeprefix(f'{where}: '), 200)}") from error
 

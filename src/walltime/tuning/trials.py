@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from walltime.errors import OutputError, PolicyError
+from walltime.files import json_lines
 from walltime.policy import Order, Policy, takes
 from walltime.simulation.specification import Scheduler, parse_scheduler
 from walltime.simulation.threads import in_threads
@@ -84,18 +85,19 @@ class CostFolder:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             settings, self._file = folder / "plan.json", folder / "costs.jsonl"
-            if settings.exists() and settings.read_text() != text:
+            if settings.exists() and settings.read_bytes() != text.encode():
                 raise OutputError(f"{folder}: has the results of other settings or another log; name another folder")
             settings.write_text(text)
-            lines = self._file.read_text().splitlines() if self._file.exists() else []
+            kept = self._file.read_bytes() if self._file.exists() else b""
         except OSError as error:
             raise OutputError(f"{folder}: cannot be used ({(error.strerror or str(error)).lower()}); name another place") from error
-        for line in lines:
-            try:
-                record = json.loads(line)
-            except ValueError:
-                continue  # the last line of a run that was interrupted
-            self._costs[record["scheduler"]] = record["costs"]
+        for record in json_lines(kept):
+            label, costs = record.get("scheduler"), record.get("costs")
+            if isinstance(label, str) and isinstance(costs, list) and all(type(one) in (int, float) for one in costs):
+                self._costs[label] = costs
+        if kept and not kept.endswith(b"\n"):  # a run was interrupted within its last line
+            with self._file.open("ab") as file:
+                file.write(b"\n")
 
     def costs(self, schedulers: Sequence[Scheduler], find: Callable[[list[Scheduler]], Array]) -> Array:
         """The costs of these schedulers; `find` is asked for those that are not kept yet, all at once."""

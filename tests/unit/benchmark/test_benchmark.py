@@ -127,7 +127,7 @@ def test_verify__of_a_policy_of_ones_own_wants_the_same_file(suite, tmp_path, mo
     own.write_text("def widest(procs):\n    return procs\n")
     path = run_suite(suite, "easy:order=own.py:widest", tmp_path / "r", workers=1)
     assert list(json.loads(path.read_text())["files"]) == ["own.py"]
-    with pytest.raises(PolicyError, match=r"would run the Python file own\.py.*--own"):
+    with pytest.raises(PolicyError, match=r"names the Python file own\.py.*--own"):
         verify_result(path, workers=1)
     assert verify_result(path, own=[own], workers=1) == []
     own.write_text("def widest(procs):\n    return 2 * procs\n")

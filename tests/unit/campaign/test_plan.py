@@ -107,7 +107,7 @@ BAD: dict[str, tuple[str, list[str]]] = {
     "unknown policy": (grid("policy = ['easy', 'esay']"), ["grid.policy", "unknown policy 'esay'", "known are fcfs, easy"]),
     "hybrid without a depth": (fixed("policy = 'hybrid:depth=x'"), ["fixed.policy", "depth of the policy 'hybrid:depth=x' must be"]),
     "unknown order": (fixed("order = 'lifo'"), ["fixed.order", "unknown order 'lifo'", "known are fcfs"]),
-    "order of a file that is not there": (fixed("order = 'none.py:mine'"), ["fixed.order", "none.py to take the order"]),
+    "order of a file that is not there": (fixed("order = 'none.py:mine'"), ["none.py", "a data file runs no code", "--own"]),
     "unknown backfill order": (fixed("backfill_order = 'lifo'"), ["fixed.backfill_order", "unknown order 'lifo'"]),
     "backfill order without backfilling": (
         grid("policy = ['easy', 'fcfs']\nbackfill_order = ['sjf']"),

@@ -41,7 +41,7 @@ def plan(tmp_path_factory) -> Path:
 
 
 def cells_of(plan: Path) -> pl.DataFrame:
-    return Store(plan.parent / "plan.results").table(plan_keys(read_plan(plan)))
+    return Store(plan.parent / "plan.results").table(plan_keys(read_plan(plan, run_files=False)))
 
 
 def values(cells: pl.DataFrame, metric: str, **words: str) -> np.ndarray:
@@ -229,7 +229,11 @@ def test_status__does_not_run_the_plans_own_code(capsys, tmp_path):
     path.write_text("[fixed]\nmodel = 'lublin99'\njobs = 20\nprocs = 64\n[grid]\npolicy = ['easy', 'easy:order=own.py:widest']\n")
     status, out, _ = call(capsys, "campaign", "status", path)
     assert (status, "0 of 2 cells are done" in out, ran.exists()) == (0, True, False)
-    assert call(capsys, "campaign", "run", path)[0] == 0
+    assert str(tmp_path / "own.py") in out, "what will run is said before it does"
+    assert call(capsys, "campaign", "run", path)[0] == 2
+    assert not ran.exists()
+    status, _, err = call(capsys, "campaign", "run", path, "--own", tmp_path / "own.py")
+    assert (status, str(tmp_path / "own.py") in err) == (0, True)
     assert ran.exists()
     ran.unlink()
     assert "2 of 2 cells are done" in call(capsys, "campaign", "status", path)[1]
@@ -246,6 +250,6 @@ def test_caveats__count_predictions_below_zero(tmp_path):
         '[campaign]\nseeds = 1\n[fixed]\nmodel = "lublin99"\njobs = 70\nprocs = 64\nload = 0.7\npolicy = "easy"\n'
         '[grid]\npredictor = ["below.py:Below", "exact"]\n'
     )
-    run_campaign(read_plan(plan))
-    [said] = [line for line in campaign_caveats(read_plan(plan), cells_of(plan)) if "below 0" in line]
+    run_campaign(read_plan(plan, own=[tmp_path / "below.py"]))
+    [said] = [line for line in campaign_caveats(read_plan(plan, run_files=False), cells_of(plan)) if "below 0" in line]
     assert said.startswith("Predictions below 0 s: in 1 of 2 runs, of up to 10 jobs.")

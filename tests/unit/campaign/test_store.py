@@ -208,7 +208,7 @@ def test_order_of_ones_own__makes_new_cells_when_it_is_edited(plan):
     plan.write_text('[fixed]\nmodel = "lublin99"\njobs = 200\norder = "orders.py:mine"\n')
     for body in ("-requested", "procs * 1.0"):
         own.write_text(f"import walltime as wt\n@wt.order\ndef mine(requested, procs):\n    return {body}\n")
-        assert run_campaign(read_plan(plan), executor=Threads(1)).run == 1
+        assert run_campaign(read_plan(plan, own=[own]), executor=Threads(1)).run == 1
         seen = Store(plan.parent / "plan.results").table()["mean_wait"].to_list()
     assert len(set(seen)) == 2
 
@@ -218,7 +218,7 @@ def test_order_of_ones_own__reads_columns_and_the_clock_in_a_campaign(plan):
     own = plan.with_name("orders.py")
     own.write_text("def mine(user, hour, requested):\n    return user if hour < 12 else -requested\n")
     plan.write_text('[campaign]\nseeds = 2\n[fixed]\ntrace = "log.swf"\norder = "orders.py:mine"\n[grid]\nestimates = ["user", "f:4"]\n')
-    run_campaign(read_plan(plan), executor=Threads(1))
+    run_campaign(read_plan(plan, own=[own]), executor=Threads(1))
     table = Store(plan.parent / "plan.results").table()
     jobs, policy = wt.read(plan.with_name("log.swf")), wt.Easy(order=wt.policy.parse_order(f"{own}:mine"))
     for row in table.iter_rows(named=True):

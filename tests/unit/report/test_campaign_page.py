@@ -47,7 +47,7 @@ def plan(tmp_path_factory) -> Path:
     (folder / "orders.py").write_text(ORDERS)
     path = folder / "plan.toml"
     path.write_text(PLAN)
-    run_campaign(read_plan(path))
+    run_campaign(read_plan(path, own=[folder / "orders.py"]))
     return path
 
 
@@ -129,7 +129,7 @@ def test_report__groups_in_their_order_and_files_as_spelled(capsys, plan):
 def test_report__labels_do_not_orphan_cells_of_a_store_that_was_moved(capsys, plan, tmp_path):
     for name in ("orders.py", "plan.toml"):
         (tmp_path / name).write_bytes((plan.parent / name).read_bytes())
-    results = read_results(read_plan(tmp_path / "plan.toml"), wt.campaign.Store(plan.parent / "plan.results"))
+    results = read_results(read_plan(tmp_path / "plan.toml", run_files=False), wt.campaign.Store(plan.parent / "plan.results"))
     assert results.missing == []
     assert set(results.cells["policy"]) == {"easy", "conservative", "easy:backfill-order=orders.py:narrow"}
 
@@ -155,7 +155,10 @@ def test_page__is_whole_and_says_what_was_run(capsys, plan, tmp_path, monkeypatc
     assert sum("Curves of the mean wait over the load" in image for image in images) == 2  # the first screen's, once for telephones
     again = tmp_path / "again.html"
     write_page(
-        campaign_page(read_results(read_plan(plan)), command=["walltime", "campaign", "report", str(plan), "--report", str(path)]), again
+        campaign_page(
+            read_results(read_plan(plan, run_files=False)), command=["walltime", "campaign", "report", str(plan), "--report", str(path)]
+        ),
+        again,
     )
     assert again.read_text() == page, "the same from Python, to the byte"
 
@@ -190,7 +193,7 @@ def test_page__refuses_a_file_of_another_kind_and_a_campaign_that_was_not_run(ca
     path = tmp_path / "plan.toml"
     path.write_text(PLAN.replace("orders.py", str(plan.parent / "orders.py")))
     with pytest.raises(wt.errors.OutputError, match="has no cell of this plan"):
-        campaign_page(read_results(read_plan(path)))
+        campaign_page(read_results(read_plan(path, run_files=False)))
 
 
 # ------------------------------------------------------------------------------------------------------------- figures
@@ -244,7 +247,7 @@ def test_sweep_figure__has_a_panel_for_each_log():
 def test_intervals__of_lines_results_and_replications(plan):
     axes = wt.figures.intervals([line(1.0, policy="easy"), line(2.0, policy="fcfs")])
     assert [text.get_text() for text in axes.get_yticklabels()] == ["easy", "fcfs"]
-    results = read_results(read_plan(plan))
+    results = read_results(read_plan(plan, run_files=False))
     assert len(wt.figures.intervals(results, "mean_response", where={"load": 0.7}).get_yticks()) == 3
     assert len(wt.figures.sweep(results, width="page").lines) == 3
     jobs = wt.workloads.Lublin99().generate(200, 32, 0.8, 1)

@@ -128,4 +128,6 @@ def test_commands__enter_score_and_complain_in_one_line(capsys, tmp_path):
     found = json.loads(call(capsys, "slurm", "score", tmp_path / "ledger", "--json")[1])
     assert (found["known"], found["scores"][0]["jobs"], found["scores"][0]["error"]) == (1, 1, 100)
     assert "no such ledger" in one_line(*call(capsys, "slurm", "score", tmp_path / "none"))
-    assert "cannot be written" in one_line(*call(capsys, *base[:-1], tmp_path / "log.swf"))
+    assert "would replace the input" in one_line(*call(capsys, *base[:-1], tmp_path / "log.swf"))
+    (tmp_path / "text").write_text("no ledger")
+    assert "cannot be written" in one_line(*call(capsys, *base[:-1], tmp_path / "text"))

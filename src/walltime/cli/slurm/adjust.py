@@ -48,10 +48,14 @@ class Places:
     """Where the side-car reads and writes."""
 
     history: Annotated[Path | None, o.option("--history", "To learn from; read again when it changes.", None, metavar="LOG")] = None
-    ledger: Annotated[Path | None, o.option("--ledger", "It notes there what it changes, before.", ACT, metavar="FOLDER")] = None
+    ledger: Annotated[
+        Path | None, o.option("--ledger", "It notes there what it changes, before.", ACT, metavar="FOLDER", callback=o.written)
+    ] = None
     stop_file: Annotated[Path | None, o.own("As long as it exists, everything is taken back.", ACT, metavar="FILE")] = None
-    spool: Annotated[Path | None, o.own("Notes for the prolog, the second give-back; see --print-prolog.", ACT, metavar="FOLDER")] = None
-    metrics: Annotated[Path | None, o.own("Write metrics for Prometheus here: .prom.", metavar="FILE.prom")] = None
+    spool: Annotated[
+        Path | None, o.own("Notes for the prolog, the second give-back; see --print-prolog.", ACT, metavar="FOLDER", callback=o.written)
+    ] = None
+    metrics: Annotated[Path | None, o.own("Write metrics for Prometheus here: .prom.", metavar="FILE.prom", callback=o.written)] = None
 
 
 @dataclass(frozen=True)

@@ -151,7 +151,11 @@ class JobOptions:
     predictions: Annotated[
         Path | None,
         o.option(
-            "--predictions", "Enter these into it; with --replayed 0, adjust them by what became of earlier ones.", o.RUN, metavar="FOLDER"
+            "--predictions",
+            "Enter these into it; with --replayed 0, adjust them by what became of earlier ones.",
+            o.RUN,
+            metavar="FOLDER",
+            callback=o.written,
         ),
     ] = None
 
@@ -171,6 +175,7 @@ def start_times(
     history: Annotated[Path, o.option("--history", "Of the jobs that ran lately, weeks if possible.", None, metavar="LOG")],
     policy: o.SitePolicyOption = None,
     predictor: o.PredictorOption = None,
+    own: o.OwnOption = None,
     drawn: SimulationOptions,
     asked: JobOptions,
     reading: LogOptions,

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import pickle
+import hashlib
+import io
+import shutil
 import sys
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +23,10 @@ from walltime.engine.compiler.folder import cache_folder
 from walltime.engine.compiler.libraries import rebuilt
 from walltime.syntax import syntax_hash
 
-__all__ = ["file_name", "functions_kept", "is_kept", "keep_on_disk", "keeps_parts"]
+__all__ = ["file_name", "functions_kept", "is_intact", "is_kept", "keep_on_disk", "keeps_parts"]
+
+CHECKSUM = 32
+"""Bytes of the checksum at the end of a file."""
 
 
 def keep_on_disk(dispatcher: Any) -> None:
@@ -74,16 +80,31 @@ def functions_kept(folder: Path) -> int:
 def _kernel_cache() -> Any:
     """The class of our caches; None if this version of Numba lacks the required internals."""
     try:
-        from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+        from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, _CacheLocator
 
-        return _derived(CompileResultCacheImpl, FunctionCache, _CacheLocator)
+        return _derived(CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, _CacheLocator)
     except (ImportError, AttributeError, TypeError) as error:
         _warn(f"this version of Numba keeps compiled functions in another way ({error}); an edited comment will compile them anew")
         return None
 
 
-def _derived(result_cache: Any, function_cache: Any, cache_locator: Any) -> Any:
-    """A subclass of Numba's cache of functions whose files are named after the function alone, and are never out of date."""
+def is_intact(path: str) -> bool:
+    """Return whether a file ends in the checksum of its name and content; false for one that is damaged, missing or not a file.
+
+    Damaged machine code would crash the process, and a damaged pickle may do anything, so neither is looked at.
+    """
+    with contextlib.suppress(OSError, MemoryError):
+        content = Path(path).read_bytes()
+        return content[-CHECKSUM:] == _checksum(path, content[:-CHECKSUM])
+    return False
+
+
+def _checksum(path: str, content: bytes) -> bytes:
+    return hashlib.sha256(Path(path).name.encode() + b"\0" + content).digest()
+
+
+def _derived(result_cache: Any, function_cache: Any, cache_file: Any, cache_locator: Any) -> Any:
+    """A subclass of Numba's cache of functions whose files are named after the function alone, and are never out of date or damaged."""
 
     class Locator(cache_locator):
         """Locates the files of a function."""
@@ -111,13 +132,37 @@ def _derived(result_cache: Any, function_cache: Any, cache_locator: Any) -> Any:
         def rebuild(self, target_context: Any, payload: Any) -> Any:
             return rebuilt(super().rebuild, target_context, payload)
 
+    class Checked(cache_file):
+        """The index and the data of a function, each with a checksum at its end, which Numba does not read."""
+
+        def _load_index(self) -> Any:
+            return super()._load_index() if is_intact(self._index_path) else {}
+
+        def _load_data(self, name: str) -> Any:
+            if not is_intact(self._data_path(name)):
+                raise FileNotFoundError(name)  # which Numba takes for a file that is not there, and compiles
+            return super()._load_data(name)
+
+        @contextlib.contextmanager
+        def _open_for_write(self, filepath: str) -> Iterator[Any]:
+            content = io.BytesIO()
+            yield content
+            if Path(filepath).is_dir():
+                shutil.rmtree(filepath)
+            with super()._open_for_write(filepath) as file:
+                file.write(content.getvalue() + _checksum(filepath, content.getvalue()))
+
     class KernelCache(function_cache):
         """The compiled forms of one function on disk."""
 
         _impl_class = Format
 
+        def __init__(self, function: Any):
+            super().__init__(function)
+            self._cache_file.__class__ = Checked
+
         def load_overload(self, sig: Any, target_context: Any) -> Any:
-            with contextlib.suppress(OSError, EOFError, pickle.UnpicklingError):  # a damaged file is written anew
+            with contextlib.suppress(Exception):  # whatever cannot be read is compiled, and written again
                 return super().load_overload(sig, target_context)
             return None
 

@@ -69,14 +69,19 @@ def _syntax_hash(files: list[Path], engine: Path) -> str:
     known: dict[str, str] = {}
     with contextlib.suppress(OSError, UnicodeDecodeError):
         lines = [line.split() for line in memo.read_text().splitlines()]
-        known = {line[0]: line[1] for line in lines if [len(word) for word in line] == [64, 64]}
+        known = {line[0]: line[1] for line in lines if len(line) == 3 and line[2] == _mark(*line[:2])}
     if name in known:
         return known[name]
     known[name] = syntax.syntax_hash(files, engine)
     with contextlib.suppress(OSError):
         memo.parent.mkdir(parents=True, exist_ok=True)
-        _write_whole(memo, "".join(f"{' '.join(line)}\n" for line in list(known.items())[-SOURCES_KNOWN:]))
+        _write_whole(memo, "".join(f"{' '.join(line)} {_mark(*line)}\n" for line in list(known.items())[-SOURCES_KNOWN:]))
     return known[name]
+
+
+def _mark(written: str, does: str) -> str:
+    """By which a line of the memory of sources is recognised as whole."""
+    return hashlib.sha256(f"{written} {does}".encode()).hexdigest()[:16]
 
 
 def _write_whole(file: Path, text: str) -> None:
@@ -119,16 +124,30 @@ def temporary_root() -> Path:
 def cache_folder() -> Path:
     """Folder of the kernels compiled from exactly this code, which counts as used now; others that nobody uses are removed."""
     folder = cache_root() / folder_name()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError:
-        folder = temporary_root() / folder.name
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if not _is_usable(folder) and not _is_usable(folder := temporary_root() / folder.name, private=True):
+        folder = Path(tempfile.mkdtemp(prefix="walltime-"))  # for this process alone
     with contextlib.suppress(OSError):
         _note_use(folder)
     return folder
+
+
+def _is_usable(folder: Path, private: bool = False) -> bool:
+    """Whether a folder can be written, once it is made; a file in its place is removed.
+
+    `private`: what others may have made, in a folder that everybody can write, is not used, as compiled code runs.
+    """
+    try:
+        if folder.is_file():
+            folder.unlink()
+        if private:
+            folder.parent.mkdir(exist_ok=True, mode=0o700)
+        folder.mkdir(parents=True, exist_ok=True)
+        if private and any(one.stat().st_uid != os.getuid() or one.stat().st_mode & 0o022 for one in (folder, folder.parent)):
+            return False
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
 
 
 def _note_use(folder: Path) -> None:

@@ -1,0 +1,62 @@
+"""No command replaces what it reads: inputs and outputs are told apart by how their options are declared, and compared as files."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from walltime.errors import OutputError
+from walltime.files import input_at, note_input
+from walltime.permission import python_files
+from walltime.wording import printable
+
+__all__ = ["check_files", "written_paths"]
+
+
+def check_files(values: Mapping[str, Any], outputs: Mapping[str, str]) -> None:
+    """Note the inputs of a call, and raise OutputError if one of its outputs would replace one of them, or another output.
+
+    `values`: the arguments of the command. `outputs`: the names of those that are written, with their spellings; every other path is an
+    input, and so is a text that names a file, such as `@KEY` or `FILE.py:NAME`. Links and other spellings of a path are the same file.
+    """
+    written = [(path, spelled) for name, spelled in outputs.items() for path in written_paths(values.get(name))]
+    for name, value in values.items():
+        if name not in outputs:
+            for path in _inputs(value):
+                note_input(path)
+                if written and path.is_dir():
+                    for part in path.rglob("*"):
+                        note_input(part)
+    seen: dict[str, str] = {}
+    for path, spelled in written:
+        if (read := input_at(path)) is not None:
+            raise OutputError(f"{printable(path)}: {spelled} would replace the input {printable(read)}; name another file")
+        whole = os.path.realpath(path)
+        if whole in seen and not _is_device(path):
+            both = f"{seen[whole]} and {spelled}" if seen[whole] != spelled else f"{spelled} twice"
+            raise OutputError(f"{printable(path)}: would be written by {both}; name two files")
+        seen[whole] = spelled
+
+
+def written_paths(value: Any) -> list[Path]:
+    """The files that an option writes: a path, or figures as `NAME=FILE`."""
+    given = value if isinstance(value, list | tuple) else [] if value is None else [value]
+    return [one if isinstance(one, Path) else Path(one.partition("=")[2] or one) for one in given]
+
+
+def _inputs(value: Any) -> Iterator[Path]:
+    for one in value if isinstance(value, list | tuple) else [value]:
+        if isinstance(one, Path):
+            yield one
+        elif isinstance(one, str) and "\0" not in one:
+            yield from map(Path, filter(None, [one, one.removeprefix("@"), *python_files(one)]))
+
+
+def _is_device(path: Path) -> bool:
+    try:
+        return not stat.S_ISREG(path.stat().st_mode)
+    except OSError:
+        return False

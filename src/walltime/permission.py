@@ -1,0 +1,100 @@
+"""Which Python files may run: those that the call names. A data file runs Python only if the call allows that file."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
+
+from walltime.errors import PolicyError
+from walltime.wording import printable
+
+__all__ = ["NotRunError", "allow", "check_data", "may_run", "only", "python_files", "sealed"]
+
+_NAMED = re.compile(r"([^=,:]+?\.py):\w")
+"""Where a text may name Python code: wider than the spelling `FILE.py:NAME` that `walltime.policy.files` loads, never narrower."""
+
+_process: frozenset[Path] | None = None
+"""The files that the command line allows, for every thread; None in Python, where the caller's own words name what runs."""
+_here: ContextVar[frozenset[Path] | None] = ContextVar("_here", default=None)
+
+
+class NotRunError(PolicyError):
+    """A Python file is named that the call does not allow to run."""
+
+
+def python_files(text: str) -> list[str]:
+    """Return the Python files that a specification names.
+
+    >>> python_files("easy:order=mine.py:widest,predictor=own/p.py:P"), python_files("easy:order=sjf")
+    (['mine.py', 'own/p.py'], [])
+    """
+    return [name.strip() for name in _NAMED.findall(text)]
+
+
+@contextmanager
+def only(*files: str | os.PathLike[str]) -> Iterator[None]:
+    """Allow these Python files, and no others, within this context of one thread; data files may name them too.
+
+    `walltime.policy.files.load_name` asks before it runs a file, so no spelling of a name gets around it.
+    """
+    before = _here.set(frozenset(Path(file).resolve() for file in files))
+    try:
+        yield
+    finally:
+        _here.reset(before)
+
+
+@contextmanager
+def sealed(words: Iterable[str]) -> Iterator[None]:
+    """Allow within this context, in all threads, only the Python files that these words of a command line name, and later `allow`."""
+    global _process
+    before = _process
+    _process = frozenset(Path(file).resolve() for word in words for file in python_files(word) if "\0" not in file)
+    try:
+        yield
+    finally:
+        _process = before
+
+
+def allow(file: str | os.PathLike[str]) -> None:
+    """Allow one more file in the command that runs; without effect in Python, where `only` allows files."""
+    global _process
+    if _process is not None:
+        _process |= {Path(file).resolve()}
+
+
+def may_run(file: Path) -> bool:
+    """Return whether a Python file may run here."""
+    allowed = _allowed()
+    return allowed is None or file.resolve() in allowed
+
+
+def check_data(content: Any, where: str) -> None:
+    """Raise NotRunError if a text in a file's content names a Python file that the call does not allow.
+
+    `content`: texts, lists and tables of a data file. `where`: the file's name in the error. A text of the caller's own is not checked.
+    """
+    if isinstance(content, Mapping):
+        check_data([*content, *content.values()], where)
+    elif isinstance(content, list | tuple):
+        for one in content:
+            check_data(one, where)
+    elif isinstance(content, str):
+        allowed = _allowed() or frozenset()
+        for file in python_files(content):
+            if "\0" in file or Path(file).resolve() not in allowed:
+                name = printable(file)
+                raise NotRunError(
+                    f"{where}: names the Python file {name}, but a data file runs no code; read that file, and if you trust it, allow it "
+                    f"with --own {name} (in Python: walltime.policy.only)"
+                )
+
+
+def _allowed() -> frozenset[Path] | None:
+    here = _here.get()
+    return _process if here is None else here
