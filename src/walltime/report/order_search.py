@@ -112,8 +112,7 @@ def _named(found: OrderFile) -> list[Point]:
 
 def _points(points: Sequence[Point], title: str) -> Table:
     rows = [
-        [Cell(one.scheduler, look="code"), *_ratios(one.choosing), f"{one.training[0]:.2f}", f"{one.training[3]:.2f}"]
-        for one in points
+        [Cell(one.scheduler, look="code"), *_ratios(one.choosing), f"{one.training[0]:.2f}", f"{one.training[3]:.2f}"] for one in points
     ]
     heads: tuple[str, ...] = ("scheduler", *HEADS, "slowdown in training", "longest wait in training")
     if any(one.late >= 0 for one in points):

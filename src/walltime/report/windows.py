@@ -54,7 +54,9 @@ APART = 0.2
 
 def tuning_page(tuning: Tuning, workload: Workload, settings: Mapping[str, Any] | None = None) -> Page:
     """The page of a fitted order; `settings`: further entries of the provenance, and as `command` the command line."""
-    return _page("tuning", f"A queue order fitted to {tuning.log}", tuning, [_tuning_drawing(tuning)], tuning_tables(tuning), workload, settings)
+    return _page(
+        "tuning", f"A queue order fitted to {tuning.log}", tuning, [_tuning_drawing(tuning)], tuning_tables(tuning), workload, settings
+    )
 
 
 def learned_page(evaluation: Evaluation, workload: Workload, settings: Mapping[str, Any] | None = None) -> Page:
