@@ -64,7 +64,7 @@ def learned_page(evaluation: Evaluation, workload: Workload, settings: Mapping[s
 
     `workload`: the log of the windows. `settings`: further entries of the provenance, and as `command` the command line.
     """
-    title = f"A trained agent on {evaluation.log}"
+    title = f"{'A trained agent' if evaluation.trained_on else 'An agent'} on {evaluation.log}"
     return _page("learning", title, evaluation, _learned_drawings(evaluation), learned_tables(evaluation), workload, settings)
 
 
@@ -196,9 +196,8 @@ def learned_tables(evaluation: Evaluation) -> list[Table]:
         verdict = "no clear difference" if not one.is_clear else "the agent is better" if one.change.mean < 0 else "the agent is worse"
         rows.append([one.scheduler, human_number(one.mean), _days(one.longest_wait), *_ends(one.change), verdict])
     seeds = f"{len(evaluation.agents)} agent{'s' * (len(evaluation.agents) > 1)}"
-    title = (
-        f"{evaluation.log}: {evaluation.windows} held-out windows of {evaluation.window} jobs, {seeds} trained on {evaluation.trained_on}"
-    )
+    trained = f" trained on {evaluation.trained_on}" if evaluation.trained_on else ""
+    title = f"{evaluation.log}: {evaluation.windows} held-out windows of {evaluation.window} jobs, {seeds}{trained}"
     head = ("scheduler", f"mean {_named(evaluation.metric)}", "longest wait", "agent against it", "90 %: from", "to", "verdict")
     tables = [Table(head, rows, title)]
     if evaluation.importances:
