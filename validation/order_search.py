@@ -8,17 +8,15 @@
     python validation/order_search.py --fresh fresh.json [--judgement NUMBER] [--out FILE]
     python validation/order_search.py --apart validation/final_order.toml LOG... [--out FILE]
     python validation/order_search.py --fair LOG... [--out FILE]
-    python validation/order_search.py --trained network.toml formula.toml [--out FILE]
+    python validation/order_search.py --longer formula.toml [--out FILE]
     python validation/order_search.py --everywhere LOG... [--out FILE]
-    python validation/order_search.py --hindsight LOG... [--out FILE]
 
-Stores everything in docs/generators/search.json, which docs/background/found-order.md is made from. The logs of the first command are those
-of the search. `--fresh` stores the table of a judgement on further logs (validation/final_logs.py) beside what is there, the first if there
-is no number. `--apart` stores what the parts of the order of the third are worth on these logs, and who loses by it; `--fair`, how many
-jobs start later under it, and under others, than if nobody had come after them (some minutes). `--trained` stores how a network was
-trained, and the longer search for a formula beside it. `--everywhere` stores what the orders that were found are worth on these logs beside
-those that have a name, of logs of the searches, too. `--hindsight` trains a network on each of these logs that knows the runtimes and the
-work to come, and whose numbers are chosen on that very log: what could be gained at most by an order of this kind (half an hour).
+Stores everything in docs/generators/search.json, which docs/background/found-order.md is made from. The logs of the first command are
+those of the search. `--fresh` stores the table of a judgement on further logs (validation/final_logs.py) beside what is there, the first
+if there is no number. `--apart` stores what the parts of the order of the third are worth on these logs, and who loses by it; `--fair`,
+how many jobs start later under it, and under others, than if nobody had come after them (some minutes). `--longer` stores the steps of a
+longer search. `--everywhere` stores what the orders that were found are worth on these logs next to those that have a name; logs of the
+searches count, too.
 """
 
 from __future__ import annotations
@@ -45,13 +43,12 @@ from walltime.policy import Easy
 from walltime.policy.expressions import Expression
 from walltime.simulation.fair_start import fairness
 from walltime.simulation.specification import Scheduler, parse_scheduler
-from walltime.tuning.network import INPUTS, STAGES, Network, train_network
-from walltime.tuning.objectives import Part, Parts, late_percents, merit
+from walltime.tuning.objectives import Part, Parts, late_percents
 from walltime.tuning.order_file import read_order_file
 from walltime.workload.scaling import shake
 
 OUT = ROOT / "docs" / "generators" / "search.json"
-JUDGEMENTS = ("fresh", "second", "third", "real", "generated", "longer-real", "longer-generated", "weaker")
+JUDGEMENTS = ("fresh", "second", "third", "longer-real", "longer-generated")
 FAIR = (
     "easy",
     "easy:backfill-order=lxf:limit=0.8,predictor=quantile:percent=100",
@@ -65,8 +62,6 @@ FAIR = (
     "conservative",
 )
 """Schedulers whose fairness is compared: EASY, the one of the third judgement and its parts, bounded ones, named ones."""
-UNITS, EVALUATIONS, AHEAD = 4, 300, 4 * 3600
-"""Of a network in hindsight: its units, how many are tried on each log, and for how many seconds ahead it sees the work to come."""
 BESIDE = (
     "easy:order=wfp:limit=0.4",
     "easy:order=lxf:limit=0.4",
@@ -84,8 +79,6 @@ BESIDE = (
     "easy:order=lxf:limit=0.4,predictor=tsafrir07,believe=100",
 )
 """Schedulers with a name beside which those that were found are put on every log."""
-BEST = 4
-"""The step of a network's training that was best on all of the training jobs."""
 LONGEST_LOG, ASKED = 80_000, 100
 """Of logs of at most so many jobs it is found, too, how many of these start later than their fair start."""
 COPIES, SHAKEN = 3, 60
@@ -189,38 +182,6 @@ def everywhere(found: Sequence[str], logs: Sequence[Workload]) -> dict[str, Any]
     return {"logs": [log.origin.name for log in logs], "found": len(found), "sample": ASKED, "rows": rows}
 
 
-def hindsight(log: Workload) -> dict[str, Any]:
-    """The objectives over EASY's of a network that knows the runtimes and the work to come, its numbers chosen on this very log.
-
-    Once with the longest waits bounded as in a search, and once without. The work of the jobs that are submitted in the `AHEAD` s after a
-    job, over the machine, is what its request is above its runtime: nothing else asks for requests where the runtimes are known.
-    """
-    ran = np.minimum(log.runtime, log.requested)  # who outruns a request is killed, under EASY as well
-    area = np.concatenate([[0], np.cumsum(log.procs * ran)])
-    later = area[np.searchsorted(log.submit, log.submit + AHEAD, "right")] - area[1:]
-    believed = np.maximum(ran, 1)
-    jobs = replace(log, runtime=ran, requested=believed + later // log.machine_procs, believed=believed)
-    easy = Scheduler(Easy())
-    own, users = (Parts([Part(0, log.origin.name, one)], easy) for one in (jobs, log))
-    inputs = (*INPUTS, ("(requested-believed)/14400", 0.7, 0.5))
-    row: dict[str, Any] = {"log": log.origin.name, "exact easy": np.exp(own.baseline - users.baseline)[0].tolist()}
-    for name, penalty in (("bounded", 3.0), ("unbounded", 0.0)):
-
-        def relative(some: list[Scheduler]) -> np.ndarray:
-            return own.relative(some) + own.baseline - users.baseline
-
-        def values(some: list[Scheduler], penalty: float = penalty) -> np.ndarray:
-            found: np.ndarray = merit(relative(some), own.logs, penalty)[:, 0]
-            return found
-
-        start = Network.of(UNITS, 0, inputs)
-        kept, _ = train_network(start, [values] * len(STAGES), EVALUATIONS, 0, lambda done: None)
-        best = np.exp(relative([min(kept, key=lambda one: float(values([one.scheduler])[0])).scheduler])[0, 0]).tolist()
-        row[name] = best
-        print(f"{log.origin.name}, {name}: {best[0]:.3f}, longest wait {best[3]:.2f}", file=sys.stderr, flush=True)
-    return row
-
-
 def losers(scheduler: Scheduler, log: Workload) -> dict[str, Any]:
     """Mean waits (s) and bounded slowdowns under EASY and under the order, by size and length; and how many users wait longer."""
     before, after = (simulate(log, one) for one in (parse_scheduler("easy"), scheduler))
@@ -256,9 +217,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--judgement", type=int, choices=range(1, 1 + len(JUDGEMENTS)), default=1)
     parser.add_argument("--apart", type=Path, nargs="+")
     parser.add_argument("--fair", type=Path, nargs="+")
-    parser.add_argument("--trained", type=Path, nargs=2)
+    parser.add_argument("--longer", type=Path)
     parser.add_argument("--everywhere", type=Path, nargs="+")
-    parser.add_argument("--hindsight", type=Path, nargs="+")
     parser.add_argument("--out", type=Path, default=OUT)
     given = parser.parse_args(arguments)
     if given.fresh is not None:
@@ -270,25 +230,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         kept = {"fair": {"logs": [log.origin.name for log in logs], "sample": SAMPLE, "rows": fair(logs)}}
         given.out.write_text(json.dumps(json.loads(given.out.read_text()) | kept, indent=1) + "\n")
         return 0
-    if given.trained is not None:
-        kept = {name: read_order_file(file).as_dict() for name, file in zip(("trained", "longer"), given.trained, strict=True)}
+    if given.longer is not None:
+        kept = {"longer": read_order_file(given.longer).as_dict()}
         given.out.write_text(json.dumps(json.loads(given.out.read_text()) | kept, indent=1) + "\n")
         return 0
     if given.everywhere is not None:
         stored = json.loads(given.out.read_text())
-        steps = stored["trained"]["step"]
-        found = [
-            stored["trained"]["scheduler"],
-            steps[BEST]["scheduler"],
-            stored["longer"]["scheduler"],
-            stored["third"]["rows"][0]["scheduler"],
-        ]
+        found = [stored["longer"]["scheduler"], stored["third"]["rows"][0]["scheduler"]]
         stored["everywhere"] = everywhere(found, [read(log) for log in given.everywhere])
         given.out.write_text(json.dumps(stored, indent=1) + "\n")
-        return 0
-    if given.hindsight is not None:
-        kept = {"hindsight": {"evaluations": EVALUATIONS, "rows": [hindsight(read(log)) for log in given.hindsight]}}
-        given.out.write_text(json.dumps(json.loads(given.out.read_text()) | kept, indent=1) + "\n")
         return 0
     if given.apart is not None:
         scheduler, logs = parse_scheduler(read_order_file(given.apart[0]).scheduler), [read(log) for log in given.apart[1:]]

@@ -1,4 +1,4 @@
-"""Fits queue orders to logs and tests them on later months, and chooses orders every week; stores what that gains.
+"""Fits queue orders to logs and tests them on later months; stores what that gains.
 
     python validation/tuning.py [--only LOG ...] [--budget N] [--out FILE]
 
@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.common import ROOT, find_log
 from validation.run import rounded
 from walltime import read
-from walltime.tuning import STRATEGIES, choose_weekly, tune
+from walltime.tuning import tune
 
 OUT = ROOT / "docs" / "generators" / "tuning.json"
 LOGS = {"KTH-SP2": "KTH-SP2-1996-2.1-cln", "SDSC-BLUE": "SDSC-BLUE-2000-4.x-cln"}
@@ -32,9 +32,6 @@ KINDS: tuple[dict[str, Any], ...] = (
     {"score": "power", "where": "backfill-order"},
 )
 
-WEEKLY = ("fcfs", "sjf", "wfp", "saf", "f4")
-"""The orders that are chosen from every week: those of the first tables, and the best of the named ones on the benchmark suites."""
-
 
 def measure(prefix: str, budget: int, workers: int | None) -> dict[str, Any] | None:
     """The results on a log; None where it is not there."""
@@ -42,17 +39,12 @@ def measure(prefix: str, budget: int, workers: int | None) -> dict[str, Any] | N
     if file is None:
         return None
     workload = read(file)
-    found: dict[str, Any] = {"budget": budget, "fitted": [], "weekly": []}
+    found: dict[str, Any] = {"budget": budget, "fitted": []}
     for kind in KINDS:
         begin = time.perf_counter()
         one = tune(workload, budget=budget, workers=workers, **kind)
         found["fitted"].append(one.as_dict() | {"seconds": time.perf_counter() - begin})
         print(prefix, one.scheduler, *one.verdict, sep="\n  ", flush=True)
-    for strategy in STRATEGIES:
-        begin = time.perf_counter()
-        weekly = choose_weekly(workload, orders=WEEKLY, strategy=strategy)
-        found["weekly"].append(weekly.as_dict() | {"seconds": time.perf_counter() - begin})
-        print(prefix, strategy, *weekly.verdict, sep="\n  ", flush=True)
     return found
 
 

@@ -14,7 +14,6 @@ from performance_tables import table
 
 from walltime.report.figure_files import figure_bytes
 from walltime.report.figures import COLOURS, style
-from walltime.report.order_search import short_scheduler
 
 FILE = Path(__file__).with_name("search.json")
 PICTURE = "found-order.svg"
@@ -39,7 +38,7 @@ BESIDE_THIRD = (
 
 def named(row: dict[str, Any]) -> str:
     """The scheduler of a row, as short as tables have it."""
-    return f"`{short_scheduler(row['scheduler'])}`"
+    return f"`{row['scheduler']}`"
 
 
 def stored(file: Path = FILE) -> dict[str, Any]:
@@ -135,30 +134,6 @@ def third(kept: dict[str, Any]) -> str:
     return judged(kept["third"])
 
 
-def trained(kept: dict[str, Any]) -> str:
-    """The network after each stage of its curriculum."""
-    head = ("after", "training: slowdown", "longest wait", "longest 0.1 %", "later jobs: slowdown", "longest wait", "longest 0.1 %")
-    whens = [f"{what} {share}" for share in ("a quarter of the jobs", "half of them", "all") for what in ("the best on", "the mean of")]
-    rows = [
-        (when, *(f"{one[part][place]:.2f}" for part in ("training", "choosing") for place in (0, 3, 4)))
-        for when, one in zip([*whens, "chosen"], kept["trained"]["step"], strict=True)
-    ]
-    return table(head, rows)
-
-
-def network(kept: dict[str, Any]) -> str:
-    """The network as an order, as code, broken into lines."""
-    text = kept["trained"]["scheduler"].replace("+", "\n    +").replace("+-", "-")
-    return f"```text\n{text}\n```"
-
-
-def decisions(kept: dict[str, Any]) -> str:
-    """How much a network has been trained, in a sentence."""
-    one = kept["trained"]
-    logs = ", ".join(log["name"] for log in one["log"])
-    return f"{one['evaluations']:,} networks on {logs}: {one['decisions']:,} decisions, each of which started a job."
-
-
 def longer(kept: dict[str, Any]) -> str:
     """The steps of the longer search for a formula."""
     head = ("scheduler", "training: slowdown", "longest wait", "later jobs: slowdown", "longest wait")
@@ -167,16 +142,6 @@ def longer(kept: dict[str, Any]) -> str:
         for one in kept["longer"]["step"]
     ]
     return table(head, rows)
-
-
-def real(kept: dict[str, Any]) -> str:
-    """The network and others on logs of machines that it had not seen."""
-    return _final(kept["real"], _rows_of(kept["real"]))
-
-
-def generated(kept: dict[str, Any]) -> str:
-    """The network and others on generated logs that it had not seen."""
-    return judged(kept["generated"])
 
 
 def _rows_of(one: dict[str, Any], most: int = SHOWN) -> list[dict[str, Any]]:
@@ -212,19 +177,6 @@ def everywhere_rest(kept: dict[str, Any]) -> str:
     return table(("scheduler", "wait by area", "99th percentile", "longest wait", "longest 0.1 %", "jobs late"), rows)
 
 
-def hindsight(kept: dict[str, Any]) -> str:
-    """What a network reaches that knows the runtimes, sees the work to come, and learned on that very log."""
-    rows = [
-        (
-            row["log"],
-            f"{row['exact easy'][0]:.2f} / {row['exact easy'][3]:.2f}",
-            *(f"{row[which][0]:.2f} / {row[which][3]:.2f}" for which in ("bounded", "unbounded")),
-        )
-        for row in kept["hindsight"]["rows"]
-    ]
-    return table(("log", "EASY, knowing the runtimes", "in hindsight, longest waits bounded", "in hindsight"), rows)
-
-
 def judged(one: dict[str, Any]) -> str:
     """Orders on generated logs."""
     rows = [row for row in one["rows"] if row["kind"] in ("found", "front")]
@@ -239,7 +191,7 @@ def fresh_logs(kept: dict[str, Any], part: str = "fresh", beside: Sequence[str] 
     found = next(row for row in kept[part]["rows"] if row["kind"] == "found")
     shown = [found, *(row for row in kept[part]["rows"] if row["scheduler"] in beside and row["kind"] not in ("exact", "knows"))]
     rows = [(name, *(f"{row['logs'][k][0]:.2f} / {row['logs'][k][3]:.2f}" for row in shown)) for k, name in enumerate(kept[part]["logs"])]
-    return table(("log", *(f"`{short_scheduler(row['scheduler']).removeprefix('easy:')}`" for row in shown)), rows)
+    return table(("log", *(f"`{row['scheduler'].removeprefix('easy:')}`" for row in shown)), rows)
 
 
 def fresh_against(kept: dict[str, Any]) -> str:
@@ -261,13 +213,6 @@ def third_against(kept: dict[str, Any]) -> str:
 def third_logs(kept: dict[str, Any]) -> str:
     """The order of the third judgement on each log."""
     return fresh_logs(kept, "third", BESIDE_THIRD)
-
-
-def third_knows(kept: dict[str, Any]) -> str:
-    """With exact estimates, over EASY with users' estimates, on the logs of the third judgement."""
-    rows = sorted((row for row in kept["third"]["rows"] if row["kind"] == "knows"), key=lambda row: row["overall"][0])
-    head = ("scheduler, knowing the runtimes", "slowdown", "wait by area", "99th percentile", "longest wait", "longest 0.1 %")
-    return table(head, [(named(row), *(f"{value:.2f}" for value in row["overall"])) for row in rows])
 
 
 def exact(kept: dict[str, Any]) -> str:
@@ -299,7 +244,7 @@ def _final(final: dict[str, Any], rows: Sequence[dict[str, Any]]) -> str:
 def against(kept: dict[str, Any], part: str = "final") -> str:
     """The found order against EASY and the best others."""
     rows = [
-        (f"`{short_scheduler(label)}`", f"{one['mean']:+.0f} %", f"{one['low']:+.0f} to {one['high']:+.0f} %")
+        (f"`{label}`", f"{one['mean']:+.0f} %", f"{one['low']:+.0f} to {one['high']:+.0f} %")
         for label, one in kept[part]["against"].items()
     ]
     return table(("against", "mean bounded slowdown", "90 % interval over the final logs"), rows)
@@ -382,26 +327,15 @@ PARTS = {
     "third": third,
     "third-against": third_against,
     "third-logs": third_logs,
-    "third-knows": third_knows,
     "apart": apart,
     "apart-losers": apart_losers,
     "apart-users": apart_users,
     "fair": fair,
-    "trained": trained,
-    "network": network,
-    "decisions": decisions,
-    "real": real,
-    "real-against": lambda kept: against(kept, "real"),
-    "generated": generated,
-    "generated-against": lambda kept: against(kept, "generated"),
-    "weaker": lambda kept: judged(kept["weaker"]),
-    "weaker-against": lambda kept: against(kept, "weaker"),
     "longer": longer,
     "longer-real": lambda kept: against(kept, "longer-real"),
     "longer-generated": lambda kept: against(kept, "longer-generated"),
     "everywhere": everywhere,
     "everywhere-rest": everywhere_rest,
-    "hindsight": hindsight,
     "ablation": ablation,
     "losers": losers,
     "users": users,

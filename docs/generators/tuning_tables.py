@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +13,11 @@ from walltime.wording import shown_change
 FILE = Path(__file__).with_name("tuning.json")
 
 
-def tuning(what: str, file: Path = FILE) -> str:
-    """`fitted` or `weekly`: the table as Markdown, or a note that it was not measured."""
+def tuning(file: Path = FILE) -> str:
+    """Return the table as Markdown, one row for each search, or a note that it was not measured."""
     stored: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
     if not stored:
         return "*Not measured.*"
-    return fitted(stored) if what == "fitted" else weekly(stored)
-
-
-def fitted(stored: dict[str, Any]) -> str:
-    """One row for each search."""
     head = ("log", "scheduler", "windows", "against EASY", "against the best simple order", "longest wait, days: EASY", "fitted")
     rows = []
     for log, found in stored.items():
@@ -33,18 +27,6 @@ def fitted(stored: dict[str, Any]) -> str:
             label = f"`{one['fitted']['scheduler']}`"
             rows.append((log, label, f"{one['training']} + {one['test']}", change(one["fitted"]["test"]), simple, *longest))
     return table(head, rows)
-
-
-def weekly(stored: dict[str, Any]) -> str:
-    """One row for each strategy."""
-    rows = []
-    for log, found in stored.items():
-        for one in found["weekly"]:
-            chosen = Counter(one["choices"])
-            counts = ", ".join(f"`{order}` {chosen[order]}" for order in one["orders"])
-            rows.append((log, one["strategy"], counts, *map(change, one["against"].values())))
-    orders = next(iter(stored.values()))["weekly"][0]["orders"]
-    return table(("log", "strategy", "weeks of each order", *(f"against `{order}`" for order in orders)), rows)
 
 
 def change(interval: dict[str, Any]) -> str:

@@ -25,7 +25,7 @@ The most common names are here; the rest are in groups:
 * `whatif`: for those who run a machine: calibration, and what a change would do
 * `learn`: environments in which an agent learns to schedule, and one that does
 * `slurm`: a Slurm cluster as a machine and as it is now, and when its waiting jobs will start
-* `tuning`: orders fitted to a log, and chosen every week
+* `tuning`: orders fitted to a log, and searched for on many logs
 * `workloads`: workload models, and changes to workloads
 """
 

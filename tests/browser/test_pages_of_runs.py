@@ -101,7 +101,7 @@ def leaderboard_page(tmp_path_factory):
 @pytest.fixture(scope="module")
 def learned_page(tmp_path_factory):
     folder = tmp_path_factory.mktemp("learned")
-    walltime("learn", "train", "lublin99", "--procs", 64, "--jobs", 600, "--episode-jobs", 32, "--episodes", 128, "--out", folder / "agent")
+    walltime("learn", "train", "lublin99", "--procs", 64, "--jobs", 1800, "--episodes", 128, "--out", folder / "agent")
     walltime("learn", "evaluate", folder / "agent", "--report", folder / "page.html")
     return folder / "page.html"
 

@@ -15,8 +15,10 @@ from walltime import learn
 from walltime.learn import ppo, training
 from walltime.learn.batch import Batch, Rules
 from walltime.learn.evaluation import SCHEDULERS, Halves, _halves, work
+from walltime.learn.features import FORMULAS
 from walltime.learn.training import simple_costs
 from walltime.logs import write_swf
+from walltime.report.windows import learned_tables
 
 LOG = wt.workloads.Lublin99().generate(jobs=1280, machine_procs=32, load=0.8, seed=3)
 TINY = learn.TrainingSettings(episodes=24, together=8, group=4, decisions=500, batch=128, hidden=(8,), hidden_value=(8,))
@@ -175,7 +177,6 @@ def test_folder_of_another_training__is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: learn.Task(decision="formula"), "cannot be trained with the decision formula"),
         (lambda: learn.Task(reward="p90_wait"), "cannot be trained with the reward p90_wait"),
         (lambda: learn.Task(test_share=1.0), "between 0 and 1"),
         (lambda: learn.TrainingSettings(together=10, group=4), "groups of 4 episodes do not make up 10"),
@@ -255,14 +256,102 @@ def test_evaluation__of_one_agent_on_another_machine(agents):
         learn.evaluate([agents[0], learn.train(other, agents[0].parent / "3", task=TASK, settings=TINY)], LOG)
 
 
+def test_evaluation__of_a_function_that_decides_like_a_trained_agent_is_the_same(agents):
+    trained = learn.load(agents[0])
+
+    def decide(seen, mask):
+        may = np.flatnonzero(mask)
+        jobs = np.zeros((len(may), seen["jobs"].shape[1]), np.float32)
+        inside = may < len(seen["jobs"])
+        jobs[inside] = seen["jobs"][may[inside]]
+        return may[trained.agent.scores(np.hstack([jobs, np.tile(seen["queue"], (len(may), 1))])).argmax()]
+
+    found = learn.evaluate(decide, LOG, task=TASK, decision="both", slots=128)
+    own = learn.evaluate(trained, LOG, importances=False)
+    assert found.costs["agent 1, decide"] == own.costs["agent 1, seed 1"]
+    assert [one.change for one in found.compared] == [one.change for one in own.compared]
+    assert (found.mean, found.longest_wait, found.halves) == (own.mean, own.longest_wait, own.halves)
+    assert (found.importances, found.trained_on) == ((), "")
+    assert [one["name"] for one in found.agents] == ["decide"]
+    assert learned_tables(found)[0].title.endswith("jobs, 1 agent")
+
+
+@pytest.mark.parametrize(
+    ("options", "same"),
+    [
+        ({"decision": "next"}, "easy"),
+        ({"decision": "next", "observation": "published", "selection": "arrival"}, "easy"),
+        ({"decision": "next", "backfilling": False}, "fcfs"),
+        ({"decision": "formula"}, "easy"),
+    ],
+    ids=str,
+)
+def test_evaluation__of_a_function_has_the_options_of_its_environment(options, same):
+    shapes = set()
+
+    def first_come(seen, mask):
+        shapes.add(np.shape(seen["jobs"] if isinstance(seen, dict) else seen))
+        assert mask.dtype == bool
+        return FORMULAS.index("fcfs") if options["decision"] == "formula" else int(mask.argmax())
+
+    done: list[int] = []
+    found = learn.evaluate([first_come, first_come], LOG, task=TASK, progress=done.append, **options)
+    assert done == list(range(1, len(SCHEDULERS) + 3))
+    assert found.costs["agent 2, first_come"] == found.costs[same]
+    assert shapes == {(128 if "observation" in options else 32, len(learn.FEATURES[options.get("observation", "compact")]))}
+
+
+@pytest.mark.parametrize(
+    ("action", "message"),
+    [
+        (32, "chose 32; an action is a whole number from 0 to 31"),
+        (-1, "chose -1"),
+        (0.5, "chose 0.5"),
+        ([1, 2], r"chose \[1, 2\]"),
+        (None, "chose None"),
+    ],
+)
+def test_evaluation__of_a_function_that_returns_no_action(action, message):
+    with pytest.raises(wt.PolicyError, match=message):
+        learn.evaluate(lambda seen, mask: action, LOG, task=TASK)
+
+
+def test_evaluation__of_agents_and_options_that_do_not_fit(agents):
+    def first(seen, mask):
+        return 0
+
+    for given, options, message in (
+        ([first, agents[0]], {}, "cannot be evaluated together"),
+        (agents, {"task": TASK}, "has its own task"),
+        (agents, {"slots": 8}, "has its own task"),
+        (first, {"reward": "wait"}, "belongs to the task; use task=Task\\(reward='wait'\\)"),
+        (first, {"colour": 1}, "no option 'colour'"),
+        (7, {}, "a function, not 7"),
+        ([first, 7], {}, "a function, not 7"),
+    ):
+        with pytest.raises(wt.PolicyError, match=message):
+            learn.evaluate(given, LOG, **options)
+
+
+def test_agent_file__names_what_is_decided_and_other_decisions_are_refused(agents, tmp_path):
+    copy = shutil.copytree(agents[0], tmp_path / "agent")
+    kept = json.loads((copy / "settings.json").read_text())
+    assert (kept["task"]["decision"], kept["task"]["slots"]) == ("both", 128)
+    for name, value in (("decision", "next"), ("slots", 32)):
+        (copy / "settings.json").write_text(json.dumps(kept | {"task": kept["task"] | {name: value}}))
+        with pytest.raises(wt.PolicyError, match=f"agent has the {name} {value!r}"):
+            learn.load(copy)
+
+
+@pytest.mark.slow
 def test_command_line__trains_and_compares(tmp_path, capsys):
-    made = ("lublin99", "--procs", 32, "--load", 0.8, "--jobs", 600)
-    status, out, err = call(capsys, "learn", "train", *made, "--episode-jobs", 32, "--episodes", 100, "--out", tmp_path / "a")
+    made = ("lublin99", "--procs", 32, "--load", 0.8, "--jobs", 1800)
+    status, out, err = call(capsys, "learn", "train", *made, "--episodes", 100, "--out", tmp_path / "a")
     assert (status, err) == (0, "")
     assert "trained; 1 of 1 iterations" in out
-    status, out, _ = call(capsys, "learn", "evaluate", tmp_path / "a", "--out", tmp_path / "costs.csv", "--json")
+    status, out, _ = call(capsys, "learn", "evaluate", tmp_path / "a", "--no-importances", "--out", tmp_path / "costs.csv", "--json")
     found = json.loads(out)
-    assert (status, found["window"], len(found["compared"])) == (0, 32, len(SCHEDULERS))
+    assert (status, found["window"], len(found["compared"])) == (0, 256, len(SCHEDULERS))
     assert (tmp_path / "costs.csv").read_text().count("\n") == found["windows"] + 1
     status, out, _ = call(capsys, "learn", "evaluate", tmp_path / "a", "--report", tmp_path / "page.html")
     assert status == 0
@@ -282,12 +371,13 @@ def test_damaged_agent__one_line(agents, tmp_path):
         learn.train(LOG, damaged, task=TASK, settings=TINY, seed=learn.load(agents[0]).seed)
 
 
+@pytest.mark.slow
 def test_command_line__a_log_that_has_changed_is_told(tmp_path, capsys):
     log = tmp_path / "log.swf"
-    made = wt.workloads.Lublin99().generate(jobs=600, machine_procs=32, load=0.8, seed=1)
+    made = wt.workloads.Lublin99().generate(jobs=2000, machine_procs=32, load=0.8, seed=1)
     write_swf(log, made)
-    call(capsys, "learn", "train", log, "--episode-jobs", 32, "--episodes", 128, "--out", tmp_path / "a")
-    write_swf(log, wt.workloads.head(made, 500))
+    call(capsys, "learn", "train", log, "--episodes", 128, "--out", tmp_path / "a")
+    write_swf(log, wt.workloads.head(made, 1800))
     assert "other jobs now than when the agent was trained" in one_line(*call(capsys, "learn", "evaluate", tmp_path / "a"))
     assert call(capsys, "learn", "evaluate", tmp_path / "a", "--log", log, "--no-importances")[0] == 0
 
@@ -296,8 +386,7 @@ def test_command_line__a_log_that_has_changed_is_told(tmp_path, capsys):
     ("words", "message"),
     [
         (["train", "lublin98", "--out", "a"], "lublin98"),
-        (["train", "lublin99", "--decision", "formula", "--out", "a"], "cannot be trained with the decision formula"),
-        (["train", "lublin99", "--decision", "all", "--out", "a"], "unknown decision 'all'"),
+        (["train", "lublin99", "--reward", "p90_wait", "--out", "a"], "cannot be trained with the reward p90_wait"),
         (["train", "lublin99", "--jobs", "500", "--out", "a"], "too few to train with"),
         (["train", "lublin99", "--load", "9", "--out", "a"], "load"),
         (["evaluate", "nowhere"], "nowhere: has no trained agent; walltime learn train makes one"),

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 __all__ = ["PANEL", "clean"]
 
 PANEL = "Logs"
-NEEDED = {"times": ("--flurry-times", "flurries"), "share": ("--flurry-share", "flurries"), "scale_by": ("--scale-by", "load")}
-"""Options that need another option: parameter, its option, and the parameter that it needs."""
 
 
 @dataclass(frozen=True)
@@ -31,16 +29,6 @@ class Filters:
 
     published: Annotated[bool, o.own("Apply the archive's filters for this log.", o.VARY)] = False
     flurries: Annotated[bool, o.own("Find bursts of single users, and remove them.", o.VARY)] = False
-    times: Annotated[
-        float,
-        typer.Option(
-            "--flurry-times", min=0, help="A flurry has more than this many times the median week's jobs.", rich_help_panel=o.VARY
-        ),
-    ] = 2.0
-    share: Annotated[
-        float,
-        typer.Option("--flurry-share", min=0, max=1, help="A flurry has more than this share of its weeks' jobs.", rich_help_panel=o.VARY),
-    ] = 0.5
 
 
 def clean(
@@ -62,7 +50,7 @@ def clean(
     _check_call(context)
     before, _ = reading.load(trace)
     filters = [*(part.remove or []), *(published_filters(before.origin.name) if filtering.published else ())]
-    bursts = find_flurries(before, times=filtering.times, share=filtering.share) if filtering.flurries else []
+    bursts = find_flurries(before) if filtering.flurries else []
     filters += [flurry.filter for flurry in bursts]
     cleaned = remove_jobs(before, filters) if filters else CleaningReport({}, before, before)
     variation = replace(part, remove=None).variation()
@@ -81,10 +69,9 @@ def _check_call(context: typer.Context) -> None:
     """Reject options that would have no effect."""
     from walltime.errors import PolicyError
 
-    for name, (option, needed) in NEEDED.items():
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE" and not context.params[needed]:
-            raise PolicyError(f"{option} has no effect without --{needed}; give both or neither")
+    source = context.get_parameter_source("scale_by")
+    if source is not None and source.name == "COMMANDLINE" and not context.params["load"]:
+        raise PolicyError("--scale-by has no effect without --load; give both or neither")
 
 
 def _record(trace: Path, report: CleaningReport, bursts: list[Flurry], out: Path | None) -> dict[str, Any]:

@@ -42,11 +42,8 @@ class TrainingOptions:
 
     episodes: Annotated[int, o.own("Episodes to play in all.", TASK, min=1)] = 10_240
     minutes: Annotated[float | None, o.own("Stop after so many; the same command goes on.", TASK, min=0)] = None
-    decision: Annotated[str, o.own("What it decides: next, backfill or both.", TASK)] = "both"
     reward: Annotated[str, o.own("What it is to lower: wait, response, slowdown or bounded_slowdown.", TASK)] = "bounded_slowdown"
     skip: Annotated[bool, o.own("Let the agent start nobody, too.", TASK)] = False
-    slots: Annotated[int, o.own("Waiting jobs that it can choose from.", TASK, min=1)] = 128
-    episode_jobs: Annotated[int, o.own("Jobs of an episode.", TASK, min=1)] = 256
     warm_up: Annotated[str, o.own("The scheduler that had the machine before; none: it is empty.", TASK)] = "easy"
     test_share: Annotated[float, o.option("--test-share", panel=TASK)] = 0.3
     overrun: o.OverrunOption = "kill"
@@ -91,20 +88,13 @@ def train(
     from walltime.learn.training import train as learn
     from walltime.provenance import plain
 
-    chosen: dict[str, Any] = {
-        "decision": training.decision,
-        "reward": training.reward,
-        "skip": training.skip,
-        "slots": training.slots,
-        "window": training.episode_jobs,
-    }
     task = Task(
-        **chosen,
+        reward=training.reward,
+        skip=training.skip,
         warm=None if training.warm_up == "none" else training.warm_up,
         test_share=training.test_share,
         overrun=training.overrun,
     )
-    task.rules  # noqa: B018 (what is impossible is said before the log is read)
     settings = TrainingSettings(episodes=training.episodes)
     workload = generated.load_or_make(log, reading)
     how = {name: value for name, value in (reading.of_file | reading.of_jobs).items() if name != "anonymise"}  # a key is a secret

@@ -36,7 +36,6 @@ class SearchOptions:
         str | None, o.option("--predictor", "They decide the order alone, unless --believe says more.", SEARCH, metavar="NAME")
     ] = None
     believe: Annotated[str | None, o.option("--believe", "The order alone if not said.", SEARCH)] = None
-    network: Annotated[int, o.own("Train a network of so many units in place of a formula.", SEARCH, min=0)] = 0
     fair: Annotated[int, o.own("Jobs per log whose fair starts are found under what is on the front.", SEARCH, min=0)] = 0
     store: Annotated[Path | None, o.option("--store", panel=SEARCH)] = None
     workers: o.WorkersOption = None
@@ -100,7 +99,6 @@ def search(
             predictor=searching.predictor or "",
             believe=searching.believe or BELIEF,
             fair=searching.fair,
-            network=searching.network,
             store=searching.store,
             workers=searching.workers,
             progress=show,

@@ -1,23 +1,19 @@
-"""`walltime tune`: a queue order fitted to a log, tested on its later months; or one chosen every week."""
+"""`walltime tune`: a queue order fitted to a log, tested on its later months."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 from walltime.cli import options as o
 from walltime.cli.option_groups import LogOptions, Stretch
 from walltime.cli.output import PageOutput, caveats, command_line, progress_bar, write_json
-from walltime.errors import PolicyError
-
-if TYPE_CHECKING:
-    from walltime.tuning import Tuning, Weekly
 
 __all__ = ["PANEL", "tune"]
 
 PANEL = "Many simulations"
-FIT, BANDIT = "The fitting", "The choice every week"
+FIT = "The fitting"
 
 
 @dataclass(frozen=True)
@@ -51,21 +47,11 @@ class FitOptions:
     workers: o.WorkersOption = None
 
 
-@dataclass(frozen=True)
-class EveryWeek:
-    """How an order is chosen every week."""
-
-    weekly: Annotated[str | None, o.own("Choose an order every week instead: by simulate, epsilon or ucb.", BANDIT)] = None
-    candidate: Annotated[list[str] | None, o.own("An order to choose from; repeat it. Default: those built in.", BANDIT)] = None
-    look: Annotated[int, o.own("Weeks to simulate before a choice.", BANDIT, min=1)] = 1
-
-
 def tune(
     trace: o.TraceArgument,
     *,
     runs: Runs,
     fitting: FitOptions,
-    every_week: EveryWeek,
     stretch: Stretch,
     reading: LogOptions,
     out: Annotated[Path | None, o.out("the result", ".json")] = None,
@@ -73,46 +59,31 @@ def tune(
 ) -> None:
     """Fit the order of the queue to the first months of a log, and say what it gains on the later ones."""
     from walltime.report.windows import tuning_page, tuning_tables
-    from walltime.tuning import choose_weekly
     from walltime.tuning import tune as fit
 
-    if every_week.weekly is None and (every_week.candidate or every_week.look != 1):
-        raise PolicyError("--candidate and --look are for --weekly; leave them out")
     workload = stretch.alone(reading.load(trace)[0])
-    shared: dict[str, Any] = {"metric": runs.metric, "seed": runs.seed, "overrun": runs.overrun}
-    result: Tuning | Weekly
-    if every_week.weekly is not None:
-        orders: dict[str, Any] = {"orders": every_week.candidate} if every_week.candidate else {}
-        span = int(workload.submit[-1] - workload.submit[0]) // (7 * 86_400) if len(workload) else 0
-        with progress_bar(span, "weeks") as progress:
-            result = choose_weekly(
-                workload, runs.policy, strategy=every_week.weekly, look=every_week.look, progress=progress, **orders, **shared
-            )
-    else:
-        shared |= {
-            "score": fitting.score,
-            "features": None if fitting.features is None else [name.strip() for name in fitting.features.split("/")],
-            "where": fitting.where,
-        }
-        shared |= {
-            "days": fitting.days,
-            "warm": fitting.margin,
-            "share": 1 - fitting.test_share,
-            "most": fitting.most,
-            "copies": fitting.copies,
-            "shake": fitting.shake,
-            "budget": fitting.budget,
-        }
-        with progress_bar(fitting.budget, "candidates") as progress:
-            result = fit(
-                workload,
-                runs.policy,
-                optimiser=fitting.optimiser,
-                store=fitting.store,
-                workers=fitting.workers,
-                progress=progress,
-                **shared,
-            )
+    with progress_bar(fitting.budget, "candidates") as progress:
+        result = fit(
+            workload,
+            runs.policy,
+            score=fitting.score,
+            features=None if fitting.features is None else [name.strip() for name in fitting.features.split("/")],
+            where=fitting.where,
+            metric=runs.metric,
+            days=fitting.days,
+            warm=fitting.margin,
+            share=1 - fitting.test_share,
+            most=fitting.most,
+            copies=fitting.copies,
+            shake=fitting.shake,
+            budget=fitting.budget,
+            optimiser=fitting.optimiser,
+            seed=runs.seed,
+            overrun=runs.overrun,
+            store=fitting.store,
+            workers=fitting.workers,
+            progress=progress,
+        )
     if out is not None:
         write_json(result.as_dict(), out)
     if output.report is not None:

@@ -6,7 +6,7 @@ features.py   what is observed: every feature, with its unit and scale; the form
 sources.py    where episodes come from: windows of a log, models, shaken logs
 ppo.py        the agent: its networks, and how it learns
 training.py   which episodes are worth learning from; its training on a log, in a folder
-evaluation.py its schedules against those of formulas, on windows that it has not seen
+evaluation.py schedules of agents, of other libraries too, against those of formulas, on windows that they have not seen
 """
 
 from importlib.util import find_spec

@@ -150,6 +150,11 @@ class Batch:
         self._parts = list(pairwise(edges))
         self._pool = ThreadPoolExecutor(parts - 1) if parts > 1 else None
 
+    def observed(self, which: int | slice) -> Any:
+        """Return what one or several environments show, as their spaces of Gymnasium have it; a copy."""
+        jobs = self.seen[which].copy()
+        return jobs if self.rules.observation == "published" else {"jobs": jobs, "queue": self.summary[which].copy()}
+
     @property
     def over(self) -> Array:
         """Whether the episode of each environment has ended, bool."""

@@ -92,20 +92,14 @@ class BackfillingEnv(gymnasium.Env[Any, Any]):
         number = (options or {}).get("episode")
         self._action[0] = -1 - _chosen(number, len(self._batch.episodes), self.np_random)
         self._batch.step(self._action)
-        return self._observed(), self._info()
+        return self._batch.observed(0), self._info()
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Decide."""
         batch = self._batch
         self._action[0] = max(int(action), 0)
         batch.step(self._action)
-        return self._observed(), float(batch.rewards[0]), bool(batch.over[0]), False, self._info()
-
-    def _observed(self) -> Any:
-        batch = self._batch
-        if batch.rules.observation == "published":
-            return batch.seen[0].copy()
-        return {"jobs": batch.seen[0].copy(), "queue": batch.summary[0].copy()}
+        return batch.observed(0), float(batch.rewards[0]), bool(batch.over[0]), False, self._info()
 
     def _info(self) -> dict[str, Any]:
         return {"action_mask": self._batch.mask[0].copy(), "time": int(self._batch.now[0]), "episode_number": self._number}
@@ -171,10 +165,7 @@ class BackfillingVectorEnv(VectorEnv[Any, Any, Any]):
         return self._observed(), batch.rewards[: self.num_envs].copy(), batch.over, np.zeros(self.num_envs, np.bool_), self._info()
 
     def _observed(self) -> Any:
-        batch = self._batch
-        if batch.rules.observation == "published":
-            return batch.seen[: self.num_envs].copy()
-        return {"jobs": batch.seen[: self.num_envs].copy(), "queue": batch.summary[: self.num_envs].copy()}
+        return self._batch.observed(slice(self.num_envs))
 
     def _info(self) -> dict[str, Any]:
         everywhere = np.ones(self.num_envs, np.bool_)

@@ -1,4 +1,4 @@
-"""Trained agents on windows that they have not seen, against formulas on the same windows, in pairs; and what they look at."""
+"""Compares agents with formulas on windows that the agents have not seen, in pairs, and finds out what trained ones look at."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import numpy as np
 
 from walltime.errors import PolicyError, WorkloadError
 from walltime.learn import ppo
+from walltime.learn.batch import Batch, Rules, as_rules
 from walltime.learn.features import COMPACT
 from walltime.learn.sources import Episode
-from walltime.learn.training import TrainedAgent, load, simple_outcomes
+from walltime.learn.training import Task, TrainedAgent, load, outcome_of, simple_outcomes
 from walltime.metrics import Interval, halves_differ, prediction_interval
 from walltime.provenance import jobs_sha256, version
 from walltime.simulation.windows import change_interval, in_percent, log_cost, percent
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["SCHEDULERS", "AgainstScheduler", "Evaluation", "Halves", "Importance", "evaluate", "verdict_of", "work"]
 
 Array = np.ndarray
+AgentFunction = Callable[[Any, Array], int]
+"""An agent of another library: from what the environment shows, and the mask of allowed actions (bool), to an action."""
 _ORDERS = {"sjf": "sjf", "saf": "saf", "wfp": "wfp3", "unicef": "unicep", "f1": "f1", "f2": "f2", "f3": "f3", "f4": "f4"}
 """The orders by their names elsewhere, and as formulas of `walltime.learn.FORMULAS`."""
 SCHEDULERS: dict[str, tuple[str, str | None]] = {
@@ -116,9 +119,10 @@ def _sentence(metric: str, one: AgainstScheduler, windows: int) -> str:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The result of `walltime.learn.evaluate`. `costs`: of each scheduler and agent, one per window; all else says itself.
+    """Hold the result of `walltime.learn.evaluate`.
 
-    `agents`: of each the seed, the mean over windows, and the change in % against the first scheduler of `compared`, EASY.
+    `costs`: of each scheduler and agent, one per window. `agents`: of each the seed, or the name of a function, the mean over windows, and
+    the change in % against the first scheduler of `compared`, EASY. `trained_on`: the log; empty for functions.
     """
 
     log: str
@@ -171,33 +175,74 @@ class Evaluation:
         return pl.DataFrame({"window": np.arange(self.windows), **self.costs})
 
 
+@dataclass(frozen=True)
+class _FunctionAgent:
+    """A function that decides in environments with these rules."""
+
+    decide: AgentFunction
+    task: Task
+    rules: Rules
+
+    @property
+    def name(self) -> str:
+        """The function's name, or its class."""
+        return str(getattr(self.decide, "__name__", type(self.decide).__name__))
+
+    def outcomes(self, episodes: list[Episode]) -> Array:
+        """Return the cost of each episode, and its longest wait, s; float64, two rows."""
+        batch, outcomes = Batch(episodes, self.rules), []
+        for number, one in enumerate(episodes):
+            batch.step(np.array([-1 - number]))
+            while not batch.over[0]:
+                batch.step(np.array([self._action(batch)]))
+            outcomes.append(outcome_of(batch, 0, one))
+        return np.array(outcomes).T
+
+    def _action(self, batch: Batch) -> int:
+        given = np.asarray(self.decide(batch.observed(0), batch.mask[0] != 0))
+        if given.size != 1 or given.dtype.kind not in "iu" or not 0 <= given.item() < self.rules.actions:
+            shown = repr(given.item() if given.size == 1 else given.tolist())
+            raise PolicyError(f"the agent {self.name} chose {shown}; an action is a whole number from 0 to {self.rules.actions - 1}")
+        return int(given.item())
+
+
 def evaluate(
-    agents: TrainedAgent | str | Path | Sequence[TrainedAgent | str | Path],
+    agents: TrainedAgent | str | Path | AgentFunction | Sequence[TrainedAgent | str | Path | AgentFunction],
     workload: Workload,
     *,
+    task: Task | None = None,
     importances: bool = True,
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
+    **options: Any,
 ) -> Evaluation:
     """Compare agents that were trained alike, usually with several seeds, with simple schedulers on the held-out windows of a log.
 
-    `agents`: what `train` returned, or its folders. `workload`: the log they were trained on, or another one. All schedulers get the same
+    `agents`: what `train` returned, or its folders; or functions, each called with what `BackfillingEnv` shows and the mask of allowed
+    actions (bool), and returning an action, so that agents of other libraries are judged in the same way. For functions `task` names the
+    windows and the metric (default: `Task()`), and `options` are those of the environment in which they were trained, such as `decision`
+    and `slots`; a trained agent has both of its own. `workload`: the log they were trained on, or another one. All schedulers get the same
     windows, each with the jobs that the warm start has left. Costs are compared by their logarithms, so that each window counts alike, and
-    changes are in %. `importances`: whether each feature is shuffled in turn, with this `seed`; `progress` is called with the number of
-    schedulers, agents and features done (see `work`).
+    changes are in %. `importances`: whether each feature of trained agents is shuffled in turn, with this `seed`; functions have no
+    importances. `progress` is called with the number of schedulers, agents and features done (see `work`).
 
     Intervals are over five blocks of neighbouring windows (`walltime.metrics.series_interval`), as neighbours are alike, and `halves` says
     whether the log itself changes.
 
-    Raises PolicyError for agents that were trained differently, WorkloadError for a log with fewer than two windows to test with.
+    Raises PolicyError for agents that were trained differently, unknown options, and an action that is not one; WorkloadError for a log
+    with fewer than two windows to test with.
+
+    >>> import walltime as wt
+    >>> log = wt.workloads.Lublin99().generate(jobs=1000, machine_procs=32, load=0.8, seed=1)
+    >>> def first_come(observation, mask):
+    ...     return mask.argmax()
+    >>> found = evaluate(first_come, log, task=Task(window=32), decision="next")
+    >>> found.compared[0].scheduler, found.compared[0].change.mean  # this agent is EASY
+    ('easy', 0.0)
     """
-    several = [agents] if isinstance(agents, TrainedAgent | str | Path) else list(agents)
-    trained = [one if isinstance(one, TrainedAgent) else load(one) for one in several]
-    if not trained:
-        raise PolicyError("there is no agent to be evaluated; name the folder of one")
-    first = trained[0]
-    if any((one.task, one.jobs_sha256) != (first.task, first.jobs_sha256) for one in trained):
-        raise PolicyError("the agents were trained on different logs or for different tasks; evaluate them one by one")
+    judged = _agents(agents, task, options)
+    first = judged[0]
+    trained = [one for one in judged if isinstance(one, TrainedAgent)]
     episodes = first.task.windows(workload, "test")
     if len(episodes) < 2:
         raise WorkloadError("one window to test with is too few for an interval; take a longer log, or train with shorter windows")
@@ -215,7 +260,7 @@ def evaluate(
         tell()
     costs = {name: one[0] for name, one in outcomes.items()}
     of_agents = []
-    for one in trained:
+    for one in judged:
         of_agents.append(one.outcomes(episodes))
         tell()
     own = [one[0] for one in of_agents]
@@ -223,23 +268,52 @@ def evaluate(
     logs = np.array([log_cost(one, metric) for one in own])
     compared = tuple(_compared(name, outcomes[name], logs, metric) for name in SCHEDULERS)
     against_easy = [percent(float((row - log_cost(costs["easy"], metric)).mean())) for row in logs]
-    shown = zip(trained, own, against_easy, strict=True)
+    named = [{"seed": one.seed} if isinstance(one, TrainedAgent) else {"name": one.name} for one in judged]
+    labels = [f"seed {one.seed}" if isinstance(one, TrainedAgent) else one.name for one in judged]
     return Evaluation(
         log=workload.origin.name,
         jobs_sha256=jobs_sha256(workload),
-        trained_on=first.log,
+        trained_on=trained[0].log if trained else "",
         metric=metric,
         jobs=len(workload),
         window=first.task.window,
-        agents=tuple({"seed": one.seed, "mean": float(cost.mean()), "against_easy": change} for one, cost, change in shown),
+        agents=tuple(
+            name | {"mean": float(cost.mean()), "against_easy": change} for name, cost, change in zip(named, own, against_easy, strict=True)
+        ),
         mean=float(np.mean(own)),
         longest_wait=max(float(one[1].max()) for one in of_agents),
         compared=compared,
-        importances=_importances(trained, episodes, logs, metric, seed, tell) if importances else (),
+        importances=_importances(trained, episodes, logs, metric, seed, tell) if importances and trained else (),
         halves=_halves(first.task.windows(workload, "all"), first.task.rules, metric),
         costs={name: cost.tolist() for name, cost in costs.items()}
-        | {f"agent {number}, seed {one.seed}": cost.tolist() for number, (one, cost) in enumerate(zip(trained, own, strict=True), 1)},
+        | {f"agent {number}, {label}": cost.tolist() for number, (label, cost) in enumerate(zip(labels, own, strict=True), 1)},
     )
+
+
+def _agents(given: Any, task: Task | None, options: dict[str, Any]) -> list[TrainedAgent] | list[_FunctionAgent]:
+    """Return the agents to compare, at least one, all trained or all functions; raises PolicyError as `evaluate` does."""
+    kept = TrainedAgent | str | Path
+    several = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+    if not several:
+        raise PolicyError("there is no agent to be evaluated; name the folder of one")
+    functions = [one for one in several if not isinstance(one, kept)]
+    if wrong := [one for one in functions if not callable(one)]:
+        raise PolicyError(f"an agent is what train returned, its folder, or a function, not {wrong[0]!r}")
+    if functions:
+        if len(functions) < len(several):
+            raise PolicyError("trained agents and functions cannot be evaluated together; evaluate them one by one")
+        task = task or Task()
+        own = {name: getattr(task, name) for name in ("reward", "skip", "overrun")}
+        if twice := next((name for name in options if name in own), None):
+            raise PolicyError(f"the option {twice} belongs to the task; use task=Task({twice}={options[twice]!r})")
+        rules = as_rules(own | options)
+        return [_FunctionAgent(one, task, rules) for one in functions]
+    if task is not None or options:
+        raise PolicyError("a trained agent has its own task and options; leave out task and the options of the environment")
+    trained = [one if isinstance(one, TrainedAgent) else load(one) for one in several]
+    if any((one.task, one.jobs_sha256) != (trained[0].task, trained[0].jobs_sha256) for one in trained):
+        raise PolicyError("the agents were trained on different logs or for different tasks; evaluate them one by one")
+    return trained
 
 
 def work(agents: int, importances: bool = True) -> int:

@@ -24,7 +24,7 @@ from walltime.simulation.windows import log_cost
 from walltime.wording import printable
 from walltime.workload import Workload, check_workload
 
-__all__ = ["Task", "TrainedAgent", "kept", "load", "simple_costs", "simple_outcomes", "train"]
+__all__ = ["Task", "TrainedAgent", "kept", "load", "outcome_of", "simple_costs", "simple_outcomes", "train"]
 
 Array = np.ndarray
 SIMPLE = ("saf", "saf")
@@ -34,38 +34,36 @@ VALIDATION = 0.2
 EVERY = 5
 """Iterations between two looks at these."""
 SETTINGS, STATE, PROGRESS = "settings.json", "agent.npz", "progress.json"
+FIXED: dict[str, Any] = {"decision": "both", "slots": 128}
+"""What every agent decides, and of how many waiting jobs it chooses (see `walltime.learn.BackfillingEnv`); its settings name it."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """What is to be learned, on which windows of a log.
+    """Describe what is to be learned, on which windows of a log.
 
-    `decision`, `skip`, `slots`, `reward`, `overrun`: see `walltime.learn.BackfillingEnv`; `window` (jobs), `warm`, `test_share`: see
-    `walltime.learn.windows`.
+    The agent decides which of the first 128 waiting jobs comes next, and which of them are backfilled. `skip`, `reward`, `overrun`: see
+    `walltime.learn.BackfillingEnv`; `window` (jobs), `warm`, `test_share`: see `walltime.learn.windows`. Raises PolicyError for a reward
+    that is known only at the end, and for an impossible share.
     """
 
-    decision: str = "both"
     reward: str = "bounded_slowdown"
     skip: bool = False
-    slots: int = 128
     window: int = 256
     warm: str | None = "easy"
     test_share: float = 0.3
     overrun: str = "kill"
 
     def __post_init__(self) -> None:
-        if self.decision == "formula" or self.reward not in REWARDS:
-            wrong = f"the decision {self.decision}" if self.decision == "formula" else f"the reward {self.reward}"
-            known = f"{', '.join(REWARDS)}; and next, backfill and both as decisions"
-            raise PolicyError(f"this agent cannot be trained with {wrong}; it learns with {known}")
+        if self.reward not in REWARDS:
+            raise PolicyError(f"this agent cannot be trained with the reward {self.reward}; it learns with {', '.join(REWARDS)}")
         if not 0 < self.test_share < 1:
             raise PolicyError(f"the share of the log for the test must be between 0 and 1, not {self.test_share!r}")
 
     @property
     def rules(self) -> Rules:
-        """The rules of the environments."""
-        given = {name: getattr(self, name) for name in ("decision", "reward", "slots", "overrun")}
-        return Rules(**given, skip=self.skip and self.decision != "backfill")
+        """Return the rules of the environments."""
+        return Rules(**FIXED, reward=self.reward, overrun=self.overrun, skip=self.skip)
 
     def windows(self, workload: Workload, part: str) -> list[Episode]:
         """The windows of a log to `train` or to `test` with."""
@@ -107,7 +105,7 @@ class TrainedAgent:
         """The same, and the longest wait in each episode, s; float64, two rows."""
         batch = Batch(episodes, self.task.rules, len(episodes))
         ppo.play(batch, np.arange(len(episodes)), self.agent, change=change)
-        return np.array([_outcome(batch, number, one) for number, one in enumerate(episodes)]).T
+        return np.array([outcome_of(batch, number, one) for number, one in enumerate(episodes)]).T
 
     def starts(self, jobs: Workload | Episode) -> Array:
         """The start of each job under this agent, s, int64, in order of arrival; the log of an episode, or a whole one."""
@@ -126,12 +124,12 @@ def simple_outcomes(episodes: list[Episode], rules: Rules, orders: tuple[str, st
     batch, outcomes = Batch(episodes, rules), []
     for number, one in enumerate(episodes):
         batch.play(number, *orders)
-        outcomes.append(_outcome(batch, batch.count, one))
+        outcomes.append(outcome_of(batch, batch.count, one))
     return np.array(outcomes).T
 
 
-def _outcome(batch: Batch, environment: int, episode: Episode) -> tuple[float, float]:
-    """The cost of a finished episode, and its longest wait, s."""
+def outcome_of(batch: Batch, environment: int, episode: Episode) -> tuple[float, float]:
+    """Return the cost of a finished episode, and its longest wait, s."""
     return batch.cost(environment), float((batch.starts(environment) - episode.workload.submit).max())
 
 
@@ -193,7 +191,7 @@ def train(
         "jobs_sha256": ", ".join(map(jobs_sha256, logs)),
         "version": version(),
     }
-    plan |= {"seed": seed, "task": asdict(task), "settings": json.loads(json.dumps(asdict(settings))), "source": dict(source or {})}
+    plan |= {"seed": seed, "task": FIXED | asdict(task), "settings": json.loads(json.dumps(asdict(settings))), "source": dict(source or {})}
     folder = _Folder(Path(out), plan)
     agent = ppo.Agent(settings, np.random.default_rng([seed]))
     best = _Best(agent, settings)
@@ -225,7 +223,7 @@ def against(costs: Array, others: Array, metric: str) -> float:
 
 
 def load(folder: str | Path) -> TrainedAgent:
-    """The agent that `train` kept in a folder; raises PolicyError if there is none, or a damaged one."""
+    """Return the agent that `train` kept in a folder; raises PolicyError for none, a damaged one, or one with another decision or slots."""
     folder = Path(folder)
     try:
         plan = json.loads((folder / SETTINGS).read_text())
@@ -235,10 +233,16 @@ def load(folder: str | Path) -> TrainedAgent:
         best = _Best(agent, settings)
         done, rows = _Folder(folder, None).restore(agent, best)
         trained = _trained(best.shown(agent), task, settings, plan, done, rows)
+        given = {name: plan["task"][name] for name in FIXED}
     except NotRunError:
         raise
     except _DAMAGE as error:  # also that it is damaged
         raise PolicyError(f"{printable(folder)}: has no trained agent; walltime learn train makes one") from error
+    for name, value in given.items():
+        if value != FIXED[name]:
+            raise PolicyError(
+                f"{printable(folder)}: its agent has the {name} {value!r}, not {FIXED[name]!r} as all have now; train another one"
+            )
     if not done:
         raise PolicyError(f"{printable(folder)}: the training has not kept an agent yet; let it go on for a while")
     return trained

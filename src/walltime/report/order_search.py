@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from matplotlib.figure import Figure
@@ -20,7 +19,7 @@ from walltime.tuning.order_file import OrderFile, Point
 from walltime.wording import human_number, listed, shown_change
 from walltime.workload import Workload
 
-__all__ = ["final_page", "final_tables", "search_page", "search_tables", "short_scheduler"]
+__all__ = ["final_page", "final_tables", "search_page", "search_tables"]
 
 HEADS = ("mean bounded slowdown", "wait by area", "99th percentile", "longest wait", "mean of the longest 0.1 %")
 RATIOS = "over EASY's, geometric means over the logs"
@@ -30,8 +29,6 @@ CHOSEN_BY = (
 )
 SLOWDOWN, LONGEST = 0, 3
 """Places of these objectives."""
-LONG = 160
-"""Characters of a scheduler above which it is named by its kind and limit; the file has it whole."""
 
 
 def search_tables(found: OrderFile) -> list[Table | str]:
@@ -40,7 +37,7 @@ def search_tables(found: OrderFile) -> list[Table | str]:
         _points(found.step, f"steps of the search on {_logs(found)}, {found.evaluations:,} schedulers; later jobs {RATIOS}"),
         _points(found.front, "front: what nothing that was tried beats in both slowdown and longest wait in training"),
         _points(_named(found), "the best of the orders that have a name"),
-        f"found: {short_scheduler(found.scheduler)}",
+        f"found: {found.scheduler}",
     ]
 
 
@@ -48,7 +45,7 @@ def search_page(found: OrderFile, log: Workload, command: Sequence[str]) -> Page
     """The page of a search; `log`: the first of its logs."""
     chosen = next((one for one in (*found.step, *found.front) if one.scheduler == found.scheduler and one.choosing), None)
     named = next(iter(_named(found)), None)
-    answer = f"Of {found.evaluations:,} schedulers that were tried on {_logs(found)}, {short_scheduler(found.scheduler)} was chosen"
+    answer = f"Of {found.evaluations:,} schedulers that were tried on {_logs(found)}, {found.scheduler} was chosen"
     numbers = [("schedulers tried", f"{found.evaluations:,}")]
     if chosen is not None:
         answer += (
@@ -115,8 +112,7 @@ def _named(found: OrderFile) -> list[Point]:
 
 def _points(points: Sequence[Point], title: str) -> Table:
     rows = [
-        [Cell(short_scheduler(one.scheduler), look="code"), *_ratios(one.choosing), f"{one.training[0]:.2f}", f"{one.training[3]:.2f}"]
-        for one in points
+        [Cell(one.scheduler, look="code"), *_ratios(one.choosing), f"{one.training[0]:.2f}", f"{one.training[3]:.2f}"] for one in points
     ]
     heads: tuple[str, ...] = ("scheduler", *HEADS, "slowdown in training", "longest wait in training")
     if any(one.late >= 0 for one in points):
@@ -150,7 +146,7 @@ def final_page(table: FinalTable, log: Workload, command: Sequence[str]) -> Page
     against = next((one for label, one in table.against.items() if label.lower().startswith("easy")), None)
     sure = "" if against is None else f" ({_change(against)})"
     answer = (
-        f"On {logs}, which the search has not seen, {short_scheduler(found.scheduler)} has {found.overall[SLOWDOWN]:.2f} times the mean "
+        f"On {logs}, which the search has not seen, {found.scheduler} has {found.overall[SLOWDOWN]:.2f} times the mean "
         f"bounded slowdown of EASY{sure}, and {found.overall[LONGEST]:.2f} times its longest wait."
     )
     change = "change of the mean bounded slowdown by the found order"
@@ -158,7 +154,7 @@ def final_page(table: FinalTable, log: Workload, command: Sequence[str]) -> Page
     figure = changes_figure([f"against {name}" for name in table.against], [("found", list(table.against.values()))], change)
     return Page(
         "order on final logs",
-        f"{short_scheduler(found.scheduler)} on logs that the search has not seen",
+        f"{found.scheduler} on logs that the search has not seen",
         [answer],
         list(sections(final_tables(table))),
         caveats=["Each look at final logs uses them up: the file of the order counts how often it has been judged on them."],
@@ -173,20 +169,6 @@ def final_page(table: FinalTable, log: Workload, command: Sequence[str]) -> Page
     )
 
 
-def short_scheduler(scheduler: str) -> str:
-    """A scheduler as tables name it: a network, which is some hundred characters long, by its units and what follows its formula.
-
-    >>> short_scheduler("easy:order=expr:" + "+".join(["0.1*max(0.2+0.3*wait,0)"] * 8) + ",limit=0.5")
-    'easy:order=a network of 8 units,limit=0.5'
-    """
-    if len(scheduler) <= LONG:
-        return scheduler
-    begin, _, formula = scheduler.partition("expr:")
-    rest = "".join(f",{one}" for one in re.split(r",(?![^(]*\))", formula)[1:])
-    units = formula.count("*max(")
-    return f"{begin}a network of {units} unit{'s' if units > 1 else ''}{rest}"
-
-
 def _change(change: Interval) -> str:
     mean, low, high = (shown_change(end, change.low, change.high) for end in (change.mean, change.low, change.high))
     return f"{mean}; 90 % interval over the logs {low} to {high}"
@@ -199,7 +181,7 @@ def _best(table: FinalTable, kind: str, most: int) -> list[FinalRow]:
 def _rows(table: FinalTable, rows: Sequence[FinalRow], title: str) -> Table:
     cells = [
         [
-            Cell(short_scheduler(row.scheduler), look="code"),
+            Cell(row.scheduler, look="code"),
             row.kind,
             *_ratios(row.overall),
             *(f"{one[0]:.2f} / {one[3]:.2f}" for one in row.logs),
@@ -214,7 +196,7 @@ def _verdict(table: FinalTable) -> list[str]:
     lines = []
     for label, change in table.against.items():
         mean, low, high = (shown_change(end, change.low, change.high) for end in (change.mean, change.low, change.high))
-        pair = f"{short_scheduler(table.found.scheduler)} against {short_scheduler(label)}"
+        pair = f"{table.found.scheduler} against {label}"
         lines.append(f"{pair}: mean bounded slowdown {mean} (90 % interval over the logs: {low} to {high})")
     longest = table.found.overall[3]
     sure = "" if table.longest is None else f" ({_change(table.longest)})"

@@ -1,9 +1,8 @@
-"""Pages of schedulers that are compared on windows of logs: fitted orders, weekly choices, trained agents, and leaderboards."""
+"""Pages of schedulers that are compared on windows of logs: fitted orders, trained agents, and leaderboards."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ from walltime.provenance import provenance
 from walltime.report.figures import COLOURS, MARKS, rows_figure
 from walltime.report.page import Block, Drawing, Page, Paragraph, Section, note, workload_facts
 from walltime.tables import Cell, Row, Table
-from walltime.tuning import Tuning, Weekly
+from walltime.tuning import Tuning
 from walltime.tuning.fitting import Candidate
 from walltime.wording import human_number, human_time, listed, shown_change
 from walltime.workload import Workload
@@ -53,10 +52,11 @@ APART = 0.2
 """Distance of the marks of one row, in rows."""
 
 
-def tuning_page(tuning: Tuning | Weekly, workload: Workload, settings: Mapping[str, Any] | None = None) -> Page:
-    """The page of a fitted order or of weekly choices; `settings`: further entries of the provenance, and as `command` the command line."""
-    title = f"{'A queue order fitted to' if isinstance(tuning, Tuning) else 'A queue order chosen every week on'} {tuning.log}"
-    return _page("tuning", title, tuning, [_tuning_drawing(tuning)], tuning_tables(tuning), workload, settings)
+def tuning_page(tuning: Tuning, workload: Workload, settings: Mapping[str, Any] | None = None) -> Page:
+    """The page of a fitted order; `settings`: further entries of the provenance, and as `command` the command line."""
+    return _page(
+        "tuning", f"A queue order fitted to {tuning.log}", tuning, [_tuning_drawing(tuning)], tuning_tables(tuning), workload, settings
+    )
 
 
 def learned_page(evaluation: Evaluation, workload: Workload, settings: Mapping[str, Any] | None = None) -> Page:
@@ -64,14 +64,14 @@ def learned_page(evaluation: Evaluation, workload: Workload, settings: Mapping[s
 
     `workload`: the log of the windows. `settings`: further entries of the provenance, and as `command` the command line.
     """
-    title = f"A trained agent on {evaluation.log}"
+    title = f"{'A trained agent' if evaluation.trained_on else 'An agent'} on {evaluation.log}"
     return _page("learning", title, evaluation, _learned_drawings(evaluation), learned_tables(evaluation), workload, settings)
 
 
 def _page(
     kind: str,
     title: str,
-    result: Tuning | Weekly | Evaluation,
+    result: Tuning | Evaluation,
     drawings: Sequence[Drawing],
     tables: Sequence[Table],
     workload: Workload,
@@ -85,7 +85,7 @@ def _page(
     return Page(kind, title, answer, sections, about, result.caveats, numbers, workload=workload, record=record, data=result.as_dict())
 
 
-def _numbers(result: Tuning | Weekly | Evaluation) -> list[tuple[str, str]]:
+def _numbers(result: Tuning | Evaluation) -> list[tuple[str, str]]:
     """The change with its interval, against whom, and over how much it was tested."""
     name = _named(result.metric)
     if isinstance(result, Tuning):
@@ -93,8 +93,6 @@ def _numbers(result: Tuning | Weekly | Evaluation) -> list[tuple[str, str]]:
             {result.baseline: result.fitted.test, result.best_simple: result.against_simple},
             ("windows of the test", result.test),
         )
-    elif isinstance(result, Weekly):
-        changes, tested = dict(result.against), ("weeks", result.weeks)
     else:
         hardest = max(result.compared, key=lambda one: one.change.mean)
         changes = {one.scheduler: one.change for one in (hardest, *result.compared)}
@@ -106,24 +104,18 @@ def _numbers(result: Tuning | Weekly | Evaluation) -> list[tuple[str, str]]:
 # ---------------------------------------------------------------------- fitted orders
 
 
-def _tuning_drawing(tuning: Tuning | Weekly) -> Drawing:
+def _tuning_drawing(tuning: Tuning) -> Drawing:
     """The changes, drawn."""
-    name, left_out = _named(tuning.metric), 0
-    span = "weeks" if isinstance(tuning, Weekly) else "windows"
-    if isinstance(tuning, Weekly):
-        names, against = [f"against {label}" for label in tuning.against], f"one order all along, {tuning.weeks} weeks"
-        series = [("weekly choices", list(tuning.against.values()))]
-    else:
-        ranked = _ranked(tuning)
-        rows = ranked[: MOST_DRAWN - 1]
-        rows += [one for one in ranked if one.scheduler == tuning.best_simple and one not in rows]
-        left_out = len(ranked) - len(rows)
-        names, against = [one.scheduler for one in rows], tuning.baseline
-        chosen = [Interval(one.training, one.training, one.training, "") for one in rows]
-        series = [("test", [one.test for one in rows]), ("training, where it was chosen", chosen)]
+    name, against = _named(tuning.metric), tuning.baseline
+    ranked = _ranked(tuning)
+    rows = ranked[: MOST_DRAWN - 1]
+    rows += [one for one in ranked if one.scheduler == tuning.best_simple and one not in rows]
+    names = [one.scheduler for one in rows]
+    chosen = [Interval(one.training, one.training, one.training, "") for one in rows]
+    series = [("test", [one.test for one in rows]), ("training, where it was chosen", chosen)]
     drawn = changes_figure(names, series, f"change in {name} against {against}")
     values = "; ".join(f"{label}: {_change(change)[0]}" for label, change in zip(names, series[0][1], strict=True))
-    caption = f"Change in {name} against {against}, with 90 % intervals of such {span}.{_further(left_out)}"
+    caption = f"Change in {name} against {against}, with 90 % intervals of such windows.{_further(len(ranked) - len(rows))}"
     return Drawing(drawn, "changes", f"Changes in {name}: {values}.", caption)
 
 
@@ -132,17 +124,9 @@ def _further(left_out: int) -> str:
     return f" {left_out} more {'is' if left_out == 1 else 'are'} in the table." if left_out > 0 else ""
 
 
-def tuning_tables(tuning: Tuning | Weekly) -> list[Table]:
-    """The numbers of a fitted order or of weekly choices."""
+def tuning_tables(tuning: Tuning) -> list[Table]:
+    """The numbers of a fitted order."""
     name = _named(tuning.metric)
-    if isinstance(tuning, Weekly):
-        counts = Counter(tuning.choices)
-        rows = [[label, *_change(change)] for label, change in tuning.against.items()]
-        title = f"{name} of {tuning.policy} with weekly choices ({tuning.strategy}) against one order all along, {tuning.weeks} weeks"
-        return [
-            Table(("against", "change", "90 % interval of such weeks"), rows, title),
-            Table(("order", "weeks"), [[order, f"{counts[order]:,}"] for order in tuning.orders], "weeks in which each order was chosen"),
-        ]
     windows = f"{tuning.training} windows of training, {tuning.test} of the test, {tuning.evaluations} candidates"
     rows = [[one.scheduler, f"{one.training:+.0f} %", *_change(one.test)] for one in _ranked(tuning)]
     zero = tuning.months[0][0]
@@ -212,9 +196,8 @@ def learned_tables(evaluation: Evaluation) -> list[Table]:
         verdict = "no clear difference" if not one.is_clear else "the agent is better" if one.change.mean < 0 else "the agent is worse"
         rows.append([one.scheduler, human_number(one.mean), _days(one.longest_wait), *_ends(one.change), verdict])
     seeds = f"{len(evaluation.agents)} agent{'s' * (len(evaluation.agents) > 1)}"
-    title = (
-        f"{evaluation.log}: {evaluation.windows} held-out windows of {evaluation.window} jobs, {seeds} trained on {evaluation.trained_on}"
-    )
+    trained = f" trained on {evaluation.trained_on}" if evaluation.trained_on else ""
+    title = f"{evaluation.log}: {evaluation.windows} held-out windows of {evaluation.window} jobs, {seeds}{trained}"
     head = ("scheduler", f"mean {_named(evaluation.metric)}", "longest wait", "agent against it", "90 %: from", "to", "verdict")
     tables = [Table(head, rows, title)]
     if evaluation.importances:

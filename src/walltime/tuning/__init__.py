@@ -1,6 +1,5 @@
-"""Fitting a queue order to a log, choosing one anew every week, and searching for one that is good on many logs."""
+"""Fits a queue order to a log, and searches for one that is good on many logs."""
 
-from walltime.tuning.bandit import STRATEGIES, Weekly, choose_weekly
 from walltime.tuning.final_table import FinalTable, judge
 from walltime.tuning.fitting import SIMPLE, Candidate, Tuning, tune
 from walltime.tuning.formula_search import search_orders
@@ -10,13 +9,10 @@ from walltime.tuning.search import OPTIMISERS
 __all__ = [
     "OPTIMISERS",
     "SIMPLE",
-    "STRATEGIES",
     "Candidate",
     "FinalTable",
     "OrderFile",
     "Tuning",
-    "Weekly",
-    "choose_weekly",
     "judge",
     "read_order_file",
     "search_orders",

@@ -1,4 +1,4 @@
-"""A search for queue orders that are good on many logs: which terms a formula has by steps, their weights by CMA-ES; or a network."""
+"""A search for queue orders that are good on many logs: which terms a formula has by steps, their weights by CMA-ES."""
 
 from __future__ import annotations
 
@@ -17,14 +17,12 @@ from walltime.policy.orders import HISTORY
 from walltime.provenance import version
 from walltime.simulation.specification import Scheduler, parse_scheduler
 from walltime.tuning.final_table import named_schedulers
-from walltime.tuning.network import MOST_UNITS, STAGES, Network, train_network
 from walltime.tuning.objectives import OBJECTIVES, Part, Parts, by_log, late_percents, merit, parts_of
 from walltime.tuning.order_file import LogIdentity, OrderFile, Point
 from walltime.tuning.search import check_optimiser
 from walltime.tuning.search import search as minimise
 from walltime.tuning.trials import BELIEF, CostFolder, with_predictions
 from walltime.workload import Workload
-from walltime.workload.scaling import head
 
 __all__ = ["BACKFILL", "CHOOSING", "TERMS", "Formula", "search_orders"]
 
@@ -159,7 +157,6 @@ class _Costs:
     def __init__(self, parts: Parts, folder: CostFolder):
         self.parts, self.folder = parts, folder
         self.tried: dict[str, Array] = {}
-        self.jobs = sum(len(one.jobs) for one in parts.parts)
 
     def of(self, schedulers: Sequence[Scheduler]) -> Array:
         """Of shape (schedulers, parts, objectives)."""
@@ -186,7 +183,6 @@ def search_orders(
     predictor: str = "",
     believe: str = BELIEF,
     fair: int = 0,
-    network: int = 0,
     store: str | Path | None = None,
     workers: int | None = None,
     progress: Callable[[int, str], None] | None = None,
@@ -199,7 +195,6 @@ def search_orders(
     away, with weights by CMA-ES. A larger form must gain on the one before it by more than the 90 % interval over the parts, or this climb
     ends; a smaller form is taken if it loses nothing. All end after `budget` evaluations, or the few more of the last step. Chosen is
     the step, with a limit, that has the lowest mean bounded slowdown on the later jobs without a longer longest wait than EASY's.
-    `network`: in place of a formula train a network of so many units, on short parts of the logs first (network.py); 0 for none.
     `predictor`: one whose predictions decide the order, and with another `believe` also what jobs are planned by. `fair`: of so many
     earlier jobs of each log it is found whether they start later than their fair start, under what is on the front, what was chosen, and
     EASY; 0 for none. `store`: a folder in which evaluations are kept, so that a search that was interrupted goes on. `progress` is called
@@ -214,15 +209,10 @@ def search_orders(
     if not 0 < share < 1 or copies < 1 or budget < 1 or penalty < 0 or fair < 0:
         raise PolicyError("a search needs a share between 0 and 1, at least one copy and one evaluation, and nothing negative")
     check_optimiser(optimiser)
-    if not 0 <= network <= MOST_UNITS:
-        raise PolicyError(f"a network has 1 to {MOST_UNITS} units, not {network:,}")
-    if network and optimiser != "cma":
-        raise PolicyError(f"a network learns by the optimiser cma, not by {optimiser}; leave out optimiser (--optimiser)")
     early, late = parts_of(logs, share, copies, shaken, seed)
     settings = {"share": share, "copies": copies, "shaken": shaken, "penalty": penalty, "seed": seed, "version": version()}
     settings |= {"predictor": predictor} if predictor else {}
     settings |= {"believe": believe} if believe != BELIEF else {}
-    settings |= {"network": network} if network else {}
     settings |= {"logs": [log.origin.name for log in logs], "checksums": [log.origin.sha256 for log in logs]}
     easy = Scheduler(Easy())
 
@@ -230,23 +220,13 @@ def search_orders(
         return _Costs(Parts(jobs, easy, workers), CostFolder(None if store is None else Path(store) / part, settings))
 
     training = costs_of("training", early)
-    steps: Sequence[Formula | Network]
-    if network:
-        start = replace(Network.of(network, seed), predictor=predictor, believe=believe)
-        shorter = [replace(one, jobs=head(one.jobs, max(1, int(len(one.jobs) * part)))) for part, _ in STAGES[:-1] for one in early]
-        lessons = [costs_of(f"training-{STAGES[k][0]}", shorter[k * len(early) : (k + 1) * len(early)]) for k in range(len(STAGES) - 1)]
-        steps, counts = _trained(start, [*lessons, training], budget, penalty, seed, progress)
-        decisions = sum(count * one.jobs for count, one in zip(counts, [*lessons, training], strict=True))
-        done = sum(counts)
-    else:
-        clocks = all(log.origin.unix_start_time is not None for log in logs)
-        terms = tuple(one for one in TERMS if clocks or "hour" not in one)
-        starts = [replace(one, predictor=predictor, believe=believe, choices=terms) for one in STARTS]
-        steps, done = _climb(training, starts, budget, penalty, optimiser, seed, progress)
-        decisions = done * training.jobs
+    clocks = all(log.origin.unix_start_time is not None for log in logs)
+    terms = tuple(one for one in TERMS if clocks or "hour" not in one)
+    starts = [replace(one, predictor=predictor, believe=believe, choices=terms) for one in STARTS]
+    climbed, done = _climb(training, starts, budget, penalty, optimiser, seed, progress)
+    steps = [one.plain for one in climbed]
     choosing = costs_of("choosing", late)
     named = [one for _, one in named_schedulers()]
-    steps = [one.plain for one in steps]
     limited = [replace(one, limit=limit) for one in steps for limit in LIMITS]
     front = _front(training)
     if progress is not None:
@@ -269,7 +249,6 @@ def search_orders(
         scheduler=chosen.scheduler.label,
         seed=seed,
         evaluations=done,
-        decisions=decisions,
         budget=budget,
         share=share,
         copies=copies,
@@ -285,33 +264,13 @@ def search_orders(
     )
 
 
-def _trained(
-    start: Network,
-    lessons: Sequence[_Costs],
-    budget: int,
-    penalty: float,
-    seed: int,
-    progress: Callable[[int, str], None] | None,
-) -> tuple[list[Network], list[int]]:
-    """The networks after each stage, and the number of evaluations in it."""
-
-    def values_of(costs: _Costs) -> Callable[[list[Scheduler]], Array]:
-        return lambda some: merit(costs.of(some), costs.parts.logs, penalty).mean(axis=1)
-
-    def show(done: int) -> None:
-        if progress is not None:
-            progress(done, start.scheduler.label)
-
-    return train_network(start, [values_of(one) for one in lessons], budget, seed, show)
-
-
-def _chosen(formulas: Sequence[Formula | Network], training: _Costs, choosing: _Costs) -> Formula | Network:
+def _chosen(formulas: Sequence[Formula], training: _Costs, choosing: _Costs) -> Formula:
     """The formula with the lowest mean bounded slowdown on the later jobs, of those whose longest wait is not above EASY's.
 
     That holds in the mean over the logs, on the earlier and on the later jobs. Without such a one it is the one with the shortest.
     """
 
-    def judged(one: Formula | Network) -> tuple[float, float]:
+    def judged(one: Formula) -> tuple[float, float]:
         early, late = (costs.mean(one.scheduler.label) for costs in (training, choosing))
         excess = max(early[3], late[3], 1.0)
         return excess, late[0]

@@ -118,8 +118,6 @@ class OrderFile:
     """of the search"""
     evaluations: int = 0
     """schedulers that were simulated, each on all parts"""
-    decisions: int = 0
-    """jobs that they started"""
     budget: int = 0
     """after how many evaluations the search was to end"""
     share: float = 0.6

@@ -11,7 +11,7 @@ import numpy as np
 from walltime.errors import PolicyError
 from walltime.policy.formulas import WeightedOrder, score_order
 
-__all__ = ["OPTIMISERS", "check_optimiser", "evolution", "make_order", "search"]
+__all__ = ["OPTIMISERS", "check_optimiser", "make_order", "search"]
 
 Array = np.ndarray
 OPTIMISERS = ("cma", "random")
@@ -46,7 +46,7 @@ def search(
     while asked < budget:
         if optimiser == "cma":
             if generation is None or generation.stop():
-                generation = evolution(dimensions, random)
+                generation = _evolution(dimensions, random)
             points = [np.asarray(point) for point in generation.ask()]
         else:
             points = list(random.standard_normal((min(_population(dimensions), budget - asked), dimensions)))
@@ -83,7 +83,7 @@ def _population(dimensions: int) -> int:
     return 4 + int(3 * np.log(max(dimensions, 2)))
 
 
-def evolution(dimensions: int, random: np.random.Generator) -> Any:
+def _evolution(dimensions: int, random: np.random.Generator) -> Any:
     """CMA-ES from the origin with steps of 1, an object of the package `cma` to ask for points and to tell their values."""
     options = {"popsize": _population(dimensions), "verbose": -9, "seed": np.nan, "randn": lambda *shape: random.standard_normal(shape)}
     with warnings.catch_warnings():

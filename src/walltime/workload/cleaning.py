@@ -15,6 +15,11 @@ __all__ = ["FACTS", "PUBLISHED", "CleaningReport", "Flurry", "clean", "find_flur
 
 Array = np.ndarray
 WEEK = 7 * 86_400
+TIMES, SHARE = 2.0, 0.5
+"""A flurry has more than this many times the jobs of a median week, and more than this share of its week's jobs.
+
+The Parallel Workloads Archive describes flurries without thresholds; these are an interpretation (docs/background/interpretations.md).
+"""
 
 PUBLISHED: Mapping[str, tuple[str, ...]] = {
     "SDSC-SP2-1998": (
@@ -103,11 +108,11 @@ def published_filters(name: str) -> tuple[str, ...]:
     raise PolicyError(f"no filters are published here for {name!r}; known are {', '.join(PUBLISHED)}")
 
 
-def find_flurries(workload: Workload, *, times: float = 2.0, share: float = 0.5) -> list[Flurry]:
+def find_flurries(workload: Workload, *, times: float = TIMES, share: float = SHARE) -> list[Flurry]:
     """Flurries: weeks in which one user submitted more than `times` the jobs of a median week and over `share` of that week's.
 
     Weeks are counted from the first submission; consecutive ones are merged. Returns flurries in order of time. Raises
-    WorkloadError for a log without users. Source: the notion is that of the Parallel Workloads Archive; the thresholds are an
+    WorkloadError for a log without users. Source: the Parallel Workloads Archive describes flurries; the thresholds are an
     interpretation.
     """
     if "user" not in workload.columns:

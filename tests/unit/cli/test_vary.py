@@ -265,8 +265,6 @@ def test_clean__finds_and_removes_flurries(capsys, tmp_path):
     status, human, _ = call(capsys, "clean", path, "--flurries")
     assert status == 0
     assert re.search(r"9\s+100\s+83 %", human)
-    assert result(capsys, "clean", path, "--flurries", "--flurry-times", 6)["flurries"] == []
-    assert result(capsys, "clean", path, "--flurries", "--flurry-share", 0.9)["flurries"] == []
     assert result(capsys, "clean", out, "--flurries")["flurries"] == []
 
 
@@ -343,11 +341,7 @@ def test_wrong_variation__gets_one_line(capsys, log, command, what):
         ("simulate", ["--estimates", "f:much"], "must be a number"),
         ("simulate", ["--estimates", "mualem01:top=9"], "unknown option 'top'"),
         ("clean", ["--published"], "no filters are published here for 'made'"),
-        ("clean", ["--flurries", "--flurry-share", 1.5], "--flurry-share"),
-        ("clean", ["--flurries", "--flurry-times", -1], "--flurry-times"),
         ("clean", ["--out", "none/clean.swf"], "none/clean.swf"),
-        ("clean", ["--flurry-times", 3], "--flurry-times has no effect without --flurries"),
-        ("clean", ["--flurry-share", 0.5], "--flurry-share has no effect without --flurries"),
         ("clean", ["--scale-by", "interarrival"], "--scale-by has no effect without --load"),
     ],
 )

@@ -30,13 +30,13 @@ def tables(monkeypatch):
 
 def test_tuning__both_logs_with_intervals(tables, tmp_path):
     tuning = tables("tuning_tables").tuning
-    fitted, weekly = tuning("fitted").splitlines(), tuning("weekly").splitlines()
+    fitted = tuning().splitlines()
     stored = json.loads((GENERATORS / "tuning.json").read_text())
     assert list(stored) == ["KTH-SP2", "SDSC-BLUE"]
-    assert len(fitted) == len(weekly) == 8
+    assert len(fitted) == 8
     gain = stored["KTH-SP2"]["fitted"][0]["fitted"]["test"]
     assert f"({shown_change(gain['low'], gain['low'], gain['high'])} to " in fitted[2]
-    assert tuning("fitted", tmp_path / "none.json") == "*Not measured.*"
+    assert tuning(tmp_path / "none.json") == "*Not measured.*"
 
 
 def test_standings__are_of_the_suites_as_they_are(tables, tmp_path):

@@ -67,7 +67,7 @@ MADE_BY = {
     "batch-means.published": ["papers.mualem01.models.run_model"],
     "benchmark.total": ["benchmark.result.totals", "benchmark.standings.leaderboard", "tuning.final_table._change"],
     "benchmark.behind": ["benchmark.standings._behind"],
-    "tuning.change": ["tuning.bandit.choose_weekly", "tuning.fitting.tune", "report.windows._tuning_drawing"],
+    "tuning.change": ["tuning.fitting.tune", "report.windows._tuning_drawing"],
     "learn.windows": ["learn.evaluation._compared", "learn.evaluation._importances"],
     "learn.seeds": ["learn.evaluation._compared"],
 }

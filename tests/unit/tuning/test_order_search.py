@@ -8,13 +8,11 @@ import pytest
 
 import walltime as wt
 from tests.cli import call, one_line
-from walltime.errors import PolicyError
 from walltime.policy import parse_order
 from walltime.simulation.fair_start import fairness
 from walltime.simulation.specification import parse_scheduler
 from walltime.tuning.final_table import judge, simulations
 from walltime.tuning.formula_search import BACKFILL, TERMS, Formula, search_orders
-from walltime.tuning.network import INPUTS, MOST_UNITS, Network
 from walltime.tuning.objectives import Parts, by_log, late_percents, merit, objectives, parts_of
 from walltime.tuning.order_file import ORDER_FILE, LogIdentity, OrderFile, are_alike, fingerprint, read_order_file, write_order_file
 from walltime.workload.models import MODELS
@@ -71,62 +69,6 @@ def test_formula__is_spelled_with_its_largest_weight_as_1():
     assert all(one.parts <= formula.parts + 1 for one in near)
     assert len(replace(formula, choices=TERMS[:4]).neighbours()) == len(near) - len(TERMS[4:])
     assert formula.at(np.zeros(3)) == formula
-
-
-def test_network__is_the_sum_of_its_inputs_and_of_its_rectified_units():
-    draw = np.random.default_rng(3)
-    network = Network(tuple(draw.standard_normal(6 + 3 * 8).tolist()), limit=0.5)
-    own, units = np.array(network.numbers[:6]), np.array(network.numbers[6:]).reshape(3, 8)
-    for wait, believed, procs, longest, queued, free in (
-        (0, 1, 1, 0, 0, 8),
-        (900, 7200, 64, 5000, 10**6, 3),
-        (10**5, 60, 2, 10**5, 400, 0),
-    ):
-        raw = [math.log(wait + 60), math.log(believed + 60), math.log(procs), wait / (longest + 3600)]
-        raw += [min(queued / 128 / (longest + 3600), 1), float(procs > free)]
-        seen = np.array([(value - mean) / scatter for value, (_, mean, scatter) in zip(raw, INPUTS, strict=True)])
-        shift = sum(weight * mean / scatter for weight, (_, mean, scatter) in zip(own, INPUTS, strict=True))
-        by_hand = float(own @ seen + shift + sum(unit[0] * max(unit[1] + float(unit[2:] @ seen), 0) for unit in units))
-        facts = {"wait": wait, "believed": believed, "procs": procs, "longest": longest, "queued": queued, "free": free, "machine": 128}
-        assert network.order.score(submit=0, **facts) == pytest.approx(by_hand, abs=0.02)
-
-
-def test_network__has_one_form_whatever_its_numbers_and_begins_as_lxf():
-    start = Network.of(4, seed=1)
-    other = start.at(np.random.default_rng(0).standard_normal(start.dimensions))
-    assert start.dimensions == 6 + 4 * 8 + 1
-    assert other.order.form.text == start.order.form.text
-    assert parse_scheduler(other.scheduler.label) == other.scheduler
-    jobs = log(1)
-    same = (wt.simulate(jobs, one).start.tolist() for one in (start.scheduler, "easy:order=expr:log(wait+60)-log(believed+60),limit=0.6"))
-    assert next(same) == next(same)
-
-
-@pytest.mark.slow
-def test_network__has_at_most_so_many_units_and_learns_by_one_optimiser():
-    start = Network.of(MOST_UNITS, 0)
-    large = start.at(np.random.default_rng(0).standard_normal(start.dimensions))
-    assert parse_scheduler(large.scheduler.label) == large.scheduler
-    with pytest.raises(PolicyError, match="a network has 1 to 64 units, not 1,000"):
-        search_orders([log(1)], network=1000)
-    with pytest.raises(PolicyError, match="a network learns by the optimiser cma, not by random"):
-        search_orders([log(1)], network=1, optimiser="random")
-
-
-def test_network__learns_and_goes_on_where_it_was(tmp_path):
-    logs = [log(1), log(2)]
-    rules = {"budget": 60, "copies": 1, "network": 1, "workers": 1}
-    first = search_orders(logs, store=tmp_path / "kept", **rules)
-    assert search_orders(logs, store=tmp_path / "kept", **rules) == first
-    assert (first.evaluations, len(first.step)) == (60, 2 * 3 + 1)
-    assert first.decisions == 12 * 2 * 22 + 12 * 2 * 45 + 36 * 2 * 90, "generations of 12, on a quarter, a half and all of 90 jobs"
-    start = merit(
-        Parts(parts_of(logs, 0.6, 1, 60, 0)[0], parse_scheduler("easy"), 1).relative([Network.of(1, 0).scheduler]), np.arange(2), 3.0
-    )
-    best = merit(np.log([[one.training for one in first.step[4:5]]]), np.array([0]), 3.0)
-    assert best.mean() < start.mean()
-    with pytest.raises(wt.errors.PolicyError, match="learns by the optimiser cma"):
-        search_orders(logs, **rules | {"optimiser": "random"})
 
 
 @pytest.mark.nightly

@@ -1,8 +1,7 @@
-"""Orders by score, their weights fitted to a log, and orders chosen every week."""
+"""Orders by score, and their weights fitted to a log."""
 
 import html
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,10 +10,8 @@ import walltime as wt
 from tests.cli import call
 from walltime.policy import parse_order, score_order
 from walltime.simulation.windows import DAY, change_interval, windows
-from walltime.tuning.bandit import _Chooser
 from walltime.tuning.fitting import split
 from walltime.tuning.search import make_order, search
-from walltime.tuning.switching import Switching
 from walltime.workloads import Lublin99
 
 MADE = wt.workloads.scale_load(Lublin99().generate(4000, 64, None, 1), 0.9)
@@ -151,83 +148,12 @@ def test_tune__faults(changes, error, message):
         wt.tune(JOBS, **({"optimiser": "random", "budget": 2, **SMALL} | changes))
 
 
-@pytest.mark.slow
-def test_switching__equals_the_reference_engine_with_the_same_choices():
-    some = wt.workloads.scale_load(wt.workloads.head(JOBS, 400), 1.5)  # else the order hardly matters
-    orders = [wt.FCFS, wt.SJF, wt.WFP, parse_order("power:wait=1,procs=1")]
-    moments = [int(t) for t in np.linspace(some.submit[0] + 1, some.submit[-1], 9)]
-    running = Switching(some, wt.Scheduler.of("easy"), orders, "kill")
-    for k, moment in enumerate(moments):
-        running.run_until(moment)
-        here = running.state()
-        running.choose((k + 3) % 4, moment)  # tried, and taken back
-        running.run_until(moment + DAY)
-        running.restore(here)
-        running.choose((k + 1) % 4, moment)
-    running.finish()
-
-    @wt.order
-    def by_time(wait: int, believed: int, procs: int, submit: int) -> float:
-        which = int(np.searchsorted(moments, wait + submit, side="right")) % 4
-        return orders[which].score(wait, believed, procs, submit)
-
-    reference = wt.simulate(some, wt.Easy(order=by_time), engine="reference")
-    assert running.start.tolist() == reference.start.tolist()
-    for order in orders:  # or a choice that changes nothing would do
-        assert running.start.tolist() != wt.simulate(some, wt.Easy(order=order)).start.tolist()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("strategy", ["simulate", "epsilon", "ucb"])
-def test_choose_weekly__repeats_and_compares_with_each_order(strategy):
-    some = wt.workloads.head(JOBS, 1500)
-    found, again = (wt.tuning.choose_weekly(some, strategy=strategy, orders=["fcfs", "sjf"], days=2) for _ in range(2))
-    assert found == again
-    assert set(found.choices) <= {"fcfs", "sjf"}
-    assert set(found.against) == {"easy", "easy:order=sjf"}
-    assert len(found.verdict) == 2
-    assert "easy all along" in found.verdict[0]
-    assert "easy:order=sjf all along" in found.verdict[1]
-    assert any("chosen afterwards" in said for said in found.as_dict()["caveats"])
-    assert replace(found, halves_differ=("easy",)).caveats[0].startswith("The halves of this log differ")
-    assert "does not include that choice" in replace(found, against=found.against | {"easy:order=saf": found.against["easy"]}).verdict[1]
-
-
 def test_change_interval__is_over_blocks_of_neighbours():
     differences = np.repeat([0.1, -0.2, 0.3, -0.1, 0.2], 10)
     found = change_interval(differences)
     expected = wt.metrics.series_interval(differences)
     assert (found.low, found.high) == pytest.approx((100 * np.expm1(expected.low), 100 * np.expm1(expected.high)))
     assert expected.half_width > 2 * wt.metrics.mean_interval(differences).half_width
-
-
-@pytest.mark.parametrize(
-    ("changes", "error", "message"),
-    [
-        ({"orders": ["sjf"]}, wt.PolicyError, "two different orders"),
-        ({"orders": ["sjf", "wfp:threshold=0.5"]}, wt.PolicyError, "cannot be chosen"),
-        ({"strategy": "guess"}, wt.PolicyError, "known are simulate, epsilon, ucb"),
-        ({"policy": "conservative"}, wt.PolicyError, "take fcfs or easy"),
-        ({"policy": "easy:predictor=last"}, wt.PolicyError, "without predictions"),
-        ({"days": 400}, wt.WorkloadError, "3 at least"),
-    ],
-)
-def test_choose_weekly__faults(changes, error, message):
-    with pytest.raises(error, match=message):
-        wt.tuning.choose_weekly(JOBS, **changes)
-
-
-def test_chooser__tries_each_order_once_and_prefers_the_cheapest():
-    for strategy in ("epsilon", "ucb"):
-        chooser = _Chooser(2, strategy, 0)
-        chooser.saw(0, 1.0)
-        assert chooser.choose() == 1
-        chooser.saw(1, 5.0)
-        choices = []
-        for _ in range(40):
-            choices.append(chooser.choose())
-            chooser.saw(choices[-1], (1.0, 5.0)[choices[-1]])
-        assert choices.count(0) > 30
 
 
 @pytest.mark.slow
@@ -246,5 +172,3 @@ def test_command__writes_result_and_page(tmp_path, capsys):
         assert said in out
         assert said in page
     assert any("chosen in training" in said for said in kept["caveats"])
-    _, out, _ = call(capsys, "tune", log, "--weekly", "ucb", "--candidate", "fcfs", "--candidate", "sjf", "--json")
-    assert json.loads(out)["strategy"] == "ucb"

@@ -114,7 +114,7 @@ def lower_order(order: Order, known: LogView, submit: Array, longest: int) -> Lo
         raise PolicyError(f"the compiled engine does not know the order {order!r}")
     if order.reads_calendar and known.calendar is None:
         raise order.without_calendar()
-    numbers = np.asarray(order.parameters, np.float64)  # those of `Switch` themselves, which change during the simulation
+    numbers = np.asarray(order.parameters, np.float64)
     scoring, asked = order.scoring, order.asks()
     standing = new_standing() if order.reads_standing else None
     if "longest" in asked or standing is not None:
