@@ -98,8 +98,9 @@ PROMISES = (
     Promise(
         "left_waiting",
         "No idle: of Q(t) nobody waits who fits at t beside the reservations made before. fcfs: no job waits that fits in those "
-        "pools of its partition that are in no partition of a job that waits ahead. easy: each pool keeps one reservation, hybrid k, conservative-scratch one for every job; backfill order for "
-        "those behind. conservative: nobody whose reservation could be at t. slurm: at the end of a cycle no tested job is left whose "
+        "pools of its partition that are in no partition of a job that waits ahead. easy: each pool keeps one reservation, hybrid k, "
+        "conservative-scratch one for every job; backfill order for those behind. conservative: nobody whose reservation could be at t. "
+        "slurm: at the end of a cycle no tested job is left whose "
         "request finds its nodes for its length beside what is planned before it. oar: nobody who is placed at t in the "
         "plan of the pass at t.",
         ALL,
