@@ -169,7 +169,7 @@ def test_order_by_the_clock__knows_it_however_long_windows_keep_jobs_waiting():
     schedule = wt.simulate(workload, wt.NoBackfilling(order=by_the_clock), machine=machine)
     plain = wt.simulate(workload, wt.NoBackfilling(order=by_the_clock), machine=machine, engine="reference")
     assert schedule.start.tolist() == plain.start.tolist()
-    assert schedule.start[-1] - workload.submit[-1] > 300 * DAY
+    assert schedule.start.max() > 500 * DAY
     assert len({(time + origin.unix_start_time) % DAY for time in schedule.start.tolist()}) >= 2, "summer and winter"
 
 
