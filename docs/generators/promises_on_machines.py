@@ -97,9 +97,10 @@ PROMISES = (
     ),
     Promise(
         "left_waiting",
-        "No idle: of Q(t) nobody waits who fits at t beside the reservations made before. fcfs: nobody behind one that shares a pool with "
-        "it and waits. easy: each pool keeps one reservation, hybrid k, conservative-scratch one for every job; backfill order for "
-        "those behind. conservative: nobody whose reservation could be at t. slurm: at the end of a cycle no tested job is left whose "
+        "No idle: of Q(t) nobody waits who fits at t beside the reservations made before. fcfs: no job waits that fits in those "
+        "pools of its partition that are in no partition of a job that waits ahead. easy: each pool keeps one reservation, hybrid k, "
+        "conservative-scratch one for every job; backfill order for those behind. conservative: nobody whose reservation could be at t. "
+        "slurm: at the end of a cycle no tested job is left whose "
         "request finds its nodes for its length beside what is planned before it. oar: nobody who is placed at t in the "
         "plan of the pass at t.",
         ALL,
@@ -111,14 +112,16 @@ PROMISES = (
     ),
     Promise(
         "out_of_turn",
-        "Nobody starts but at such an instant t, and only whom the policy starts then: fcfs nobody past one that waits for a common pool; "
+        "Nobody starts but at such an instant t, and only whom the policy starts then: fcfs no job on a pool of the partition of a job "
+        "that waits ahead, but on its other pools; "
         "slurm in a main pass nobody of a partition behind one that waits for it and has a claim, nor beyond the depths of its passes.",
         ALL,
     ),
     Promise(
         "reserved_start_missed",
         "A kept reservation is only moved to an earlier time, or made anew when the plan breaks (an overdue job, a correction, an outage "
-        "that was not known, a limit); when it is due, its job starts.",
+        "that was not known, a limit); when it is due, its job starts. An outage breaks the plan once, in the first pass of the instant at "
+        "which it becomes known.",
         ("conservative",),
     ),
 )

@@ -339,15 +339,55 @@ def test_by_hand__two_outages_that_are_alike_are_two(policy):
 
 
 @pytest.mark.parametrize("engine", ["kernel", "reference"])
-def test_by_hand__an_announcement_breaks_the_reservations_of_every_pass_at_its_instant(engine):
-    """At 10 s an outage from 20 s on becomes known, and the second job starts and ends: the third, of 10 s, then fits before the fourth."""
+def test_by_hand__an_announcement_breaks_the_reservations_of_the_first_round_of_its_instant_only(engine):
+    """At 10 s an outage from 20 s on becomes known, and the second job starts and ends.
+
+    The fourth job has been reserved 11 s then, so the third, of 10 s, cannot start now that there is room before the outage.
+    """
     workload = Workload.from_arrays(
         submit=[0, 1, 2, 3], runtime=[10, 0, 10, 5], requested=[10, 1, 10, 5], procs=[4, 4, 4, 4], machine_procs=4
     )
     machine = Machine((Pool("all", 1, 4),), (Partition("all", ("all",)),), (Outage("all", 20, 30, 1, 10),))
     schedule = simulate(workload, "conservative", machine=machine, engine=engine)
-    assert schedule.start.tolist() == [0, 10, 10, 30]
+    assert schedule.start.tolist() == [0, 10, 30, 10]
     assert schedule.audit().ok
+
+
+def outages_as_jobs_of_no_length_end(draw: random.Random) -> tuple[Workload, Machine]:
+    """Jobs of no length on pools with tiers, and outages that become known, or begin, at their instants."""
+    count, instant = draw.randint(3, 8), draw.choice((0, 0, 5))
+    runtime = [draw.choice((0, 0, 1, 4, 25)) for _ in range(count)]
+    requested = [max(1, length + draw.choice((0, 0, 6, 28))) for length in runtime]
+    columns = {"partition": np.array([draw.choice((1, 1, 2, 2, 3)) for _ in range(count)])}
+    workload = Workload.from_arrays(
+        submit=sorted(draw.choice((instant, instant, 0)) for _ in range(count)), runtime=runtime, requested=requested,
+        procs=[draw.randint(1, 3) for _ in range(count)], machine_procs=3, columns=columns,
+        origin=Origin("log", names={"partition": ("low", "high", "both")}),
+    )  # fmt: skip
+    partitions = Partition("low", ("a",)), Partition("high", ("a",), tier=2), Partition("both", ("b", "a"), tier=draw.choice((0, 1)))
+    outages = []
+    for _ in range(draw.choice((1, 1, 2))):
+        begin = instant + draw.choice((0, 7, 12, 20, 44))
+        outages.append(Outage(draw.choice("aab"), begin, begin + draw.choice((3, 24)), draw.randint(1, 3), instant))
+    return workload, Machine((Pool("a", 3, 1), Pool("b", 3, 1)), partitions, tuple(outages))
+
+
+def test_conservative__moves_no_reservation_later_that_it_has_made_at_the_same_instant():
+    """Once all outages are known and nothing is late, each job starts no later than the first place that it got from then on."""
+    judged = 0
+    for seed in range(scaled(6000)):
+        draw = random.Random(f"rounds {seed}")
+        workload, machine = outages_as_jobs_of_no_length_end(draw)
+        policy = draw.choice(("conservative", "conservative", "conservative:order=sjf", "conservative:predictor=exact,believe=011"))
+        schedule = simulate(workload, policy, machine=machine)
+        plain = simulate(workload, policy, machine=machine, engine="reference")
+        assert columns_of(schedule) == columns_of(plain), f"seed {seed}"
+        assert not schedule.audit().violations, f"seed {seed}"
+        broken = max(min(one.begin, one.announced) for one in machine.outages)
+        late = schedule.workload.submit >= broken
+        judged += int(late.sum())
+        assert (schedule.start[late] <= schedule.reserved_start[late]).all(), f"seed {seed}"
+    assert judged
 
 
 @pytest.mark.parametrize("engine", ["kernel", "reference"])

@@ -129,7 +129,7 @@ class Simulation:
         `job`: `submit`, `runtime` (s) and `procs`, and what else is known: `requested`, `believed` (s; default: as in
         `walltime.Workload.from_arrays`), `job_id` (default: the next number), and columns of the log, -1 where not given. The job comes
         after those with the same submit time and lower numbers. It takes half a millisecond; on a machine, all jobs are
-        placed anew. On the reference engine, with predictions, with windows, and where a user or a limit is new to the machine, the past
+        placed anew. On the reference engine, with predictions, and where a user or a limit is new to the machine, the past
         is simulated again, once, when the simulation goes on after submissions. Under Slurm's fair share, users and accounts that are new
         have had their share from the beginning on.
 

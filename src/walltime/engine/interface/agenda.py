@@ -49,10 +49,10 @@ class Agenda:
             times += [lasting, stretches.end]
             numbers.append(np.full(len(lasting) + len(stretches.end), number))
             phases += [np.full(len(lasting), SHUTS), np.full(len(stretches.end), OPENS)]
-        time, number, phase = (np.concatenate(column) for column in (times, numbers, phases))
-        order = np.lexsort((phase, number, time))
+        columns = [np.concatenate(column) for column in (times, numbers, phases)]
+        order = np.lexsort(columns[::-1])
         self.changes = records(CHANGE, len(order))
-        self.changes.time, self.changes.outage, self.changes.phase = time[order], number[order], phase[order]
+        self.changes.time, self.changes.outage, self.changes.phase = (column[order] for column in columns)
         self.until = until if going_on else NEVER
 
 
@@ -64,4 +64,5 @@ def _changes_of(outages: Any) -> Piece:
         times = [(known, 1)] if known < outage.begin else []
         times += [(int(outage.begin), 2), (int(outage.end), 3)]
         changes += [(time, k, phase) for time, phase in times if time < NEVER]
-    return tuple(np.array(changes, np.int64).reshape(-1, 3).T)
+    time, number, phase = np.array(changes, np.int64).reshape(-1, 3).T
+    return time, number, phase

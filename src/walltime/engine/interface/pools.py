@@ -39,6 +39,7 @@ class PoolsEngine(CompiledEngine):
     """
 
     machine = "pools"
+    agenda: Agenda
     _kind = PoolsLog
 
     def __init__(self, problem: Problem):

@@ -34,6 +34,7 @@ class PoolsLog(Log):
     """`memory`: of all jobs, of which those that have not arrived are as they were given."""
 
     machine = "pools"
+    agenda: Agenda
 
     def __init__(self, problem: Problem, memory: ClusterMemory, orders: tuple[LoweredOrder, ...], agenda: Agenda):
         super().__init__()
