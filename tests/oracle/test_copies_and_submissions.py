@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import walltime as wt
-from tests.oracle import test_machines, test_oar, test_slurm
+from tests.oracle import test_machines, test_oar, test_slurm, test_windows
 from tests.profiles import scaled
-from walltime.engine.interface import branch
+from walltime.engine.interface import agenda, branch
 from walltime.errors import EngineError, PolicyError, WorkloadError
-from walltime.machine import Machine, Partition, Pool
+from walltime.machine import Machine, Partition, Pool, windows
 from walltime.policy import parse_policy
 from walltime.policy.registry import NAMED_ORDERS, POLICIES, takes
 from walltime.predictors import PREDICTORS
@@ -90,7 +90,13 @@ def oar(draw: random.Random):
     return workload, machine, test_oar.policy_of(draw, draw.choice(test_oar.KINDS))
 
 
-MACHINES = {"number": number, "pools": pools, "slurm": slurm, "oar": oar}
+def windowed(draw: random.Random):
+    """Jobs on pools with hours in which they do not start, long after the last submission."""
+    _, workload, machine, policy = test_windows.case_of(draw.random(), days=30, jobs=10)
+    return workload, machine, policy
+
+
+MACHINES = {"number": number, "pools": pools, "slurm": slurm, "oar": oar, "windows": windowed}
 
 
 def columns_of(schedule, rows=None):
@@ -138,7 +144,10 @@ def submitted_one_by_one(draw, workload, policy, options):
 @pytest.mark.parametrize("kind", MACHINES)
 def test_schedule__copied_at_every_step_and_submitted_one_by_one(kind, share, monkeypatch):
     done = copies = 0
-    for seed in range(share, WORKLOADS, SHARES):
+    monkeypatch.setattr(windows, "ROOM", 4 * test_windows.DAY)  # so little is known ahead that all copies must look further
+    monkeypatch.setattr(agenda, "AHEAD", 4 * test_windows.DAY)
+    count = WORKLOADS // 8 if kind == "windows" else WORKLOADS  # which take long, as windows are looked up again and again
+    for seed in range(share, count, SHARES):
         draw = random.Random(f"copied {kind} {seed}")
         monkeypatch.setattr(branch, "ROOM", draw.choice((1, 3, 256)))
         workload, machine, policy = MACHINES[kind](draw)
@@ -159,7 +168,7 @@ def test_schedule__copied_at_every_step_and_submitted_one_by_one(kind, share, mo
             schedule = submitted_one_by_one(draw, jobs, policy, options)
             rows = np.argsort(schedule.workload.job_id)[np.argsort(np.argsort(placed.job_id))]
             assert columns_of(schedule, rows) == columns_of(expected), f"{kind} {seed}, submitted: {policy}"
-    assert done > WORKLOADS / SHARES / 2
+    assert done > count / SHARES / 2
     assert copies > done
 
 

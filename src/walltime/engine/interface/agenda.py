@@ -22,7 +22,9 @@ AHEAD = 60 * DAY
 
 
 class Agenda:
-    """All changes up to the time `until`, s, and the next ones of each window: `changes`, which only grows at its end.
+    """All changes up to a time and the next ones of each window, and that time, s: `known`. The changes only grow at their end.
+
+    Copies of a simulation share an agenda, so both are one attribute: none of them takes new times with old changes.
 
     Windows have no end, so a loop goes until `until`, and on after `extend`. `outages`: records of OUTAGE; `windows`: the limits from the
     number `first_limit` on. `first`, `last`: the first and the last submission, s.
@@ -35,9 +37,15 @@ class Agenda:
         """From this time on nothing changes but windows, in the same way each week, s."""
         self._reach(min(last, first + 365 * DAY) + AHEAD)
 
-    def extend(self) -> None:
-        """Know the changes for twice as long, or for as long as it takes to know that jobs wait for ever."""
-        self._reach(max(2 * self.until - self._begin, max(self.until, self.quiet_from) + IDLE))
+    def extend(self, until: int) -> None:
+        """Know the changes for twice as long as until this time, s, or for as long as it takes to know that jobs wait for ever."""
+        if self.known[1] <= until:
+            self._reach(max(2 * until - self._begin, max(until, self.quiet_from) + IDLE))
+
+    @property
+    def changes(self) -> Any:
+        """The changes that are known so far."""
+        return self.known[0]
 
     def _reach(self, until: int) -> None:
         times, numbers, phases = ([column] for column in self._outages)
@@ -51,9 +59,9 @@ class Agenda:
             phases += [np.full(len(lasting), SHUTS), np.full(len(stretches.end), OPENS)]
         columns = [np.concatenate(column) for column in (times, numbers, phases)]
         order = np.lexsort(columns[::-1])
-        self.changes = records(CHANGE, len(order))
-        self.changes.time, self.changes.outage, self.changes.phase = (column[order] for column in columns)
-        self.until = until if going_on else NEVER
+        changes = records(CHANGE, len(order))
+        changes.time, changes.outage, changes.phase = (column[order] for column in columns)
+        self.known = changes, until if going_on else NEVER
 
 
 def _changes_of(outages: Any) -> Piece:

@@ -94,29 +94,27 @@ class CompiledEngine:
         wanted = int(self._memory.state["until"])
         try:
             while True:
-                until = self._memory.state["until"] = min(wanted, self.agenda.until)
+                changes, known_until = self.agenda.known  # a copy of this simulation may have extended them
+                if self._memory.machine.changes is not changes:
+                    self._memory = self._memory._replace(machine=self._memory.machine._replace(changes=changes))
+                until = self._memory.state["until"] = min(wanted, known_until)
                 done = self._piece(budget)
-                if done or not self.reached or until == wanted or self._waits_for_ever(self.agenda, wanted):
+                if done or not self.reached or until == wanted or self._waits_for_ever(self.agenda.quiet_from < known_until, wanted):
                     return done
-                self.agenda.extend()
-                self._take_changes()
+                self.agenda.extend(known_until)
         finally:
             self._memory.state["until"] = wanted
 
-    def _waits_for_ever(self, agenda: Agenda, wanted: int) -> bool:
+    def _waits_for_ever(self, settled: bool, wanted: int) -> bool:
         """Whether nothing happens before more jobs come, as nothing has while all windows opened; raises EngineError if none come."""
         state, before = self._memory.state, self._idle
         coming = state["next_coming"] < len(self._memory.machine.coming) or state["later"] > 0
-        quiet = not coming and state["events"] == 0 and agenda.quiet_from < agenda.until
+        quiet = not coming and state["events"] == 0 and settled
         self._idle = (int(state["arrivals"]), self.first + int(state["started"])) if quiet else None
         stuck = quiet and self._idle == before
         if stuck and wanted == NEVER:
             raise EngineError(self._kind.why_stuck(self._memory))
         return stuck
-
-    def _take_changes(self) -> None:
-        assert self.agenda is not None
-        self._memory = self._memory._replace(machine=self._memory.machine._replace(changes=self.agenda.changes))
 
     def _piece(self, budget: int) -> bool:
         self.compile()

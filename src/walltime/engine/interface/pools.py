@@ -92,7 +92,6 @@ class PoolsEngine(CompiledEngine):
             begin = hours.until(first).begin
             limits[k].crossing, limits[k].until = int(hours.crossing), begin[0] if hours.crossing and len(begin) else NEVER
         self.agenda = Agenda(outages, hardware.windows, len(hardware.limits), first, last)
-        self._take_changes()
         self._begin(demands.since)
 
     def _begin(self, since: Array) -> None:
