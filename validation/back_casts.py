@@ -1,6 +1,6 @@
 """A back-cast: rules are inferred from what a log recorded before a change of its site, and predict what was recorded after it.
 
-    python validation/back_casts.py LOG --date 1997-05-01 [--ends 08:30] [--json]
+    python validation/back_casts.py LOG --date 1997-05-01 [--ends 08:00] [--json]
 
 Simulated freely along the whole log are the plain machine under EASY, the machine with the rules that were inferred from the months before
 the date, and the same with the change: windows that begin at the time of `--ends` hold until the date only. Beside the recorded mean waits

@@ -41,7 +41,7 @@ def risk(sizes: Sizes) -> list[Trials]:
     for jobs, risk, spread in sizes.some([(jobs, risk, spread) for jobs in (20, 50, 200) for risk in (1, 5, 25) for spread in (0.05, 2.0)]):
         trials = Trials(f"{jobs} earlier jobs, risk {risk} %, log-normal, sigma {spread:g}", nominal=0.95)
         random = np.random.default_rng([jobs, risk])
-        for _ in range(sizes.many(6000)):
+        for _ in range(sizes.many(20_000 if spread > 1 else 2000)):
             logs = random.normal(size=jobs) * spread
             runtime = np.ceil(3600 * np.exp(logs)).astype(np.int64)
             log = Workload.from_arrays(

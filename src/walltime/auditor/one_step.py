@@ -2,7 +2,8 @@
 
 A simulation that runs freely drifts away from what a machine did, whatever its policy. Here the machine's record is followed, and the
 policy is asked at each instant: it makes its pass (passes/) in the state that the record has led to. Two shares say how well it explains
-the record: of the starts that were recorded, those that it would have made; and of what it would have started, what was started.
+the record: of the starts that were recorded, those that it would have made; and of what it would have started, what was started, however
+late or promptly.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ STARTS = 2
 """An outage must explain so many more starts near it, apart from the one that ends it."""
 OUTAGES = (3600, 4 * 3600, 12 * 3600)
 """Stretches of at least so many s without jobs are tried as outages."""
-NOISE = 0.1
+NOISE = 0.15
 """Where less than this agrees promptly, with all rules, the record is not that of a scheduler that can be asked."""
 
 

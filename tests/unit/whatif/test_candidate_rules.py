@@ -6,7 +6,16 @@ import numpy as np
 
 import walltime as wt
 from walltime.machine import Window
-from walltime.whatif.candidate_rules import Part, RecordedLog, candidate_parts, candidate_windows, windows_near, windows_of_few
+from walltime.whatif.candidate_rules import (
+    EachLimit,
+    Part,
+    RecordedLog,
+    candidate_limits,
+    candidate_parts,
+    candidate_windows,
+    windows_near,
+    windows_of_few,
+)
 
 HOUR, DAY = 3600, 86_400
 MONDAY = 4 * DAY
@@ -76,3 +85,45 @@ def test_candidate_parts__of_half_of_a_log_are_seen_there():
 def test_part__takes_jobs_that_are_submitted_while_it_is_there():
     log = record([0, 10, 20], [5, 5, 5], [0, 10, 20])
     assert Part(1, 5, 1, since=5, until=20).takes(log.workload).tolist() == [False, True, False]
+
+
+def test_candidate_windows__of_a_short_break_are_where_hardly_any_job_starts():
+    days = np.repeat(np.arange(20) * DAY, 96)
+    came = days + np.tile(np.arange(96) * 900, 20)
+    pause = (came % DAY >= 12 * HOUR) & (came % DAY < 13 * HOUR)
+    log = record(np.where(pause, days + 13 * HOUR, came), np.full(len(came), HOUR), came)
+    assert Window("12:00", "13:00") in candidate_windows(log, MONDAY)
+    some = pause & (np.arange(len(came)) % 3 > 0)  # fewer than usual, but not hardly any
+    log = record(np.where(some, days + 13 * HOUR, came), np.full(len(came), HOUR), came)
+    assert Window("12:00", "13:00") not in candidate_windows(log, MONDAY)
+
+
+def limited(wide_at_once):
+    """A record of two groups whose jobs of 8 processors run so many at a time, others at once; a job of each kind every 100 s."""
+    count = 400
+    submit, wide = np.arange(count) * 100, np.arange(count) % 4 < 2
+    group = np.arange(count) % 2
+    start = submit.copy()
+    for one in range(2):
+        mine = np.flatnonzero(wide & (group == one))
+        for k, job in enumerate(mine[wide_at_once:].tolist(), wide_at_once):
+            start[job] = max(submit[job], start[mine[k - wide_at_once]] + 1000)
+    workload = wt.Workload.from_arrays(
+        submit=submit, runtime=np.full(count, 1000), procs=np.where(wide, 8, 1), requested=np.full(count, 1000), machine_procs=640
+    )
+    workload = replace(workload, columns={**workload.columns, "group": group})
+    return RecordedLog.of(workload, start)
+
+
+def test_candidate_limits__are_those_that_the_record_keeps_to_and_reaches():
+    assert EachLimit("group", 2, wider_than=1) in candidate_limits(limited(2))
+    assert EachLimit("group", 3, wider_than=1) in candidate_limits(limited(3))
+    assert not any(one.by == "user" for one in candidate_limits(limited(2)))
+
+
+def test_each_limit__counts_jobs_of_its_kind_by_group():
+    log = limited(2)
+    of = EachLimit("group", 2, wider_than=1).groups(log.workload)
+    assert set(of[log.workload.procs == 1]) == {-1}
+    assert set(of[(log.workload.procs == 8) & (log.workload.columns["group"] == 1)]) == {1}
+    assert set(EachLimit("", 2).groups(log.workload)) == {0}

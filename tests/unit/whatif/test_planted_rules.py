@@ -2,7 +2,7 @@
 
 import pytest
 
-from validation.planted_rules import RULES, trial
+from validation.planted_rules import RANDOM, RULES, trial
 
 pytestmark = pytest.mark.nightly
 FOUND = (
@@ -22,6 +22,11 @@ FOUND = (
     "a part for small, short jobs from the middle of the log on",
     "three users run one job at a time from the middle of the log on",
     "the smallest area first from the middle of the log on",
+    "no job starts in the lunch break of a weekday",
+    "small jobs do not start at night",
+    "at most two wide jobs of a group",
+    "fair share with decay",
+    *RANDOM,
 )
 
 
@@ -33,5 +38,5 @@ def test_planted_rule__is_found_and_nothing_is_invented(rule):
     assert one.after >= one.before
 
 
-def test_rules__are_eighteen_and_none():
-    assert len(RULES) == 19
+def test_rules__are_twenty_two_and_none():
+    assert len(RULES) == 23

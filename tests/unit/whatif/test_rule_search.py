@@ -24,7 +24,7 @@ def test_infer__refuses_a_record_whose_starts_are_random(kind, procs):
     assert "nothing is inferred" in found.refused
     assert found.after == found.before
     assert found.after.followed > 0.98
-    assert found.after.followed_promptly < 0.11
+    assert found.after.followed_promptly < 0.15
     assert found.machine.overhead.start == found.machine.overhead.end == 0
     assert found.as_dict()["after"]["followed_promptly"] == pytest.approx(found.after.prompt / found.after.wishes)
 
@@ -47,14 +47,14 @@ def test_infer__reports_both_shares_where_half_the_jobs_start_at_random():
 def test_free_runs__leave_out_a_rule_with_which_they_agree_less(monkeypatch):
     """A site that starts jobs in order of arrival, and an order that one-step agreement is made to prefer."""
     drawn = wt.workloads.Lublin99().generate(jobs=2_000, machine_procs=64, load=0.9, seed=3)
-    times = {name: getattr(drawn, name) * 8 for name in ("submit", "runtime", "requested", "believed")}
+    times = {name: getattr(drawn, name) * 80 for name in ("submit", "runtime", "requested", "believed")}
     log = replace(drawn, **times)
     log = replace(log, columns={**log.columns, "wait": wt.simulate(log, "fcfs").wait})
     search = RuleTrial(log, 64, 1, None)
     fcfs = search.rules._replace(policy=parse_policy("fcfs"))
     assert search.keep(Suggestion("policy", "in order", "", fcfs, lambda rules: rules), search.answer, search.ask(fcfs))
     monkeypatch.setattr(RuleTrial, "is_sure", lambda *_: True)
-    largest = search.rules._replace(policy=parse_policy("easy:order=lpt"))
+    largest = search.rules._replace(policy=parse_policy("easy:order=ljf"))
     assert not search.keep(Suggestion("policy", "the longest first", "", largest, lambda rules: rules), search.answer, search.ask(largest))
     assert search.rules == fcfs
     assert "goes from 1.00 to" in search.notes[-1]
@@ -63,7 +63,7 @@ def test_free_runs__leave_out_a_rule_with_which_they_agree_less(monkeypatch):
 def test_free_runs__leave_out_a_rule_with_which_waits_are_much_longer(monkeypatch):
     """A part of the machine that is too small keeps the ranks of waits about as they are, and makes them many times as long."""
     drawn = wt.workloads.Lublin99().generate(jobs=2_000, machine_procs=64, load=0.6, seed=3)
-    times = {name: getattr(drawn, name) * 8 for name in ("submit", "runtime", "requested", "believed")}
+    times = {name: getattr(drawn, name) * 80 for name in ("submit", "runtime", "requested", "believed")}
     log = replace(drawn, **times)
     log = replace(log, columns={**log.columns, "wait": wt.simulate(log, "easy").wait})
     search = RuleTrial(log, 64, 1, None)

@@ -7,7 +7,7 @@ import numpy as np
 import walltime as wt
 from walltime.machine import Limit, place
 from walltime.policy import parse_policy
-from walltime.whatif.candidate_rules import Part
+from walltime.whatif.candidate_rules import EachLimit, Part
 from walltime.whatif.limit_search import _kept_at_first
 from walltime.whatif.rule_trial import AtOnce, Rules, RuleTrial, stretches_of
 
@@ -47,6 +47,23 @@ def test_machine__has_the_whole_of_it_before_a_part_comes():
     assert set(names[~late]) == {"main"}
     assert {one.name: one.pools for one in machine.partitions} == {"part1": ("part1",), "main": ("main", "part1"), "main2": ("main",)}
     assert machine.limits == tuple(Limit(("user",), partition=name, only=("2",), jobs=1, until=9) for name in ("main", "main2"))
+
+
+def test_machine__has_a_partition_for_the_jobs_that_a_limit_counts():
+    search, limit = trial(), EachLimit("", 1, longer_than=3600)
+    machine = search.machine_of(Rules(each=(limit,)))
+    placed, placement = place(search.w, machine)
+    names = np.array([one.name for one in machine.partitions])[placement.partition]
+    assert set(names[placed.requested > 3600]) == {"all"}
+    assert set(names[placed.requested <= 3600]) == {"others"}
+    assert {one.pools for one in machine.partitions} == {("all",)}
+    assert machine.limits == (Limit((), partition="all", jobs=1),)
+    made = wt.simulate(search.w, "easy", machine=machine)
+    wait = made.start - made.workload.submit
+    log = replace(made.workload, columns={**made.workload.columns, "wait": wait})
+    own = RuleTrial(log, 8, 1, None)
+    assert own.ask(Rules(each=(limit,))).score(within=0).prompt_f1 == 1
+    assert own.answer.score(within=0).prompt_f1 < 1
 
 
 def test_policy_of_a_time__is_asked_of_the_jobs_that_start_then():
