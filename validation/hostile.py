@@ -21,13 +21,13 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from validation.hostile_damage import damaged
+from validation.hostile_damage import damaged, odd_digits
 from validation.hostile_inputs import INPUTS, Input
 from walltime.cli.main import run
 
@@ -35,6 +35,9 @@ PATIENCE = 20
 """Seconds that a command may take."""
 COMPILING = 300
 """Seconds that the first call of each command may take, which compiles the engine."""
+
+
+Damage = Callable[[bytes, random.Random], bytes]
 
 
 class Hang(BaseException):
@@ -125,13 +128,13 @@ def lost(out: str, one: Input, content: bytes) -> str | None:
     return None
 
 
-def trial(one: Input, number: int | None, seed: int, folder: Path) -> list[Fault]:
+def trial(one: Input, number: int | None, seed: int, folder: Path, damage: Damage = damaged) -> list[Fault]:
     """Damage a file of an input, call the commands that read it; what was wrong. Number None: nothing is damaged, and all must succeed."""
     rng = random.Random(f"{seed} {one.kind} {number}")
     files = dict(one.files)
     target = rng.choice(one.damaged)
     if number is not None:
-        files[target] = damaged(files[target], rng)
+        files[target] = damage(files[target], rng)
     for name, content in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
@@ -149,14 +152,14 @@ def trial(one: Input, number: int | None, seed: int, folder: Path) -> list[Fault
     return faults
 
 
-def trials(kind: str, count: int, seed: int, keep: Path | None = None) -> list[Fault]:
+def trials(kind: str, count: int, seed: int, keep: Path | None = None, damage: Damage = damaged) -> list[Fault]:
     """All that was wrong in so many trials of a kind of input."""
     faults = []
     with INPUTS[kind]() as one:
         for number in (None, *range(count)):
             with tempfile.TemporaryDirectory(prefix="walltime-hostile-") as name:
                 folder = Path(name)
-                found = trial(one, number, seed, folder)
+                found = trial(one, number, seed, folder, damage)
                 if found and keep is not None:
                     shutil.copytree(folder, keep / f"{kind}-{number}", dirs_exist_ok=True)
                 faults += found
@@ -170,11 +173,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", nargs="+", choices=INPUTS, metavar="KIND", help=f"kinds: {', '.join(INPUTS)}")
     parser.add_argument("--keep", type=Path, help="a folder for the inputs that failed")
+    parser.add_argument("--digits", action="store_true", help="write numbers in other digits than those of ASCII")
     given = parser.parse_args(arguments)
+    damage = odd_digits if given.digits else damaged
     failed = 0
     for kind in given.only or INPUTS:
         begin = time.monotonic()
-        faults = trials(kind, given.count, given.seed, given.keep)
+        faults = trials(kind, given.count, given.seed, given.keep, damage)
         failed += len(faults)
         print(f"{kind}: {given.count:,} trials, {len(faults)} failed, {time.monotonic() - begin:.0f} s", flush=True)
         for fault in faults:

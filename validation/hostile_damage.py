@@ -32,6 +32,36 @@ def damaged(content: bytes, rng: random.Random) -> bytes:
     return content
 
 
+DIGITS = (
+    *("".join(chr(first + digit) for digit in range(10)) for first in (0x660, 0x6F0, 0x966, 0xFF10, 0x1D7CE)),
+    *("⁰¹²³⁴⁵⁶⁷⁸⁹", "₀₁₂₃₄₅₆₇₈₉", "⓪①②③④⑤⑥⑦⑧⑨", "〇一二三四五六七八九", "½ⅠⅡⅢⅣⅤⅥⅦⅧⅨ"),
+)
+"""Digits that Python takes for a number, that it calls digits and cannot read, and numerals that are none."""
+
+
+def odd_digits(content: bytes, rng: random.Random) -> bytes:
+    """Other digits than those of ASCII in some numbers, in the same column of every line, or in all numbers."""
+    digits = {str(digit).encode(): odd.encode() for digit, odd in enumerate(rng.choice(DIGITS))}
+    places = [one.span() for one in re.finditer(rb"[0-9]+", content)]
+    if not places:
+        return content
+    match rng.randrange(4):
+        case 0:
+            chosen = set(rng.sample(places, min(3, len(places))))
+        case 1:
+            chosen = set(places)
+        case 2:
+            chosen = {one for one in places if rng.random() < 0.1}
+        case _:
+            every = rng.randrange(2, 40)
+            chosen = set(places[rng.randrange(every) :: every])
+    pieces, end = [], 0
+    for first, last in sorted(chosen):
+        pieces += [content[end:first], *(digits[content[k : k + 1]] for k in range(first, last))]
+        end = last
+    return b"".join([*pieces, content[end:]])
+
+
 def _number(content: bytes, rng: random.Random) -> bytes:
     """Another number in the place of one."""
     places = list(_NUMBER.finditer(content))

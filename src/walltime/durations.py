@@ -6,7 +6,7 @@ import re
 
 __all__ = ["seconds_of"]
 
-_LENGTH = re.compile(r"(?:(\d{1,9})-)?(\d{1,9})(?::(\d{1,9}))?(?::(\d{1,9}))?", re.ASCII)
+_LENGTH = re.compile(r"(?:([0-9]{1,9})-)?([0-9]{1,9})(?::([0-9]{1,9}))?(?::([0-9]{1,9}))?", re.ASCII)
 
 
 def seconds_of(text: str) -> int:

@@ -39,7 +39,7 @@ UNLIMITED = -2
 """In JSON: a number without bound."""
 MEGABYTES = {"": 1 / 1024**2, "K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3}
 """How many a unit of memory is."""
-_PART = re.compile(r"(\d{1,10})(?:-(\d{1,10})(?::(\d{1,10}))?)?", re.ASCII)
+_PART = re.compile(r"([0-9]{1,10})(?:-([0-9]{1,10})(?::([0-9]{1,10}))?)?", re.ASCII)
 
 
 class OddError(ValueError):
@@ -101,7 +101,7 @@ def resource_of(text: str, name: str) -> int | None:
     >>> resource_of("cpu=1,mem=4G,node=1", "mem"), resource_of("mem=500M", "mem"), resource_of("cpu=8", "gres/gpu")
     (4096, 500, None)
     """
-    match = re.search(rf"(?:^|,){re.escape(name)}=(\d{{1,15}}(?:\.\d+)?)([KMGTP]?)(?:,|$)", text)
+    match = re.search(rf"(?:^|,){re.escape(name)}=([0-9]{{1,15}}(?:\.[0-9]+)?)([KMGTP]?)(?:,|$)", text)
     return None if match is None else int(float(match[1]) * (MEGABYTES | {"": 1.0})[match[2]])
 
 
@@ -115,7 +115,7 @@ def gpus_of(text: str) -> int:
     """
     total, typed = 0, 0
     for one in re.sub(r"\([^)]*\)", "", text).split(","):
-        match = re.fullmatch(r"(?:gres[/:])?gpu(:[^:=]+)??(?:([:=])(\d{1,9}))?", one.strip())
+        match = re.fullmatch(r"(?:gres[/:])?gpu(:[^:=]+)??(?:([:=])([0-9]{1,9}))?", one.strip())
         if match is None:
             continue
         number = int(match[3] or 1)

@@ -11,6 +11,7 @@ import pytest
 from tests import profiles
 from tests.cli import HEADER, call, one_line, record
 from validation import hostile
+from validation.hostile_damage import odd_digits
 from validation.hostile_inputs import CLUSTER, INPUTS, SWF
 
 TRIALS = 100
@@ -43,6 +44,16 @@ SLOW = {
 def test_damaged_input__is_one_line_or_counted_in_full(kind):
     count = TRIALS if profiles.PROFILE == "nightly" else SLOW.get(kind, USUAL)
     assert hostile.trials(kind, count, seed=1) == []
+
+
+NO_TEXT = ("parquet", "predictions-parquet", "schedule-parquet", "agent")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [kind for kind in INPUTS if kind not in NO_TEXT])
+def test_odd_digits__are_read_or_counted(kind):
+    count = TRIALS if profiles.PROFILE == "nightly" else SLOW.get(kind, USUAL)
+    assert hostile.trials(kind, count, seed=2, damage=odd_digits) == []
 
 
 def test_trial__finds_what_is_planted(monkeypatch):

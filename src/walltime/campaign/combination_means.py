@@ -157,7 +157,7 @@ def _rank(value: Any) -> tuple[Any, ...]:
     [None, 2.0, 'easy', 'f:4', 'f:11']
     """
     number = float(value) if isinstance(value, int | float) else math.inf
-    parts = [(float(part), "") if part[0].isdigit() else (math.inf, part) for part in re.findall(r"\d+(?:\.\d+)?|\D+", str(value))]
+    parts = [(float(part), "") if part[0].isdecimal() else (math.inf, part) for part in re.findall(r"\d+(?:\.\d+)?|\D+", str(value))]
     return (value is not None, number, parts)
 
 

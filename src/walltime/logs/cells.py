@@ -58,23 +58,23 @@ BLANK += ("(null)", "INVALID", "Partition_Limit", "0000-00-00 00:00:00", "0000-0
 NO_LIMITS = ("unlimited", "infinite", "infinity", "inf", "no limit", "nolimit", "4294967295", "4294967294")
 """What stands for a request without a limit, in small letters; the last two are Slurm's INFINITE and NO_VAL."""
 STAMP = re.compile(
-    r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d)?(?:[.,]\d{1,9})?\s?("
-    rf"Z|z|UTC|GMT|{ZONE_WORD}|[+-]\d\d(?::?\d\d)?)?"
+    r"([0-9]{4}-[0-9][0-9]-[0-9][0-9])[T ]([0-9][0-9]:[0-9][0-9])(:[0-9][0-9])?(?:[.,][0-9]{1,9})?\s?("
+    rf"Z|z|UTC|GMT|{ZONE_WORD}|[+-][0-9][0-9](?::?[0-9][0-9])?)?"
 )
 """A time as ISO 8601 has it: the day, hour and minute, the second, the zone."""
 SAID_ZONE = rf"\b(UTC|GMT|{ZONE_WORD})\b"
 """The zone in a time of another form."""
-NUMBER = re.compile(r"\+?\d{1,19}(?:\.\d*)?(?:[eE]\+?\d{1,2})?")
-JOB_NUMBER = r"(\d{1,15})(?:[\[_.(:+].*)?"
+NUMBER = re.compile(r"\+?[0-9]{1,19}(?:\.[0-9]*)?(?:[eE]\+?[0-9]{1,2})?")
+JOB_NUMBER = r"([0-9]{1,15})(?:[\[_.(:+].*)?"
 """A job's number, with or without that of a part or the name of a server behind it."""
-_DAYS = r"^(\d{1,6}) days?,? \+?(\d{1,2}:\d\d:\d\d)(?:\.\d+)?$"
+_DAYS = r"^([0-9]{1,6}) days?,? \+?([0-9]{1,2}:[0-9][0-9]:[0-9][0-9])(?:\.[0-9]+)?$"
 _UNITS = (
-    r"(?i)^(?:(\d{1,9}(?:\.\d+)?)\s*d(?:ays?)?)?\s*(?:(\d{1,9}(?:\.\d+)?)\s*h(?:ours?|rs?)?)?"
-    r"\s*(?:(\d{1,9}(?:\.\d+)?)\s*m(?:in(?:ute)?s?)?)?\s*(?:(\d{1,12}(?:\.\d+)?)\s*s(?:ec(?:ond)?s?(?:\(s\))?)?)?$"
+    r"(?i)^(?:([0-9]{1,9}(?:\.[0-9]+)?)\s*d(?:ays?)?)?\s*(?:([0-9]{1,9}(?:\.[0-9]+)?)\s*h(?:ours?|rs?)?)?"
+    r"\s*(?:([0-9]{1,9}(?:\.[0-9]+)?)\s*m(?:in(?:ute)?s?)?)?\s*(?:([0-9]{1,12}(?:\.[0-9]+)?)\s*s(?:ec(?:ond)?s?(?:\(s\))?)?)?$"
 )
 
 
-_OF_HOST = r"^(\d{1,9}(?:\.\d+)?)/[A-Za-z][\w.-]*$"
+_OF_HOST = r"^([0-9]{1,9}(?:\.[0-9]+)?)/[A-Za-z][\w.-]*$"
 """A limit as `bjobs` prints it: minutes, and the host or model by whose speed they count."""
 
 
@@ -95,8 +95,8 @@ def spans(texts: pl.Series) -> tuple[Array, Array]:
     values, odd = durations(usual)
     values = values.astype(np.float64)
     if odd.any():
-        worded = texts.str.replace(r"^P(?:T|(\d+D)T?)", "$1").str.replace(_OF_HOST, "$1 min")
-        fits = (worded.str.contains(_UNITS) & worded.str.contains(r"\d")).to_numpy()
+        worded = texts.str.replace(r"^P(?:T|([0-9]+D)T?)", "$1").str.replace(_OF_HOST, "$1 min")
+        fits = (worded.str.contains(_UNITS) & worded.str.contains(r"[0-9]")).to_numpy()
         pieces = worded.str.extract_groups(_UNITS).struct.unnest()
         total = np.zeros(len(texts))
         for place, unit in enumerate((86_400.0, 3600.0, 60.0, 1.0)):
@@ -117,7 +117,7 @@ def zone_offsets(zones: pl.Series, site: str | None = None) -> Array:
 
     `site`: its zone, which tells what an abbreviation with several meanings means. Raises LogError, a question, where that is unknown.
     """
-    parts = zones.str.extract_groups(r"^([+-])(\d\d)(?::?(\d\d))?$").struct.unnest()
+    parts = zones.str.extract_groups(r"^([+-])([0-9][0-9])(?::?([0-9][0-9]))?$").struct.unnest()
     size = parts.to_series(1).cast(pl.Int64) * 3600 + parts.to_series(2).cast(pl.Int64).fill_null(0) * 60
     sign = parts.to_series(0).replace_strict(["+", "-"], [1, -1], default=0, return_dtype=pl.Int64)
     offsets: Array = (size.fill_null(0) * sign.fill_null(0)).to_numpy().copy()
@@ -137,22 +137,22 @@ def plain_numbers(texts: pl.Series, delimiter: str) -> pl.Series:
     >>> [plain_numbers(pl.Series(one), ";").to_list() for one in (["3,600", "59"], ["3,600", "5999"], ["1.234.567", "3.600"], ["1.234,5"])]
     [['3600', '59'], ['3.600', '5999'], ['1234567', '3600'], ['1234.5']]
     """
-    grouped = texts.str.contains(r"^\d{1,3}(?:([ \u00a0\u2009\u202f'\u2019])\d{3})+(?:\.\d+)?$")
+    grouped = texts.str.contains(r"^[0-9]{1,3}(?:([ \u00a0\u2009\u202f'\u2019])[0-9]{3})+(?:\.[0-9]+)?$")
     if grouped.any():
         texts = texts.str.replace_all(r"[ \u00a0\u2009\u202f'\u2019]", "").zip_with(grouped, texts)
     if delimiter == ",":
-        grouped = texts.str.contains(r"^\d{1,3}(?:,\d{3})+(?:\.\d+)?$")
+        grouped = texts.str.contains(r"^[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?$")
         return texts.str.replace_all(",", "", literal=True).zip_with(grouped, texts) if grouped.any() else texts
     for sign, point in ((",", "."), (".", ",")):
-        both = texts.str.contains(rf"^\d{{1,3}}(?:[{sign}]\d{{3}})+[{point}]\d+$")
-        groups = texts.str.contains(rf"^[1-9]\d{{0,2}}(?:[{sign}]\d{{3}})+$")
-        others = texts.str.contains(rf"^\d+[{sign}]\d+$") & ~groups
-        plain = texts.filter(texts.str.contains(r"^\d+$"))
+        both = texts.str.contains(rf"^[0-9]{{1,3}}(?:[{sign}][0-9]{{3}})+[{point}][0-9]+$")
+        groups = texts.str.contains(rf"^[1-9][0-9]{{0,2}}(?:[{sign}][0-9]{{3}})+$")
+        others = texts.str.contains(rf"^[0-9]+[{sign}][0-9]+$") & ~groups
+        plain = texts.filter(texts.str.contains(r"^[0-9]+$"))
         may = (groups.any() and not others.any() and not (plain.str.len_chars() > 3).any()) or both.any()
-        sure = sign == "," or both.any() or len(plain) > 0 or texts.str.contains(r"^\d{1,3}(?:\.\d{3}){2,}$").any()
+        sure = sign == "," or both.any() or len(plain) > 0 or texts.str.contains(r"^[0-9]{1,3}(?:\.[0-9]{3}){2,}$").any()
         if may and sure:
             texts = texts.str.replace_all(sign, "", literal=True).zip_with(groups | both, texts)
-    fraction = texts.str.contains(r"^\d+,\d+$")
+    fraction = texts.str.contains(r"^[0-9]+,[0-9]+$")
     return texts.str.replace(",", ".", literal=True).zip_with(fraction, texts) if fraction.any() else texts
 
 

@@ -39,7 +39,7 @@ AMBIGUOUS = Rule(
 )
 SKIPPED = Rule("skipped_time", "change", "A local time does not exist, as clocks were set forward over it: it is moved forward by an hour.")
 RULES = (ZONE_UNKNOWN, AMBIGUOUS, SKIPPED)
-_OFFSET = re.compile(r"(?:UTC|GMT)?([+-])(\d{1,2}):?(\d{2})?", re.IGNORECASE)
+_OFFSET = re.compile(r"(?:UTC|GMT)?([+-])([0-9]{1,2}):?([0-9]{2})?", re.IGNORECASE)
 _HOUR = 3600
 
 

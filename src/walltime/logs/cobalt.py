@@ -51,7 +51,7 @@ def cobalt_mapping(titles: Sequence[str]) -> TableMapping:
     columns = {name: Source(spelled[title], text=name in _TEXTS) for name, title in _COLUMNS.items() if title in spelled}
     for title in ("COBALT_JOBID", "JOB_NAME"):  # the latter is as 123456.theta
         if title in spelled:
-            columns["job_id"] = Source(spelled[title], pattern=r"^(\d{1,15})(?:[.\[].*)?$")
+            columns["job_id"] = Source(spelled[title], pattern=r"^([0-9]{1,15})(?:[.\[].*)?$")
             break
     status = next((spelled[title] for title in ("EXIT_STATUS", "EXIT_CODE") if title in spelled), None)
     return TableMapping(columns, None if status is None else Status(status, completed=("0", "0.0"), other="failed"))

@@ -242,7 +242,7 @@ def _named(place: int) -> str:
 
 def _are_whole(texts: pl.Series) -> bool:
     """Whether these are whole numbers, or empty."""
-    return bool(texts.str.contains(r"^\d{0,18}$").all())
+    return bool(texts.str.contains(r"^[0-9]{0,18}$").all())
 
 
 def _is_utf8(block: bytes) -> bool:

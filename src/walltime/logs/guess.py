@@ -65,7 +65,7 @@ _FAILURES = r"fail|error|incomplete|unfinished|timeout|memory|preempt|evict|revo
 _FIRST_YEAR = 1970
 _FIRST = 50
 """A form of which none of so many texts is, is not that of a column."""
-_CALENDAR = re.compile(r"(?:19[7-9]\d|20\d\d)(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?:[01]\d|2[0-3])[0-5]\d[0-5]\d")
+_CALENDAR = re.compile(r"(?:19[7-9][0-9]|20[0-9][0-9])(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])(?:[01][0-9]|2[0-3])[0-5][0-9][0-5][0-9]")
 """A time as 20261120213345, which is no time in milliseconds before the 26th century."""
 EARLIEST = 10**8
 _LONGEST = 10**9
@@ -193,7 +193,7 @@ class Guessing:
         elif name in SPANS:
             source = self._span(title, texts, unit)
         elif name in COUNTS:
-            source = Source(title, text=False) if share(texts, re.compile(r"\d{1,12}(\.0*)?")) >= _MOSTLY else None
+            source = Source(title, text=False) if share(texts, re.compile(r"[0-9]{1,12}(\.0*)?")) >= _MOSTLY else None
         elif name == "job_id":
             source = self._job_id(title, texts)
         elif name == "memory":
@@ -245,7 +245,7 @@ class Guessing:
 
     def take_status(self, title: str, texts: list[str]) -> bool:
         """Take a column of states, if it is one."""
-        if plain_title(title) in EXITS and share(texts, re.compile(r"-?\d+(\.0)?")) == 1:
+        if plain_title(title) in EXITS and share(texts, re.compile(r"-?[0-9]+(\.0)?")) == 1:
             self.status = Status(title, completed=("0", "0.0"), other="failed")
             self.reading.append(f"status is {printable(title)!r} (completed: 0; all others failed)")
             return True
@@ -391,7 +391,11 @@ class Guessing:
             parsed = plain.str.to_datetime(form.replace("%Z", "UTC"), strict=False)
             return parsed.dt.epoch("s").cast(pl.Float64).fill_null(float("nan")).to_numpy()
         numbers = [float(text) * UNITS[source.unit] if NUMBER.fullmatch(text) else np.nan for text in texts]
-        stamps = pl.Series(texts, dtype=pl.String).str.extract(r"^(\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?)").str.replace("T", " ")
+        stamps = (
+            pl.Series(texts, dtype=pl.String)
+            .str.extract(r"^([0-9]{4}(?:-[0-9]{2}){2}[T ][0-9]{2}(?::[0-9]{2}){1,2})")
+            .str.replace("T", " ")
+        )
         times = stamps.str.to_datetime("%Y-%m-%d %H:%M:%S", strict=False).dt.epoch("s").cast(pl.Float64).fill_null(float("nan")).to_numpy()
         return np.where(np.isnan(numbers), times, numbers)
 

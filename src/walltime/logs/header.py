@@ -121,7 +121,7 @@ class Header(Mapping[str, tuple[str, ...]]):
         """TimeZoneString, else the offset of TimeZone in seconds, else UTC."""
         for value in self.get("TimeZoneString", ()):
             words = value.split()
-            if words and not words[0].lstrip("+-").isdigit():
+            if words and not words[0].lstrip("+-").isdecimal():
                 return words[0]
         for key in ("TimeZoneString", "TimeZone"):
             offset = self.whole_number(key)

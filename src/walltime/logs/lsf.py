@@ -16,8 +16,8 @@ from walltime.workload import MISSING
 __all__ = ["LSF", "LsfLog"]
 
 _TOKEN = re.compile(r'\s*(?:"((?:[^"]|"")*)"(?=\s|$)|([^\s"]+)(?=\s|$))')
-_EVENT = re.compile(r'"[A-Z_]+" "\d+(?:\.\d+)*" \d{9,11} ')
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
+_EVENT = re.compile(r'"[A-Z_]+" "[0-9]+(?:\.[0-9]+)*" [0-9]{9,11} ')
+_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _DONE, _EXIT = 64, 32
 _KILLED = (8, 9, 14, 15)
 """exitInfo: killed by the owner or an administrator."""
@@ -102,7 +102,7 @@ def _job(fields: _Fields) -> tuple[dict[str, float], dict[str, str]]:
     if not (0 < submit <= end) or (start and start > end):
         raise Odd(f"the times of submission, start and end are {submit}, {start} and {end}")
     index, info, estimate = _rest(f)
-    slots = sum(int(match[1]) if (match := re.match(r"(\d{1,9})\*", host)) else 1 for host in hosts)
+    slots = sum(int(match[1]) if (match := re.match(r"([0-9]{1,9})\*", host)) else 1 for host in hosts)
     used = usage[0] + usage[1] if min(usage[:2]) >= 0 else float(MISSING)
     ran = start > 0
     killed = status == _EXIT and (info in _KILLED or not ran)
@@ -121,7 +121,7 @@ def _job(fields: _Fields) -> tuple[dict[str, float], dict[str, str]]:
         "array_task": index if index > 0 else MISSING,
         "exit_code": code >> 8 if ran and code >= 0 else MISSING,  # exitStatus is what wait() gives
         "exit_signal": code & 0x7F if ran and code >= 0 else MISSING,
-        "nodes": len({re.sub(r"^\d+\*", "", host) for host in hosts}) if ran and hosts else MISSING,
+        "nodes": len({re.sub(r"^[0-9]+\*", "", host) for host in hosts}) if ran and hosts else MISSING,
     }
     return numbers, {"user": user, "group": project, "queue": queue, "executable": jobname}
 

@@ -57,7 +57,7 @@ __all__ = ["MappedLog", "read_table"]
 Array = np.ndarray
 _STAMP = f"^{STAMP.pattern}$"
 _NUMBER = f"^{NUMBER.pattern}$"
-_STEP = r"^(.+)\.(?:batch|extern|interactive|\d{1,10})$"
+_STEP = r"^(.+)\.(?:batch|extern|interactive|[0-9]{1,10})$"
 """The number of a step of a job, and of its job."""
 _NO_LIMITS = [float(text) for text in NO_LIMITS if NUMBER.fullmatch(text)] + [float("inf")]
 _NEVER = 2 * 86_400
@@ -413,7 +413,7 @@ def _usual_stamps(texts: pl.Series) -> pl.Series | None:
     """The times where all are such as 2026-11-20 21:33:45, or empty; None for others."""
     none = texts == ""
     for form, sign in (("%Y-%m-%d %H:%M:%S", " "), ("%Y-%m-%dT%H:%M:%S", "T")):
-        if (none | texts.str.contains(rf"^\d{{4}}-\d\d-\d\d{sign}\d\d:\d\d:\d\d$")).all():
+        if (none | texts.str.contains(rf"^[0-9]{{4}}-[0-9][0-9]-[0-9][0-9]{sign}[0-9][0-9]:[0-9][0-9]:[0-9][0-9]$")).all():
             times = texts.set(none, None).str.to_datetime(form, strict=False)
             return times if times.null_count() == none.sum() else None
     return None

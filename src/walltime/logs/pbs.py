@@ -21,14 +21,14 @@ ARRAY_SUMMARY = Rule("array_summary", "drop", "The record of a job array as a wh
 USED_DIFFERS = Rule(
     "walltime_differs", "notice", "The wall-clock time that was charged differs by over a minute from that from start to end, the runtime."
 )
-_LINE = re.compile(r"(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d(?:\.\d+)?);([A-Za-z]{1,2});([^;]*);(.*)", re.DOTALL)
-_HEAD = re.compile(rb"\A" + FIRST_LINES + rb"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d(?:\.\d+)?;[A-Za-z]{1,2};[^;\n]*;")
+_LINE = re.compile(r"((?:[0-9]{2}/){2}[0-9]{4} (?:[0-9]{2}:){2}[0-9]{2}(?:\.[0-9]+)?);([A-Za-z]{1,2});([^;]*);(.*)", re.DOTALL)
+_HEAD = re.compile(rb"\A" + FIRST_LINES + rb"(?:[0-9]{2}/){2}[0-9]{4} (?:[0-9]{2}:){2}[0-9]{2}(?:\.[0-9]+)?;[A-Za-z]{1,2};[^;\n]*;")
 _ITEM = re.compile(r"""(?:^|\s)([A-Za-z_][\w.]*)=("[^"]*"(?=\s|$)|'[^']*'(?=\s|$)|.*?)(?=\s+[A-Za-z_][\w.]*=|\s*$)""", re.DOTALL)
 _KEY = re.compile(r"[A-Za-z_][\w.]*")
 _MOST_KEYS = 1000
-_ID = re.compile(r"(\d{1,15})(?:\[(\d{0,9})\])?(?:\.\S*)?")
-_SPENT = re.compile(r"(?:(?:(\d{1,6}):)?(\d{1,9}):)?(\d{1,9}):(\d{1,2})(?:\.\d+)?")
-_SIZE = re.compile(r"(\d{1,18})([kmgtp]?)[bw]?", re.IGNORECASE)
+_ID = re.compile(r"([0-9]{1,15})(?:\[([0-9]{0,9})\])?(?:\.\S*)?")
+_SPENT = re.compile(r"(?:(?:([0-9]{1,6}):)?([0-9]{1,9}):)?([0-9]{1,9}):([0-9]{1,2})(?:\.[0-9]+)?")
+_SIZE = re.compile(r"([0-9]{1,18})([kmgtp]?)[bw]?", re.IGNORECASE)
 _UNITS = {"": 1 / 1024, "k": 1, "m": 1024, "g": 1024**2, "t": 1024**3, "p": 1024**4}
 _NO_PROJECT = "_pbs_project_default"
 _REPEATED = frozenset({"user", "ctime", "qtime", "etime", "start", "end", "Exit_status", "Resource_List.walltime", "Resource_List.ncpus"})
@@ -107,7 +107,7 @@ def chunks(text: str, resource: str) -> int:
 
 def _allocated(items: Mapping[str, str]) -> int:
     """Processors of the nodes that the job had: of exec_vnode, else resources_used.ncpus, else the places in exec_host."""
-    vnodes = re.findall(r"ncpus=(\d{1,9})", items.get("exec_vnode", ""))
+    vnodes = re.findall(r"ncpus=([0-9]{1,9})", items.get("exec_vnode", ""))
     if vnodes:
         return sum(map(int, vnodes))
     used = whole(items.get("resources_used.ncpus"), "resources_used.ncpus")
@@ -118,7 +118,7 @@ def _allocated(items: Mapping[str, str]) -> int:
         _, slash, slots = place.partition("/")
         if not slash:
             continue
-        if match := re.fullmatch(r"\d+\*(\d{1,9})", slots):
+        if match := re.fullmatch(r"[0-9]+\*([0-9]{1,9})", slots):
             total += int(match[1])
             continue
         for span in slots.split(","):
@@ -155,7 +155,7 @@ def _job(identity: str, items: Mapping[str, str], cancelled: bool) -> tuple[dict
     cpu = _spent(items.get("resources_used.cput"), "resources_used.cput")
     memory, asked = _kilobytes(items.get("resources_used.mem")), _kilobytes(items.get("Resource_List.mem"))
     code = items.get("Exit_status", "")
-    known = re.fullmatch(r"-?\d{1,6}", code) is not None
+    known = re.fullmatch(r"-?[0-9]{1,6}", code) is not None
     if code and not known:
         raise Odd(f"Exit_status is {code[:30]!r}, it must be a whole number")
     numbers = {

@@ -23,7 +23,8 @@ NAMES = (
 )
 """Of the fields, as the manual page has them; later versions have more behind these, earlier ones fewer."""
 _RECORD = re.compile(
-    rb"^[\w.@-]+:[^:\n]*(?::[^:\n]*){3}:\d{1,10}:[^:\n]*:-?\d{1,6}(?::\d{1,13}){3}:\d{1,4}:\d{1,4}(?::[^:\n]*){26,}\r?$", re.MULTILINE
+    rb"^[\w.@-]+:[^:\n]*(?::[^:\n]*){3}:[0-9]{1,10}:[^:\n]*:-?[0-9]{1,6}(?::[0-9]{1,13}){3}(?::[0-9]{1,4}){2}(?::[^:\n]*){26,}\r?$",
+    re.MULTILINE,
 )
 
 
@@ -47,7 +48,7 @@ def sge_mapping(head: bytes) -> TableMapping:
         "submit": Source("submission_time", unit=unit, text=False),
         "start": Source("start_time", unit=unit, text=False),
         "end": Source("end_time", unit=unit, text=False),
-        "requested": Source("category", pattern=r"\bh_rt=([\d:]+)", text=False),
+        "requested": Source("category", pattern=r"\bh_rt=([0-9:]+)", text=False),
         "allocated_procs": Source("slots", text=False),
         "user": Source("owner", text=True),
         "group": Source("project", text=True),

@@ -358,7 +358,7 @@ def _header(workload: Workload) -> list[str]:
         ]
         if origin.unix_start_time is not None:
             lines.append(f"; UnixStartTime: {origin.unix_start_time}")
-        offset = origin.time_zone.lstrip("+-").isdigit()
+        offset = origin.time_zone.lstrip("+-").isdecimal()
         lines.append(f"; {'TimeZone' if offset else 'TimeZoneString'}: {origin.time_zone}")
         return [*lines, f"; MaxNodes: {size}", f"; MaxProcs: {size}"]
     if Header.parse(origin.header).machine_procs == size:

@@ -289,8 +289,8 @@ DERIVED = ("nodes", "procs_per_node", "exclusive")
 BY_VALUES = ("node_list", "queue_name", "descriptor", "used_gpus", "soft_walltime")
 """Further fields that are known by their values, where the header does not name them."""
 EXCLUSIVE = {"excl": 1, "exclusive": 1, "shared": 0, "share": 0}
-_META = re.compile(r"(?P<nodes>\d{1,9}):ppn=(?P<procs>\d{1,9})(?::.*)?")
-_FRONTIER = re.compile(r"(?P<machine>[\w.-]+):(?P<mode>excl|exclusive|share|shared):(?P<nodes>\d{1,9})x(?P<procs>\d{1,9})")
+_META = re.compile(r"(?P<nodes>[0-9]{1,9}):ppn=(?P<procs>[0-9]{1,9})(?::.*)?")
+_FRONTIER = re.compile(r"(?P<machine>[\w.-]+):(?P<mode>excl|exclusive|share|shared):(?P<nodes>[0-9]{1,9})x(?P<procs>[0-9]{1,9})")
 _NODE_LIST = re.compile(r"\{[\w.-]+(?:,[\w.-]+)*,?\}|\{\}")
 _MOST_GPUS = 16
 """of a node"""

@@ -42,7 +42,7 @@ _HEAD = re.compile(
 )
 """Parquet, or a heading with the columns of a log, without times of day and names that have other meanings."""
 _NUMERIC = ("submit", "runtime", "requested", "allocated_procs", "requested_procs")
-_IS_NUMBER = re.compile(r"-?\d*(\.\d+)?")
+_IS_NUMBER = re.compile(r"-?[0-9]*(\.[0-9]+)?")
 _CELL = re.compile(r'(?:"(?:[^"]|"")*"|[^,]*)(?:,|$)')
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
 """A text that begins so is taken for a formula by spreadsheets (the last one, so that the mark can be taken off again)."""

@@ -79,7 +79,7 @@ OF_TIMES = (
     "time times timestamp tstamp stamp ts t date datetime dt day at on of job jobs the epoch unix utc gmt local iso s sec seconds ms us ns"
 )
 """Words that a title of a time of day may have besides."""
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 
 def candidates(words: Iterable[str], titles: Iterable[str]) -> list[tuple[str, str]]:

@@ -22,10 +22,10 @@ Array = np.ndarray
 _MOSTLY = 0.95
 _STATES = re.compile(
     r"(?i)(completed|failed|cancelled|timeout|out_of_memory|node_fail|preempted|pending|running|boot_fail|deadline|requeued|revoked|suspended"
-    r"|done|exit|error|terminated|finished|success|killed|cd|ca|f|to)(\+| by \d+)?"
+    r"|done|exit|error|terminated|finished|success|killed|cd|ca|f|to)(\+| by [0-9]+)?"
 )
-_COUNT = re.compile(r"[1-9]\d{0,6}(\.0)?")
-_CLOCK_LIKE = re.compile(r"(?i)(\d+-)?\d+(:\d\d){1,2}(\.\d+)?|unlimited")
+_COUNT = re.compile(r"[1-9][0-9]{0,6}(\.0)?")
+_CLOCK_LIKE = re.compile(r"(?i)([0-9]+-)?[0-9]+(:[0-9][0-9]){1,2}(\.[0-9]+)?|unlimited")
 _WORD = re.compile(r"[A-Za-z_][\w.@-]*")
 _HASH = re.compile(r"[0-9a-f]{16,}")
 _ORDERS = {3: ("submit", "start", "end"), 4: ("submit", "eligible", "start", "end")}

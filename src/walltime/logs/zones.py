@@ -45,7 +45,7 @@ def offset_of(word: str, zone: str | None) -> int:
 
 def _of_zone(word: str, zone: str) -> set[float]:
     """The hours from UTC that an abbreviation has stood for in a zone."""
-    if re.fullmatch(r"[+-]?\d+", zone):
+    if re.fullmatch(r"[+-]?[0-9]+", zone):
         return {int(zone) / 3600}
     local = (datetime(year, month, 15, 12, tzinfo=UTC).astimezone(ZoneInfo(zone)) for year in _YEARS for month in range(1, 13))
     return {offset.total_seconds() / 3600 for one in local if one.tzname() == word and (offset := one.utcoffset()) is not None}

@@ -11,6 +11,7 @@ from typing import Any
 from walltime.errors import LogError
 from walltime.machine.machine import Machine
 from walltime.toml_file import NOTHING, TomlFile, to_toml
+from walltime.wording import printable
 
 __all__ = ["MACHINE_FILE", "parse_machine", "read_machine", "write_machine"]
 
@@ -31,6 +32,8 @@ def read_machine(path: str | os.PathLike[str], needed: Mapping[str, str] = NOTHI
     machine = MACHINE_FILE.read(path, needed)
     if machine.eligible is None:
         return machine
+    if Path(machine.eligible).is_absolute() or ".." in Path(machine.eligible).parts or "\0" in machine.eligible:
+        raise LogError(f"{printable(path)}: eligible must be a table in the folder of this file or below it, without '..' or a leading '/'")
     return replace(machine, eligible=os.fspath(Path(path).parent / machine.eligible))
 
 

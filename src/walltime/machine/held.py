@@ -119,9 +119,7 @@ def _table(path: Path, stamp: int) -> Mapping[int, int]:
             rows = csv.reader(file)
             titles = tuple(title.strip() for title in next(rows, []))
             if titles != TITLES:
-                raise LogError(
-                    f"{where}: line 1 must be {','.join(TITLES)}, the columns of such a table, not {printable(','.join(titles)[:100])}"
-                )
+                raise LogError(f"{where}: line 1 must be {','.join(TITLES)}, the columns of such a table")  # never what another file holds
             for row in rows:
                 if len(row) != len(TITLES) or not all(_is_number(cell) for cell in row):
                     raise LogError(f"{where}: line {rows.line_num} must be a job number and the seconds that it was held, such as 17,3600")

@@ -208,7 +208,7 @@ class Window:
     def __post_init__(self) -> None:
         for name in ("begin", "end"):
             value = getattr(self, name)
-            if value is not None and not re.fullmatch(r"([01]\d|2[0-3]):[0-5]\d|24:00", value):
+            if value is not None and not re.fullmatch(r"([01][0-9]|2[0-3]):[0-5][0-9]|24:00", value):
                 raise WorkloadError(f"a window has as its {name} a time of day, such as '08:00', not {value!r}")
 
     @property

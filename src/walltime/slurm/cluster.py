@@ -314,7 +314,7 @@ def _moment(record: Record, name: str) -> datetime:
 
 def _pool_name(node: str, taken: list[str]) -> str:
     """A name for a pool: its first node's without the number, and a number of its own if that is taken."""
-    base = re.sub(r"[\d\W_]+$", "", node) or "nodes"
+    base = re.sub(r"[0-9\W_]+$", "", node) or "nodes"
     name, k = base, 2
     while name in taken:
         name, k = f"{base}-{k}", k + 1

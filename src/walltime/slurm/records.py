@@ -21,7 +21,7 @@ KINDS = {"PartitionName": "partitions", "NodeName": "nodes", "ReservationName": 
 """What the records of scontrol begin with."""
 MOST_NODES = 1_000_000
 MOST_BYTES = 1 << 30
-_SETTING = re.compile(r"([A-Za-z]\w*(?:\[\d+\])?)\s*= (.*)")
+_SETTING = re.compile(r"([A-Za-z]\w*(?:\[[0-9]+\])?)\s*= (.*)")
 _KEY = re.compile(r"(?:^|\s)([A-Za-z][\w:/]*)=")
 _HEADINGS = re.compile(
     r"No (reservations|partitions|nodes) in the system|Configuration data as of .*|\S*Slurmctld\(.*|.* (Plugins )?Configuration:"
@@ -167,7 +167,7 @@ def _read_json(text: str, where: str, records: ClusterRecords) -> None:
 
 def _natural(name: str) -> list[tuple[int, str]]:
     """A key that puts n2 before n10."""
-    return [(int(part), "") if part.isdecimal() and len(part) < 20 else (-1, part) for part in re.split(r"(\d+)", name)]
+    return [(int(part), "") if part.isdecimal() and len(part) < 20 else (-1, part) for part in re.split(r"([0-9]+)", name)]
 
 
 def _merge_node(records: ClusterRecords, node: Record) -> None:

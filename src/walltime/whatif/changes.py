@@ -422,7 +422,7 @@ def max_time_of(change: Change, slurm: bool) -> int | None:
     text = change.value.lower()
     if text in NO_LIMIT:
         return None
-    match = re.fullmatch(r"(?:(\d{1,5})-)?(\d{1,6})(?::(\d\d?))?(?::(\d\d?))?", text)
+    match = re.fullmatch(r"(?:([0-9]{1,5})-)?([0-9]{1,6})(?::([0-9][0-9]?))?(?::([0-9][0-9]?))?", text)
     if match is None or not (match[1] or match[3] or text.isdecimal()):
         seconds = parse_seconds(text)
     elif text.isdecimal():

@@ -47,7 +47,7 @@ COMPARE: dict[str, Callable[[Array | int, Array | int], Array]] = {
 }
 UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 TOKEN = re.compile(
-    r"\s*(?:(?P<number>-?\d+)(?P<unit>[smhdw]?)\b|(?P<word>[A-Za-z_]\w*)"
+    r"\s*(?:(?P<number>-?[0-9]+)(?P<unit>[smhdw]?)\b|(?P<word>[A-Za-z_]\w*)"
     r"""|(?P<name>'[^']*'|"[^"]*")|(?P<sign><=|>=|!=|==|[<>=()]))"""
 )
 
@@ -215,7 +215,7 @@ def parse_seconds(text: str) -> int:
     >>> parse_seconds("90m")
     5400
     """
-    match = re.fullmatch(r"(\d{1,12})([smhdw]?)", text.strip())
+    match = re.fullmatch(r"([0-9]{1,12})([smhdw]?)", text.strip())
     seconds = int(match[1]) * UNITS[match[2]] if match else 0
     if seconds < 1:
         raise PolicyError(f"{text!r} is no length of time; write seconds, or a number with m, h, d or w, such as 1h")
@@ -228,7 +228,7 @@ def parse_span(text: str) -> tuple[int, int]:
     >>> parse_span("30d:60d")
     (2592000, 5184000)
     """
-    match = re.fullmatch(r"(\d+)([smhdw]?):(\d+)([smhdw]?)", text.strip())
+    match = re.fullmatch(r"([0-9]+)([smhdw]?):([0-9]+)([smhdw]?)", text.strip())
     if match is None:
         raise PolicyError(f"the window {text!r} is not of the form BEGIN:END, such as 86400:172800, 30d:60d or 1997-05-01:1997-08-01")
     return int(match[1]) * UNITS[match[2]], int(match[3]) * UNITS[match[4]]
@@ -240,7 +240,7 @@ def span_of(workload: Workload, text: str) -> tuple[int, int]:
     Such as 1997-05-01:1997-08-01; the second one is not in it. Raises PolicyError, and WorkloadError where the log does not say when it
     starts.
     """
-    match = re.fullmatch(r"(\d{4}-\d\d-\d\d):(\d{4}-\d\d-\d\d)", text.strip())
+    match = re.fullmatch(r"([0-9]{4}-[0-9][0-9]-[0-9][0-9]):([0-9]{4}-[0-9][0-9]-[0-9][0-9])", text.strip())
     if match is None:
         return parse_span(text)
     start = workload.origin.unix_start_time

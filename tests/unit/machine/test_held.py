@@ -9,6 +9,7 @@ import walltime as wt
 from tests import sites
 from walltime.errors import LogError, PolicyError, WorkloadError
 from walltime.machine import HINDSIGHT, Machine, place, read_machine, write_held, write_machine
+from walltime.machine.held import _table
 from walltime.report.caveats import caveats_of
 from walltime.workload.scaling import held_until
 
@@ -166,3 +167,20 @@ def test_explain__says_since_when_a_job_was_free_to_start_and_who_says_so(site):
     assert "submitted at 0 s and, as the log says, free to start from 2 s on" in str(wt.explain(as_logged, 13))
     both = wt.simulate(jobs_of(columns={"held": np.array([0, 1, 0, 0])}), "easy", machine=read_machine(site))
     assert "submitted at 0 s and, as the log and, by hindsight, the machine's file say, free to start" in str(wt.explain(both, 12))
+
+
+@pytest.mark.parametrize("name", ["/etc/passwd", "../secret.csv", "a/../../secret.csv"])
+def test_machine__may_not_name_a_table_outside_its_folder(tmp_path, name):
+    (tmp_path / "m").mkdir()
+    (tmp_path / "secret.csv").write_text("a secret\n")
+    file = tmp_path / "m" / "machine.toml"
+    file.write_text(f'eligible = "{name}"\n[[pool]]\nname = "a"\nnodes = 4\nprocs = 1\n[[partition]]\nname = "1"\npools = ["a"]\n')
+    with pytest.raises(LogError, match="in the folder of this file"):
+        read_machine(file)
+
+
+def test_table__that_is_another_file_is_not_shown(tmp_path):
+    (tmp_path / "held.csv").write_text("a secret,line\n")
+    with pytest.raises(LogError) as fault:
+        _table(tmp_path / "held.csv", 0)
+    assert "secret" not in str(fault.value)

@@ -57,8 +57,8 @@ STATES = {
 """The states of Slurm jobs (manual of sacct and squeue): the status that a job gets, or why it is no job that has ended."""
 BLANK = ("", "Unknown", "None", "N/A", "NONE", "(null)", "INVALID", "n/a")
 NO_LIMITS = ("UNLIMITED", "Partition_Limit", "INFINITE")
-_ISO = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d$"
-_DURATION = r"^(?:(\d{1,9})-)?(?:(\d{1,9}):)?(\d{1,9}):(\d{1,2})(?:\.\d+)?$"
+_ISO = r"^[0-9]{4}-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]:[0-9][0-9]:[0-9][0-9]$"
+_DURATION = r"^(?:([0-9]{1,9})-)?(?:([0-9]{1,9}):)?([0-9]{1,9}):([0-9]{1,2})(?:\.[0-9]+)?$"
 _UNITS = {"": 1 / 1024**2, "K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3}
 _FLAGS = frozenset(
     {"--parsable", "--exclusive", "--requeue", "--no-requeue", "--hold", "-H", "--quiet", "-Q", "--verbose", "-v", "--wait", "-W"}
@@ -66,7 +66,7 @@ _FLAGS = frozenset(
     | {"--unbuffered", "-u", "--ignore-pbs", "--spread-job", "--use-min-nodes", "--reboot", "--immediate", "-I"}
 )
 """Options of sbatch, srun and salloc without a value, or with one after an equals sign only."""
-_MINUTES = re.compile(r"(?:(\d{1,6})-)?(\d{1,9})(?::(\d{1,9}))?(?::(\d{1,9}))?")
+_MINUTES = re.compile(r"(?:([0-9]{1,6})-)?([0-9]{1,9})(?::([0-9]{1,9}))?(?::([0-9]{1,9}))?")
 
 
 def blank(texts: pl.Series) -> Array:
@@ -76,7 +76,7 @@ def blank(texts: pl.Series) -> Array:
 
 def wholes(texts: pl.Series) -> tuple[Array, Array]:
     """Whole numbers, -1 where blank, and which of the values are neither."""
-    fits = texts.str.contains(r"^\d{1,16}$")
+    fits = texts.str.contains(r"^[0-9]{1,16}$")
     values = texts.set(~fits, None).cast(pl.Int64).fill_null(MISSING).to_numpy()
     return values, ~(fits.to_numpy() | blank(texts)) | (values >= MOST)
 
@@ -117,13 +117,13 @@ def limits(texts: pl.Series, minutes: bool) -> tuple[Array, Array]:
 
 def resource(texts: pl.Series, name: str) -> Array:
     """The number of a resource in values such as `billing=2,cpu=2,gres/gpu=1,node=1`, int64; -1 if it is not named."""
-    numbers = texts.str.extract(rf"(?:^|,){re.escape(name)}=(\d{{1,12}})(?:,|$)")
+    numbers = texts.str.extract(rf"(?:^|,){re.escape(name)}=([0-9]{{1,12}})(?:,|$)")
     return numbers.cast(pl.Int64).fill_null(MISSING).to_numpy()
 
 
 def memory(texts: pl.Series) -> Array:
     """The memory in such values, MB, float64; -1 if it is not named."""
-    parts = texts.str.extract_groups(r"(?:^|,)mem=(\d{1,15}(?:\.\d+)?)([KMGTP]?)(?:,|$)").struct.unnest()
+    parts = texts.str.extract_groups(r"(?:^|,)mem=([0-9]{1,15}(?:\.[0-9]+)?)([KMGTP]?)(?:,|$)").struct.unnest()
     values = parts.to_series(0).cast(pl.Float64)
     factors = parts.to_series(1).fill_null("").replace_strict(list(_UNITS), list(_UNITS.values()), return_dtype=pl.Float64)
     return (values * factors).fill_null(float(MISSING)).to_numpy()

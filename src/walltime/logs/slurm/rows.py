@@ -38,12 +38,12 @@ CUT_TEXT = Rule(
 RULES = (DELIMITER_IN_TEXT, CUT_TEXT)
 ROWS_AT_ONCE = 50_000
 _HEADING = re.compile(r"(?i)(jobid|jobidraw|[a-z]+)([^a-z0-9]+)[a-z]")
-_RECORD = re.compile(r"\d{1,15}(?:[_+.][^\s]*)?")
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d|\d{9,11}")
-_SPENT = re.compile(r"(?:\d+-)?(?:\d+:)?\d+:\d\d(?:\.\d+)?")
-_WHOLE = re.compile(r"\d+")
-_CUT_TIME = re.compile(r"(\d+-\d\d(?::\d\d)?):?\d?\+")
-_CUT_TASKS = re.compile(r"(\d+_)\[.*\+")
+_RECORD = re.compile(r"[0-9]{1,15}(?:[_+.][^\s]*)?")
+_TIME = re.compile(r"[0-9]{4}-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]:[0-9][0-9]:[0-9][0-9]|[0-9]{9,11}")
+_SPENT = re.compile(r"(?:[0-9]+-)?(?:[0-9]+:)?[0-9]+:[0-9][0-9](?:\.[0-9]+)?")
+_WHOLE = re.compile(r"[0-9]+")
+_CUT_TIME = re.compile(r"([0-9]+-[0-9][0-9](?::[0-9][0-9])?):?[0-9]?\+")
+_CUT_TASKS = re.compile(r"([0-9]+_)\[.*\+")
 
 
 @dataclass(frozen=True)

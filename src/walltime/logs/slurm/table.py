@@ -48,8 +48,8 @@ TEXTS = ("jobname", "submitline")
 """Free texts that are read."""
 _HEAD = re.compile(rb"\A\s*+(?=[^\n]*jobid)[a-z]", re.IGNORECASE)
 _ID = (
-    r"^(\d{1,10})(?:_(?:(\d{1,7})|(\[[^\]]*\](?:%\d+)?)))?(?:\+(\d{1,6}))?"
-    r"(?:\.(batch|extern|interactive|TBD|\d{1,10}(?:\+\d{1,6})?))?$"
+    r"^([0-9]{1,10})(?:_(?:([0-9]{1,7})|(\[[^\]]*\](?:%[0-9]+)?)))?(?:\+([0-9]{1,6}))?"
+    r"(?:\.(batch|extern|interactive|TBD|[0-9]{1,10}(?:\+[0-9]{1,6})?))?$"
 )
 _WHAT = {
     "time": "it must be a time such as 2026-11-20T21:33:45",
@@ -234,7 +234,7 @@ def _resources(table: Table) -> dict[str, Array]:
     memory = [fields.memory(texts) for texts in (got, asked)]
     gpus = [fields.resource(texts, "gres/gpu") for texts in (got, asked)]
     processors = fields.resource(asked, "cpu")
-    codes = table.texts("exitcode").str.extract_groups(r"^(\d{0,6}):(\d{0,6})$").struct.unnest()
+    codes = table.texts("exitcode").str.extract_groups(r"^([0-9]{0,6}):([0-9]{0,6})$").struct.unnest()
     flags = table.texts("flags")
     main = flags.str.contains("SchedMain|SchedSubmit").to_numpy()
     return {

@@ -214,7 +214,7 @@ def why(
     assert isinstance(explanation, MachineExplanation), "it has a placement"
 
     def named(sentence: str) -> str:
-        return re.sub(r"\b1\d{12}\b", lambda number: state.jobs[int(number[0]) - FIRST_NUMBER].label, sentence)
+        return re.sub(r"\b1[0-9]{12}\b", lambda number: state.jobs[int(number[0]) - FIRST_NUMBER].label, sentence)
 
     condition = "This is if jobs run for the median of those like them, and none come; waits count from the snapshot on."
     return Reasons(label, explanation.held_back, (*map(named, explanation.sentences), condition))

@@ -68,7 +68,7 @@ def _limit(text: str) -> int:
     >>> _limit("4h"), _limit("90s"), _limit("1-0"), _limit("00:30:00")
     (14400, 90, 86400, 1800)
     """
-    match = re.fullmatch(r"(\d{1,9})([smhd])", text)
+    match = re.fullmatch(r"([0-9]{1,9})([smhd])", text)
     try:
         seconds = int(match[1]) * UNITS[match[2]] if match else seconds_of(text)
     except ValueError as error:
