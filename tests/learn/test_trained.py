@@ -347,7 +347,8 @@ def test_agent_file__names_what_is_decided_and_other_decisions_are_refused(agent
 def test_command_line__trains_and_compares(tmp_path, capsys):
     made = ("lublin99", "--procs", 32, "--load", 0.8, "--jobs", 1800)
     status, out, err = call(capsys, "learn", "train", *made, "--episodes", 100, "--out", tmp_path / "a")
-    assert (status, err) == (0, "")
+    assert status == 0
+    assert all(line.startswith("walltime: episodes: ") for line in err.splitlines()), "progress on a slow machine, and nothing else"
     assert "trained; 1 of 1 iterations" in out
     status, out, _ = call(capsys, "learn", "evaluate", tmp_path / "a", "--no-importances", "--out", tmp_path / "costs.csv", "--json")
     found = json.loads(out)
