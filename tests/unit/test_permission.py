@@ -20,6 +20,7 @@ READERS = {
     "benchmark/result.py": "results, whose policy is checked: see `SPECIFYING`",
     "campaign/executors.py": "tasks that the campaign's own process has packed",
     "campaign/store.py": "the manifest: names and checksums",
+    "files.py": "lines of JSON: costs by label and tables of numbers, which are compared and not parsed",
     "learn/training.py": "agents, whose task is checked: see `SPECIFYING`",
     "logs/fetch.py": "what was downloaded: names and checksums",
     "logs/objects.py": "logs in JSON: numbers and names",
@@ -32,7 +33,6 @@ READERS = {
     "slurm/sidecar/queue_heads.py": "the ledger: numbers and names",
     "slurm/snapshot.py": "snapshots, whose machine is checked: see `SPECIFYING`",
     "toml_file.py": "every TOML file: see `test_toml_files`",
-    "tuning/trials.py": "costs by label, which are compared and not parsed",
     "whatif/calibration.py": "calibrations, whose policy is printed and not parsed",
     "workload/models/model.py": "shipped with the program",
 }
@@ -42,7 +42,6 @@ RUNS = {
     "engine/kernel/callbacks.py": "the arguments of an order that the caller allowed, which are names",
     "policy/expressions.py": "an expression's tree, of known functions and numbers",
     "policy/files.py": "the one place where a Python file is run, which asks `may_run`",
-    "tuning/switching.py": "the program's own formulas",
 }
 """The modules that run code that they put together, and what it is."""
 EVIL = ("{}:X", "easy:order={}:f", "easy:predictor={}:P", "easy:order= {}:f", "hybrid:1,backfill-order={}:f", " {}:X")

@@ -39,7 +39,7 @@ def load_name(file: Path, name: str, what: str) -> Any:
     if "\0" in str(file) or not may_run(file):
         raise NotRunError(
             f"the {what} {name!r} would run the Python file {printable(file)}, which the call does not name; if you trust it, allow it "
-            f"with --own {printable(file)}"
+            f"with walltime.policy.only({printable(file)!r}) (--own {printable(file)})"
         )
     if not file.is_file():
         raise PolicyError(f"no file {file} to take the {what} {name!r} from")
