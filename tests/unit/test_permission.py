@@ -23,6 +23,7 @@ READERS = {
     "files.py": "lines of JSON: costs by label and tables of numbers, which are compared and not parsed",
     "learn/training.py": "agents, whose task is checked: see `SPECIFYING`",
     "logs/fetch.py": "what was downloaded: names and checksums",
+    "logs/input.py": "what the parts of a log in Parquet say of themselves: numbers and names",
     "logs/objects.py": "logs in JSON: numbers and names",
     "logs/slurm/document.py": "the JSON of sacct: numbers and names",
     "logs/table_file.py": "what a log in Parquet says of itself: numbers and names",

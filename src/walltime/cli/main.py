@@ -9,6 +9,7 @@ import importlib
 import importlib.util
 import os
 import pkgutil
+import resource
 import signal
 import sys
 import traceback
@@ -29,6 +30,8 @@ from walltime.errors import OutputError, PolicyError, WalltimeError
 from walltime.files import guarded_inputs
 from walltime.permission import python_files, sealed
 
+LEAST_ADDRESS_SPACE = 1_000_000_000
+"""Bytes that the compiler and its libraries need."""
 COMPLETION = "_WALLTIME_COMPLETE"
 """The variable by which a shell asks what may follow."""
 YOUNG = 200_000
@@ -101,12 +104,13 @@ def run(arguments: list[str]) -> int:
 
 
 def _say_warning(message: Warning | str, *_: object, **__: object) -> None:
-    """A warning of the library in one line, as every other message."""
-    typer.echo(f"walltime: {message}", err=True)
+    """Print a warning of the library in one line, as every other message; other libraries' warnings may have more."""
+    typer.echo(f"walltime: {str(message).partition(chr(10))[0]}", err=True)
 
 
 def _run(arguments: list[str]) -> int:
     try:
+        _check_address_space()
         _refuse_repeated(arguments)
         result = _command(_named(arguments))(args=arguments, prog_name="walltime", standalone_mode=False)
         sys.stdout.flush()
@@ -124,10 +128,14 @@ def _run(arguments: list[str]) -> int:
         # Whoever read the output has gone; nothing more can be said to them, not even on flushing at exit.
         _discard_output()
         return 0
-    except OSError as error:
-        _discard_output()
-        return _complain(f"the result cannot be printed ({(error.strerror or str(error)).lower()}); send it elsewhere", 2)
     except Exception as error:
+        if _is_of_compiler(error):
+            return _complain(
+                f"Numba, which compiles the engine, cannot be loaded ({error}); check the variables NUMBA_* and the installation", 1
+            )
+        if isinstance(error, OSError):
+            _discard_output()
+            return _complain(f"the result cannot be printed ({(error.strerror or str(error)).lower()}); send it elsewhere", 2)
         line = _line_of_own_file(error, arguments)
         if line is None:
             raise
@@ -215,6 +223,22 @@ def _wrong_call(error: typer.TyperException) -> int:
     command = context.command_path if context is not None else "walltime"
     sentence = message if message.endswith("?") else f"{message.rstrip('.')}."
     return _complain(f"{sentence} Try: {command} --help", 2)
+
+
+def _is_of_compiler(error: BaseException) -> bool:
+    """Whether Numba or its library failed as they were imported."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return any(frame.name == "<module>" and {"numba", "llvmlite"} & set(Path(frame.filename).parts) for frame in frames)
+
+
+def _check_address_space() -> None:
+    """Raise OutputError where a limit of the shell leaves the compiler too little memory, which it would not survive."""
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit != resource.RLIM_INFINITY and limit < LEAST_ADDRESS_SPACE:
+        raise OutputError(
+            f"this shell allows {limit / 1e6:,.0f} MB of virtual memory, and walltime needs {LEAST_ADDRESS_SPACE / 1e6:,.0f} MB; "
+            "raise the limit with ulimit -v"
+        )
 
 
 def _line_of_own_file(error: BaseException, arguments: list[str]) -> str | None:

@@ -13,7 +13,7 @@ import typer
 
 from walltime.cli import options as o
 from walltime.cli.option_groups import LogOptions, machine_in
-from walltime.cli.output import Output, caveats, command_line, program
+from walltime.cli.output import Output, caveats, command_line, note, print_json, program
 from walltime.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def report(
 ) -> None:
     """Say what a machine did last week: waits by group, use, what held jobs up, lost hours, and what changed since the week before."""
     if span.timer:
-        print_timer(f"report {'LOG' if trace is None else shlex.quote(str(trace.absolute()))}")
+        print_timer(f"report {'LOG' if trace is None else shlex.quote(str(trace.absolute()))}", output)
         return
     workload, numbers = read_period(trace, reading, machine_file, span)
     show_period(workload, numbers, page, output, [], [])
@@ -83,6 +83,8 @@ def read_period(trace: Path | None, reading: LogOptions, machine_file: Path | No
         raise PolicyError("--week is the last whole week, and --window another span; take one of them")
     workload, _ = reading.load(trace, machine_in(machine_file))
     between = last_week(workload) if span.window is None else span_of(workload, span.window)
+    if span.window is None and between[1] > workload.submit[-1] and workload.origin.unix_start_time is not None:
+        note("the log has no whole week, Monday to Sunday; the report covers the whole log")
     numbers = period(workload, *between)
     if span.store is not None:
         clock = workload.origin.unix_start_time or 0
@@ -115,11 +117,16 @@ def show_period(
     output.show(record, [*blocks, *caveats(made.caveats)], report=page)
 
 
-def print_timer(command: str, before: str = "") -> None:
-    """Print the units and the line for cron; `before`: a command that gets the log."""
+def print_timer(command: str, output: Output, before: str = "") -> None:
+    """Print the units and the line for cron, or one JSON object of them by the name of each file; `before`: a command that gets the log."""
     parts = [f"cd {FOLDER}", *([before] if before else [])]
     parts.append(f"{shlex.quote(program())} {command} --week --store weeks --report week.html")
     line = " && ".join(parts)
     percent = "\\%"
     units = (resources.files("walltime.cli") / "report.units").read_text(encoding="utf-8")
-    typer.echo(units.format(systemd=line.replace("%", "%%"), cron=line.replace("%", percent)), nl=False)
+    text = units.format(systemd=line.replace("%", "%%"), cron=line.replace("%", percent))
+    if not output.as_json:
+        typer.echo(text, nl=False)
+        return
+    service, timer, _, cron = (part.split("\n", 1) for part in ("\n" + text).split("\n# ")[1:])
+    print_json({Path(name).name: content.strip() + "\n" for name, content in (service, timer)} | {"cron": cron[0]})

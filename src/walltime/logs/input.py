@@ -8,6 +8,7 @@ import contextlib
 import gzip
 import hashlib
 import io
+import json
 import lzma
 import os
 import queue
@@ -15,6 +16,7 @@ import re
 import stat
 import threading
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -57,6 +59,8 @@ _FRAMED = re.compile(rb"\A(?:\xef\xbb\xbf)?\s*\|[^\n]*\|[ \t\r]*\n[ \t]*\|(?:[ \
 _SIGNS = re.compile(rb"(?m)^[ \t]*\|[ \t]*|[ \t]*\|[ \t\r]*$|[ \t]*(\|)[ \t]*")
 Progress = Callable[[int, int | None, str], None]
 """Is called with how much has been read, of how much, and what is counted: bytes, columns or rows."""
+LOG_FACTS = "walltime-log"
+"""Where the metadata of a Parquet file has what a table cannot hold."""
 PARTS = (".parquet", ".csv", ".tsv", ".jsonl", ".ndjson")
 """What the parts of a log in a folder end in, besides PACKED."""
 
@@ -334,15 +338,39 @@ def _parts(path: str, where: str, digest: Digest) -> Iterator[bytes]:
 def _joined(files: Sequence[Path], where: str, digest: Digest) -> bytes:
     import polars as pl
 
-    tables = []
+    tables, facts = [], []
     for file in files:
         content = b"".join(chunks_of(str(file), printable(str(file)), digest))
         with reading_parquet(printable(str(file))):
             tables.append(pl.read_parquet(io.BytesIO(content)))
+            facts.append(json.loads(pl.read_parquet_metadata(io.BytesIO(content)).get(LOG_FACTS, "null")))
     with reading_parquet(where):
         whole = io.BytesIO()
-        pl.concat(tables, how="diagonal_relaxed").write_parquet(whole, compression="uncompressed")
+        metadata = {LOG_FACTS: json.dumps(_facts_together(facts, where))} if all(isinstance(one, dict) for one in facts) else None
+        pl.concat(tables, how="diagonal_relaxed").write_parquet(whole, compression="uncompressed", metadata=metadata)
     return whole.getvalue()
+
+
+def _facts_together(parts: Sequence[dict[str, Any]], where: str) -> dict[str, Any]:
+    """Return what the parts of a log hold besides their rows, as for one file: counts are added, lines of the header are in every part.
+
+    Raises LogError for parts whose times count from different starts.
+    """
+    headers = [part.get("header", []) for part in parts]
+    starts = {line for header in headers for line in header if "UnixStartTime" in line}
+    if len(starts) > 1:
+        raise LogError(f"{where}: the parts begin at different times ({', '.join(sorted(starts))}); read them one by one")
+    together: dict[str, Any] = {
+        **parts[0],
+        "records": sum(part.get("records", 0) for part in parts),
+        "header": [line for line in headers[0] if all(line in header for header in headers)],
+    }
+    for name in ("dropped", "changed", "noticed"):
+        counts = Counter[str]()
+        for part in parts:
+            counts.update(part.get(name, {}))
+        together[name] = dict(counts)
+    return together
 
 
 def _as_utf8(file: Any) -> Iterator[bytes]:

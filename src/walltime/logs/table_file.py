@@ -16,7 +16,7 @@ from walltime.files import whole_file, write_as_parquet
 from walltime.lazy import LaterModule
 from walltime.logs.batch_systems import Names
 from walltime.logs.header import Header
-from walltime.logs.input import LogFile, reading_parquet
+from walltime.logs.input import LOG_FACTS, LogFile, reading_parquet
 from walltime.logs.joblog import JobLog, LogFormat, ReadOptions, is_further_name
 from walltime.logs.mapping import TEXTS
 from walltime.wording import quoted
@@ -30,8 +30,6 @@ else:
 __all__ = ["PARQUET", "TABLE", "WalltimeLog", "is_own_parquet", "table_of", "write_csv", "write_parquet"]
 
 Array = np.ndarray
-KEY = "walltime-log"
-"""Where the metadata of a Parquet file has what a table cannot hold."""
 PARQUET = b"PAR1"
 _LOOKED_AT = 2**20
 _HEAD = re.compile(
@@ -87,7 +85,7 @@ def write_parquet(path: str | os.PathLike[str], log: JobLog) -> None:
         "noticed": dict(log.noticed),
     }
     with whole_file(path) as file:
-        write_as_parquet(table_of(log), file, metadata={KEY: json.dumps(facts)})
+        write_as_parquet(table_of(log), file, metadata={LOG_FACTS: json.dumps(facts)})
 
 
 def write_csv(path: str | os.PathLike[str], log: JobLog) -> None:
@@ -161,7 +159,7 @@ def _read(file: LogFile, options: ReadOptions) -> WalltimeLog:
 
 def _parquet(file: LogFile, content: bytes) -> tuple[pl.DataFrame, dict[str, Any]]:
     with reading_parquet(file.where):
-        known = pl.read_parquet_metadata(io.BytesIO(content)).get(KEY)
+        known = pl.read_parquet_metadata(io.BytesIO(content)).get(LOG_FACTS)
         facts = None if known is None else json.loads(known)
         table = pl.read_parquet(io.BytesIO(content)) if isinstance(facts, dict) else None
     if table is None or facts is None:
@@ -172,7 +170,7 @@ def _parquet(file: LogFile, content: bytes) -> tuple[pl.DataFrame, dict[str, Any
 def is_own_parquet(file: LogFile) -> bool:
     """Whether a Parquet file was written by this program."""
     with reading_parquet(file.where):
-        return KEY in pl.read_parquet_metadata(io.BytesIO(file.content()))
+        return LOG_FACTS in pl.read_parquet_metadata(io.BytesIO(file.content()))
 
 
 def _csv(file: LogFile, content: bytes) -> pl.DataFrame:

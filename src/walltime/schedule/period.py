@@ -103,14 +103,19 @@ def period(workload: Workload, begin: int, end: int) -> Period:
 
 
 def last_week(workload: Workload) -> tuple[int, int]:
-    """The last whole week, Monday to Sunday at the site, in which jobs were submitted; without a calendar the last seven days."""
-    last = int(workload.submit[-1])
+    """Return begin and end, s, of the last whole week, Monday to Sunday at the site; without a calendar of the last seven days.
+
+    Where the log ends before its first Monday, the span is the whole log.
+    """
+    first, last = int(workload.submit[0]), int(workload.submit[-1])
     start = workload.origin.unix_start_time
     if start is None:
         return last + 1 - WEEK, last + 1
     zone = workload.origin.tzinfo()
     day = datetime.fromtimestamp(start + last, zone).replace(hour=0, minute=0, second=0, microsecond=0)
     end = day - timedelta(days=day.weekday())
+    if int(end.timestamp()) - start <= first:
+        return first, last + 1
     return int((end - timedelta(days=7)).timestamp()) - start, int(end.timestamp()) - start
 
 

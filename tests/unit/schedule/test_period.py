@@ -1,5 +1,6 @@
 """A stretch of a recorded schedule in numbers, the store of such numbers, and what is unusual."""
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -62,6 +63,16 @@ def test_unusual__more_than_nine_of_ten_changes():
     change, large = unusual(1.0, [])
     assert np.isnan(change)
     assert large is None
+
+
+def test_report__of_a_log_without_a_whole_week_covers_the_log(tmp_path, capsys):
+    log = tmp_path / "log.swf"
+    lines = ["; MaxProcs: 4", "; UnixStartTime: 1772582400", "; TimeZoneString: UTC"]  # a Wednesday
+    log.write_text("\n".join([*lines, *(f"{k} {k * HOUR} 60 600 2 -1 -1 2 1200 -1 1 1 -1 -1 1 -1 -1 -1" for k in range(1, 9))]) + "\n")
+    status, out, err = call(capsys, "report", log, "--json")
+    assert (status, len(err.splitlines())) == (0, 1)
+    numbers = json.loads(out)["numbers"]
+    assert (numbers["begin"], numbers["end"], numbers["submitted"]) == (HOUR, 8 * HOUR + 1, 8)
 
 
 def test_last_week__monday_to_sunday_at_the_site():
@@ -133,5 +144,10 @@ def test_cli__page_store_and_timer(capsys, tmp_path):
     status, out, _ = call(capsys, "slurm", "report", "--print-timer")
     assert "OnCalendar=Mon" in out
     assert "30 6 * * 1  cd /var/lib/walltime-report" in out
+    status, out, _ = call(capsys, "report", log, "--print-timer", "--json")
+    units = json.loads(out)
+    assert list(units) == ["walltime-report.service", "walltime-report.timer", "cron"]
+    assert "OnCalendar=Mon" in units["walltime-report.timer"]
+    assert units["cron"].startswith("30 6 * * 1  cd /var/lib/walltime-report")
     assert call(capsys, "report")[0] == 2
     assert call(capsys, "report", log, "--week", "--window", "0d:1d")[0] == 2

@@ -37,7 +37,7 @@ def report(
 ) -> None:
     """Say what a Slurm cluster did last week: as walltime report, with the predictions of start times that were kept, and the side-car."""
     if span.timer:
-        print_timer("slurm report jobs.txt.gz", SACCT.format(fields=FIELDS))
+        print_timer("slurm report jobs.txt.gz", output, SACCT.format(fields=FIELDS))
         return
     workload, numbers = read_period(trace, reading, machine_file, span)
     said = [] if predictions is None else _predictions(predictions, workload, numbers)

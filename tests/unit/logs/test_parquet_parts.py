@@ -1,0 +1,32 @@
+"""A folder of Parquet files that `walltime convert` wrote is one log, with the header of its parts."""
+
+import pytest
+
+from tests.cli import call, record
+from walltime.errors import LogError
+from walltime.logs import read_log
+
+
+def write_parts(tmp_path, capsys, *headers):
+    """Convert two jobs for each header to one Parquet file in a folder; returns the folder."""
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    for k, header in enumerate(headers):
+        log = tmp_path / f"{k}.swf"
+        log.write_text(header + record(2 * k + 1, 10 * k, 60, 2, 100) + record(2 * k + 2, 10 * k + 5, 60, 2, 100))
+        assert call(capsys, "convert", log, folder / f"{k}.parquet")[0] == 0
+    return folder
+
+
+def test_parts__keep_the_size_of_the_machine_and_their_counts(tmp_path, capsys):
+    header = "; MaxProcs: 64\n; UnixStartTime: 1000000000\n"
+    log = read_log(write_parts(tmp_path, capsys, header, header + "; Note: the second month\n"))
+    assert log.workload().machine_procs == 64
+    assert log.workload().origin.unix_start_time == 1_000_000_000
+    assert log.records == 4
+
+
+def test_parts__that_begin_at_different_times_are_no_log(tmp_path, capsys):
+    folder = write_parts(tmp_path, capsys, *(f"; MaxProcs: 64\n; UnixStartTime: {start}\n" for start in (10**9, 2 * 10**9)))
+    with pytest.raises(LogError, match="begin at different times"):
+        read_log(folder)
