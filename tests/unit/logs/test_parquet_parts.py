@@ -4,7 +4,7 @@ import pytest
 
 from tests.cli import call, record
 from walltime.errors import LogError
-from walltime.logs import read_log
+from walltime.logs import read, read_log
 
 
 def write_parts(tmp_path, capsys, *headers):
@@ -20,10 +20,11 @@ def write_parts(tmp_path, capsys, *headers):
 
 def test_parts__keep_the_size_of_the_machine_and_their_counts(tmp_path, capsys):
     header = "; MaxProcs: 64\n; UnixStartTime: 1000000000\n"
-    log = read_log(write_parts(tmp_path, capsys, header, header + "; Note: the second month\n"))
-    assert log.workload().machine_procs == 64
-    assert log.workload().origin.unix_start_time == 1_000_000_000
-    assert log.records == 4
+    folder = write_parts(tmp_path, capsys, header, header + "; Note: the second month\n")
+    assert read_log(folder).records == 4
+    jobs = read(folder)
+    assert jobs.machine_procs == 64
+    assert jobs.origin.unix_start_time == 1_000_000_000
 
 
 def test_parts__that_begin_at_different_times_are_no_log(tmp_path, capsys):
