@@ -27,7 +27,7 @@ demo: setup ## replay a small generated workload under three policies and write 
 lowest: setup ## run some tests with the lowest versions that pyproject.toml allows
 	@bash tools/lowest.sh
 
-lint: setup ## ruff, mypy, and the rules on imports
+lint: setup ## ruff, mypy, the rules on imports, and the budgets of lines
 	@bash tools/lint.sh
 
 docs: setup ## build the documentation into site/

@@ -36,6 +36,14 @@ EXAMPLES = {
     "paper": "zhang20",
 }
 """One of each kind that is added now and then, by a name that nothing else has."""
+LOADED = {
+    "walltime": "import walltime",
+    "simulation.run": "import walltime.simulation.run",
+    "a simulation": "import walltime as wt\n"
+    "wt.simulate(wt.Workload.from_arrays(submit=[0], runtime=[1], procs=[1], machine_procs=1), 'easy')",
+    "the side-car's loop": "import walltime.slurm.sidecar.loop",
+}
+"""What is loaded, as code."""
 LATER = {
     "what holds in a schedule's decisions, policy by policy": """
         auditor/decisions.py auditor/passes/*.py auditor/policy_numbers.py auditor/pool_*.py
@@ -133,6 +141,7 @@ def main() -> None:
     if options.files:
         for file, functions in count["run"].items():
             print(f"  {functions:3} {file}")
+    print("loaded by", ", ".join(f"{what} {modules} modules, {lines:,} lines" for what, (modules, lines) in count["loaded"].items()))
     print(f"words of the documentation {count['words']:,}, of them docs/design.md {count['words_of_design']:,}")
 
 
@@ -163,6 +172,7 @@ def counts(folder: Path) -> dict[str, Any]:
         "packages": {part: (modules[part], lines[part]) for part in modules if not part.endswith(".py")},
         "named_in": {kind: [file for file, text in code.items() if re.search(rf"\b(?:{name})\b", text)] for kind, name in EXAMPLES.items()},
         "run": files_run(folder),
+        "loaded": {what: loaded(folder, code) for what, code in LOADED.items()},
         "words": sum(pages.values()),
         "words_of_design": pages.get(folder / "docs" / "design.md", 0),
     }
@@ -206,6 +216,14 @@ def many_parameters(tree: ast.AST) -> list[tuple[str, int]]:
     functions = [(node.name, node.args) for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     counts = [(name, len(args.posonlyargs) + len(args.args), len(args.kwonlyargs)) for name, args in functions]
     return [(name, placed) for name, placed, named in counts if placed + named > MANY_PARAMETERS]
+
+
+def loaded(folder: Path, code: str) -> tuple[int, int]:
+    """Return how many modules of the package some code loads, and their lines."""
+    code += "\nimport sys\nprint(*(m.__file__ for m in list(sys.modules.values()) if m.__name__.split('.')[0] == 'walltime'), sep='\\n')"
+    paths = os.environ | {"PYTHONPATH": str(folder / "src")}
+    files = subprocess.run([sys.executable, "-c", code], env=paths, capture_output=True, text=True, check=True).stdout.split("\n")[:-1]
+    return len(files), sum(len(Path(file).read_text(encoding="utf-8").splitlines()) for file in files)
 
 
 def files_run(folder: Path) -> dict[str, int]:

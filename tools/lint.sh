@@ -12,4 +12,5 @@ check ruff check
 check ruff format --check
 check mypy
 check lint-imports
+check python tools/budgets.py
 exit $status
