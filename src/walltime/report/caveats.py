@@ -53,7 +53,7 @@ def caveats(
     workload = schedules[0].workload
     if not len(workload):
         return []
-    sentences = _held(schedules)
+    sentences = _held(schedules) + _outside_windows(schedules)
     load = schedules[0].offered_load
     if load >= 1:
         sentences.append(
@@ -117,6 +117,19 @@ def caveats_of(schedules: Sequence[Schedule], trim: str, estimates: object = Non
     """The same from the schedules alone."""
     masks = [metrics.measured(s.end, s.last_submit, trim) for s in schedules]
     return caveats(labels(schedules), schedules, [s.summary(trim) for s in schedules], masks, trim, estimates, spread)
+
+
+def _outside_windows(schedules: Sequence[Schedule]) -> list[str]:
+    """Return a caveat if the machine's windows would never let some jobs start."""
+    workload = schedules[0].workload
+    count = workload.origin.changed.get("outside_windows", 0)
+    if not count:
+        return []
+    jobs, them = ("1 job", "it") if count == 1 else (f"{count:,} jobs", "them")
+    return [
+        f"The machine's windows would never let {jobs} start ({human_percent(100 * count / len(workload))} of all): the windows for which "
+        f"the request is too long do not apply to {them} (outside_windows)."
+    ]
 
 
 def _held(schedules: Sequence[Schedule]) -> list[str]:

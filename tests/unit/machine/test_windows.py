@@ -1,5 +1,6 @@
 """Windows: hours of the week in which jobs of a kind do not start, or are not planned, on machines of pools."""
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import walltime as wt
+from tests.cli import HEADER, call, record
 from tests.strategies import examples
 from walltime.errors import LogError, PolicyError, WorkloadError
 from walltime.machine import Machine, Outage, Overhead, Partition, Pool, Window, place, write_machine
@@ -311,3 +313,14 @@ def test_window__needs_a_log_that_says_when_it_starts_and_a_policy_that_knows_wi
         place(replace(workload, origin=replace(workload.origin, unix_start_time=None)), machine(Window("08:00")))
     with pytest.raises(PolicyError, match="slurm does not run with hours in which jobs do not start on single nodes"):
         wt.simulate(workload, "slurm", machine=machine(Window("08:00")))
+
+
+def test_caveat__counts_the_jobs_that_no_windows_let_start(tmp_path, capsys):
+    log, machine = tmp_path / "log.swf", tmp_path / "machine.toml"
+    log.write_text(HEADER + record(1, 0, 3600, 1, 252_000) + record(2, 60, 3600, 1, 7200))
+    windows = "".join(f'[[window]]\nbegin = "{begin}"\ndays = "mon-fri"\n' for begin in ("17:00", "08:00"))
+    machine.write_text(f'[[pool]]\nname = "a"\nnodes = 4\nprocs = 1\n[[partition]]\nname = "all"\npools = ["a"]\n{windows}')
+    status, out, _ = call(capsys, "simulate", log, "--machine", machine, "--json")
+    told = json.loads(out)
+    assert (status, told["changed"]["outside_windows"]) == (0, 1)
+    assert sum("(outside_windows)" in caveat for caveat in told["caveats"]) == 1
