@@ -186,20 +186,14 @@ def test_copy__where_a_partition_of_a_higher_tier_backfills_first(order):
     assert other.finish().start.tolist() == [0, 99, 11, 2]
 
 
-def test_submit__of_half_a_node_where_jobs_use_whole_ones():
+@pytest.mark.parametrize("moment", [0, 1000], ids=["before the first event", "after all jobs have ended"])
+def test_submit__of_half_a_node_where_jobs_use_whole_ones(moment):
     jobs = wt.Workload.from_arrays(submit=[15, 24], runtime=[1, 1], procs=[2, 2], machine_procs=4)
-    simulation = wt.Simulation(jobs, "slurm", machine=Machine((Pool("a", 2, 2),), (Partition("1", ("a",)),)))
-    simulation.run_until(0)
-    simulation.submit({"submit": 31, "runtime": 9, "procs": 1})
-    assert columns_of(simulation.finish()) == columns_of(wt.simulate(simulation.workload, "slurm", machine=simulation._machine))
-
-
-def test_submit__of_half_a_node_after_all_other_jobs_have_ended():
-    jobs = wt.Workload.from_arrays(submit=[15, 24], runtime=[1, 1], procs=[2, 2], machine_procs=4)
-    simulation = wt.Simulation(jobs, "slurm", machine=Machine((Pool("a", 2, 2),), (Partition("1", ("a",)),)))
-    simulation.run_until(1000)
-    simulation.submit({"submit": 1031, "runtime": 9, "procs": 1})
-    assert columns_of(simulation.finish()) == columns_of(wt.simulate(simulation.workload, "slurm", machine=simulation._machine))
+    machine = Machine((Pool("a", 2, 2),), (Partition("1", ("a",)),))
+    simulation = wt.Simulation(jobs, "slurm", machine=machine)
+    simulation.run_until(moment)
+    simulation.submit({"submit": moment + 31, "runtime": 9, "procs": 1})
+    assert columns_of(simulation.finish()) == columns_of(wt.simulate(simulation.workload, "slurm", machine=machine))
 
 
 def test_submit__of_a_job_with_which_the_policy_does_not_run_on_the_machine():
