@@ -138,5 +138,5 @@ def test_damaged_lines(tmp_path, name, options):
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", FORMATS)
 def test_many_damaged_lines(tmp_path, name, options):
-    """Over 100,000 of them, all formats together."""
-    assert check(tmp_path, name, 2, 9000, options(name)) > 17_000
+    """Over 10,000 of them, all formats together; for logs of Slurm, each file takes a tenth of a second."""
+    assert check(tmp_path, name, 2, 600 if name.startswith("slurm") else 2000, options(name)) > 1000

@@ -39,6 +39,7 @@ class SlurmLog(NodesLog):
         self.limits, self.limits_of, self.followers, self.changes = traffic.limits, traffic.limits_of, traffic.followers, traffic.changes
         self.stretches, self.children, self.leaves = memory.site.stretches, traffic.tree.children, traffic.tree.leaves
         self.users, self.planes = len(traffic.of_user), int(memory.state.procs_planes)
+        self.most_ranges = int(memory.state.most_ranges)  # of all jobs, also of those that another simulation did not know
 
     def continues(self, memory: Any, first: int) -> bool:
         """Whether the jobs that have arrived are the same here, in the same unit, under the same limits, and in the same tree of shares."""
@@ -63,7 +64,7 @@ class SlurmLog(NodesLog):
         """Of a memory for so many jobs, with room for those that run and could start."""
         state = memory.state
         rows = 1 << (max(int(state["running"]) + 2 * int(state["waiting"]), FEWEST_ROWS) - 1).bit_length()
-        ranges = 1 << (int(state["ranges"]) + 2 * int(state["most_ranges"])).bit_length()
+        ranges = 1 << (int(state["ranges"]) + 2 * self.most_ranges).bit_length()
         if (jobs, rows, ranges) not in self.layouts:
             none, shares = NO_LISTS, self.problem.shares
             assert shares is not None
@@ -92,6 +93,7 @@ class SlurmLog(NodesLog):
         state, old, traffic, former = memory.state, source.state, memory.traffic, source.traffic
         own = {name: int(state[name]) for name in ("spare_sets", "spare_rows")}
         take_state(memory, source, gone, arrived)
+        state["most_ranges"] = self.most_ranges
         fill_from(traffic.queue, former.queue[: int(old["waiting"])], gone)
         traffic.needs[: int(old["waiting"])] = former.needs[: int(old["waiting"])]
         fill_from(traffic.ends, former.ends[: int(old["events"])], gone, "job", "tie")  # ties are numbers of starts
