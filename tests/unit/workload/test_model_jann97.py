@@ -21,14 +21,22 @@ from walltime.workload.models.model import stream, values_of
 from walltime.workload.scaling import window
 
 LEVEL = 1e-3
-# A share of 1e-12 changes moments by as little as their rounding does, so it cannot be found again from them.
+
+
+def is_well_determined(made):
+    """Whether the stage means of no order have a variance so small, and not 0, that rounding decides what it is."""
+    m1, m2, _ = made.moments()
+    variances = (abs(m2 / m1**2 * n / (n + 1) - 1) for n in range(1, made.order + 1))
+    return not any(1e-12 < variance < 1e-2 for variance in variances)
+
+
 distributions = st.builds(
     HyperErlang,
     order=st.integers(1, 12),
-    share=st.one_of(st.sampled_from((0.0, 1.0)), st.floats(1e-6, 1 - 1e-6)),
+    share=st.one_of(st.sampled_from((0.0, 1.0)), st.floats(0.001, 0.999)),  # that of a rarer branch is lost in rounding
     first=st.floats(0.01, 1e5),
     second=st.floats(0.01, 1e5),
-)
+).filter(is_well_determined)
 
 
 @examples(500)
