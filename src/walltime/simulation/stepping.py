@@ -121,7 +121,12 @@ class Simulation:
     def state(self) -> State:
         """The queue, the running jobs, the free processors and the time; what the scheduler knows, not how long jobs will run."""
         self._catch_up()
-        return self._engine.state()._replace(now=self.now)
+        state = self._engine.state()
+        if self._machine is None:
+            return state._replace(now=self.now)
+        # Where all jobs use one pool, the engine may not know the others.
+        elsewhere = self._under_scheduler().problem.machine_procs - self._engine.machine_procs
+        return state._replace(now=self.now, free=state.free + elsewhere)
 
     def submit(self, job: Mapping[str, int]) -> int:
         """Submit a further job later than now; returns its number.

@@ -298,6 +298,11 @@ class Branch(CompiledEngine):
         log: Any = self.log
         return Branch(log.with_job(place, submit, runtime, believed, procs), self)
 
+    @property
+    def machine_procs(self) -> int:
+        """Processors that the engine knows of."""
+        return self.log.machine_procs
+
     def state(self) -> State:
         """What the scheduler knows now."""
         log = self.log

@@ -162,8 +162,15 @@ class CompiledEngine:
 
     def state(self) -> State:
         """What the scheduler knows now."""
+        if not self._kind.has_begun(self._memory):
+            self.advance(0)  # jobs that run at first get their places
         logs, memory = self._kind, self._memory
-        return state_from(memory, logs.waiting(memory), logs.running(memory), self.problem.procs, self.problem.machine_procs)
+        return state_from(memory, logs.waiting(memory), logs.running(memory), self.problem.procs, self.machine_procs)
+
+    @property
+    def machine_procs(self) -> int:
+        """Processors that the engine knows of."""
+        return self.problem.machine_procs
 
     @property
     def memory(self) -> Any:

@@ -87,8 +87,13 @@ class ReferenceEngine:
         running = sorted(engine.running, key=lambda job: job.expected_end)
         columns = [[getattr(job, name) for job in waiting] for name in ("index", "believed", "reserved_start")]
         columns += [[job.index for job in running], [job.expected_end for job in running]]
-        free = self.problem.machine_procs - sum(job.procs for job in running)
+        free = self.machine_procs - sum(job.procs for job in running)
         return State(self.now, free, *(np.array(column, np.int64) for column in columns))
+
+    @property
+    def machine_procs(self) -> int:
+        """Processors that the engine knows of."""
+        return self.problem.machine_procs
 
     log: Any = None
     """There is none, as for compiled engines whose memory is of all jobs."""
