@@ -12,5 +12,5 @@ check ruff check
 check ruff format --check
 check mypy
 check lint-imports
-check python tools/budgets.py
+.venv/bin/python tools/budgets.py || status=1
 exit $status

@@ -239,12 +239,12 @@ def summarize(
         measured_jobs=len(run),
         mean_wait=mean(wait),
         mean_response=mean(wait + run),
-        mean_slowdown=_mean_in_order(ratio),
-        mean_bounded_slowdown=_mean_in_order(bounded_slowdown(wait, run)),
+        mean_slowdown=mean(ratio),
+        mean_bounded_slowdown=mean(bounded_slowdown(wait, run)),
         utilization=utilization(start, end, procs, machine_procs, first, last),
         offered_load=float(offered_load),
         backfilled_percent=backfill.percent,
-        mean_bounded_slowdown_p1=_mean_in_order(bounded_slowdown(wait, run, form="p1")),
+        mean_bounded_slowdown_p1=mean(bounded_slowdown(wait, run, form="p1")),
         zero_runtime_jobs=len(run) - len(ratio),
         median_wait=median,
         p90_wait=p90,
@@ -256,11 +256,6 @@ def summarize(
         mean_procs_others=backfill.mean_procs_others,
         makespan=float(last - first) if jobs else float("nan"),
     )
-
-
-def _mean_in_order(values: Array) -> float:
-    """Return the mean of float64 values added one after the other, as compiled batches do, so that both agree to the last digit."""
-    return float(np.cumsum(values)[-1] / len(values)) if len(values) else float("nan")
 
 
 def nothing_to_measure(jobs: int, trim: str) -> WorkloadError:

@@ -54,7 +54,7 @@ def one_by_one(jobs: wt.Workload, case: wt.simulation.Case, **options) -> wt.Sch
 
 def assert_same(found, expected) -> None:
     for name, value in dataclasses.asdict(expected).items():
-        assert getattr(found, name) == pytest.approx(value, rel=0, abs=0, nan_ok=True), name
+        assert getattr(found, name) == pytest.approx(value, rel=1e-12, abs=0, nan_ok=True), name
         assert type(getattr(found, name)) is type(value), name
 
 
@@ -215,7 +215,7 @@ def test_measure__equals_the_readable_definitions(jobs, trim):
     )
     found = metrics.Summary(*result.item())
     for name, value in dataclasses.asdict(expected).items():
-        assert getattr(found, name) == pytest.approx(value, rel=0, abs=0, nan_ok=True), name
+        assert getattr(found, name) == pytest.approx(value, rel=1e-12, abs=0, nan_ok=True), name
 
 
 def test_measure__has_a_place_for_each_field():
