@@ -15,6 +15,9 @@ from walltime.wording import printable
 
 __all__ = ["check_files", "written_paths"]
 
+PAGES = (".html", ".pdf", ".png", ".svg")
+"""What an earlier call may have written into a folder of inputs, and no command reads."""
+
 
 def check_files(values: Mapping[str, Any], outputs: Mapping[str, str]) -> None:
     """Note the inputs of a call, and raise OutputError if one of its outputs would replace one of them, or another output.
@@ -27,9 +30,10 @@ def check_files(values: Mapping[str, Any], outputs: Mapping[str, str]) -> None:
         if name not in outputs:
             for path in _inputs(value):
                 note_input(path)
-                if written and path.is_dir():
+                if written and os.path.isdir(path):  # noqa: PTH112 (Path raises for names that are too long)
                     for part in path.rglob("*"):
-                        note_input(part)
+                        if part.suffix not in PAGES:
+                            note_input(part)
     seen: dict[str, str] = {}
     for path, spelled in written:
         if (read := input_at(path)) is not None:

@@ -266,7 +266,7 @@ def test_sources__need_not_be_remembered(copied, tmp_path):
 @pytest.mark.slow
 def test_sources__that_are_remembered_do_not_become_ever_more(copied, tmp_path):
     memo = tmp_path / "sources"
-    memo.write_text("".join(f"{number:064} {number:064}\n" for number in range(20)))
+    memo.write_text("".join(f"{one} {one} {folder._mark(one, one)}\n" for one in (f"{number:064}" for number in range(20))))
     run_script(PARSED, PYTHONPATH=str(copied), WALLTIME_CACHE=str(tmp_path))
     assert len(memo.read_text().splitlines()) == folder.SOURCES_KNOWN
 
