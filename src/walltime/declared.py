@@ -19,25 +19,6 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 from walltime.errors import WalltimeError
 
-__all__ = [
-    "KINDS",
-    "MOST",
-    "DeclaredKey",
-    "Key",
-    "KeyFaultError",
-    "alternatives",
-    "bare",
-    "described",
-    "holds",
-    "is_table",
-    "is_within",
-    "keys_of",
-    "meaning_of",
-    "nearest",
-    "unwrapped",
-    "wrong_field",
-]
-
 KINDS: Mapping[Any, tuple[str, str, Mapping[str, Any]]] = {
     str: ("a text", "texts", {"type": "string"}),
     int: ("a whole number", "whole numbers", {"type": "integer"}),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["seconds_of"]
-
 _LENGTH = re.compile(r"(?:([0-9]{1,9})-)?([0-9]{1,9})(?::([0-9]{1,9}))?(?::([0-9]{1,9}))?", re.ASCII)
 
 

@@ -1,7 +1,5 @@
 """Errors that a caller may want to catch: each message says what, where, and what to do about it, in one line."""
 
-__all__ = ["EngineError", "LogError", "OutputError", "PolicyError", "WalltimeError", "WorkloadError"]
-
 
 class WalltimeError(Exception):
     """Base class of all errors that this package raises deliberately."""

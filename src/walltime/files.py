@@ -19,8 +19,6 @@ from walltime.wording import printable
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["guarded_inputs", "input_at", "json_lines", "note_input", "whole_file", "write_as_parquet"]
-
 _inputs: dict[tuple[int, int], str] | None = None
 """The files that the command has read, by device and number, with their names; None in Python, where a caller may replace what it read."""
 

@@ -9,8 +9,6 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-__all__ = ["LaterModule", "lazy"]
-
 Parts = tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]
 _LINE = re.compile(r"^    from walltime(?:\.(\S+))? import (\S+) as \2$", re.MULTILINE)
 

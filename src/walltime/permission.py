@@ -13,8 +13,6 @@ from typing import Any
 from walltime.errors import PolicyError
 from walltime.wording import printable
 
-__all__ = ["NotRunError", "allow", "check_data", "may_run", "only", "python_files", "sealed"]
-
 _NAMED = re.compile(r"([^=,:]+?\.py):\w")
 """Where a text may name Python code: wider than the spelling `FILE.py:NAME` that `walltime.policy.files` loads, never narrower."""
 

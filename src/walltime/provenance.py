@@ -17,8 +17,6 @@ import numpy as np
 
 from walltime.workload import Workload
 
-__all__ = ["jobs_sha256", "plain", "provenance", "version"]
-
 UNKNOWN = "unknown"
 
 

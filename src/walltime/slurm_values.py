@@ -11,25 +11,6 @@ from typing import Any
 from walltime.durations import seconds_of
 from walltime.wording import quoted
 
-__all__ = [
-    "BLANK",
-    "MEGABYTES",
-    "NO_LIMITS",
-    "UNLIMITED",
-    "Minutes",
-    "OddError",
-    "elements",
-    "gpus_of",
-    "known",
-    "members",
-    "minutes_of",
-    "number_of",
-    "resource_of",
-    "tasks_of",
-    "text_of",
-    "time_of",
-]
-
 Minutes = int | None
 """A time limit; None is no limit."""
 BLANK = ("", "Unknown", "None", "N/A", "NONE", "(null)", "INVALID", "n/a")

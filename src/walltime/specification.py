@@ -21,23 +21,6 @@ from walltime.declared import KINDS, DeclaredKey, Key, alternatives, described, 
 from walltime.errors import PolicyError, WalltimeError
 from walltime.wording import shown
 
-__all__ = [
-    "FAMILIES",
-    "Family",
-    "Form",
-    "Specification",
-    "asked",
-    "complete",
-    "homes",
-    "literal",
-    "name_of",
-    "options_of",
-    "presets_of",
-    "read_options",
-    "read_value",
-    "spell",
-]
-
 T = TypeVar("T", bound="Specification")
 FAMILIES: dict[type, Family[Any]] = {}
 """The families, by the base class of what they make."""

@@ -8,8 +8,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["syntax_hash", "syntax_text"]
-
 _SAYS_NOTHING = {"kind", "returns", "type_comment"}
 """Fields of the syntax tree that do not affect results; argument annotations do not either."""
 

@@ -21,8 +21,6 @@ from typing import Any
 from walltime.errors import OutputError
 from walltime.wording import human_difference, printable
 
-__all__ = ["FORMATS", "Cell", "Column", "Facts", "Row", "Table", "number", "write_tables"]
-
 LATEX = str.maketrans(
     {c: f"\\{c}" for c in "&%$#_{}"}
     | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$", "†": r"\dag{}"}

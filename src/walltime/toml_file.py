@@ -47,8 +47,6 @@ from walltime.errors import WalltimeError
 from walltime.permission import check_data
 from walltime.wording import printable, shown
 
-__all__ = ["NOTHING", "TomlFile", "key_tables", "parse", "to_toml"]
-
 T = TypeVar("T")
 NOTHING: Mapping[str, str] = {}
 

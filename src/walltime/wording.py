@@ -7,25 +7,6 @@ import os
 from collections.abc import Sequence
 from numbers import Integral
 
-__all__ = [
-    "LONGEST_NAME",
-    "UNDEFINED",
-    "harmless",
-    "human_difference",
-    "human_number",
-    "human_percent",
-    "human_time",
-    "in_prose",
-    "listed",
-    "percent",
-    "printable",
-    "quoted",
-    "seed_fault",
-    "shown",
-    "shown_change",
-    "to_error",
-]
-
 UNDEFINED = "n/a"
 """Shown for an undefined value, such as the mean runtime of no jobs."""
 

@@ -21,8 +21,6 @@ from walltime.policy import Dialect, Policy
 from walltime.predictors import Prediction
 from walltime.workload import Workload, check_workload
 
-__all__ = ["audit"]
-
 Array = np.ndarray
 
 

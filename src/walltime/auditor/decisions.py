@@ -24,8 +24,6 @@ from walltime.predictors import Prediction
 from walltime.predictors.history import history_for
 from walltime.workload import Workload
 
-__all__ = ["STEPS", "Decisions", "RecordedJobs"]
-
 Array = np.ndarray
 COMPILED = {"heads": (40, 6.0), "plans": (55, 9.0), "combinations": (45, 7.0)}
 """How many functions each of the runs has, and about how long it takes to compile them, s."""

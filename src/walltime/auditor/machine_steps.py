@@ -11,8 +11,6 @@ from walltime.machine.placing import NEVER
 from walltime.policy import Policy
 from walltime.workload import Workload
 
-__all__ = ["one_step_on"]
-
 Array = np.ndarray
 
 

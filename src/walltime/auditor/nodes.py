@@ -10,8 +10,6 @@ import numpy as np
 from walltime.auditor.walk import Difference, MachineSchedule
 from walltime.machine.placing import NEVER
 
-__all__ = ["broken_on_nodes"]
-
 Array = np.ndarray
 Slots = Sequence[Array]
 

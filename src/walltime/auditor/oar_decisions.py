@@ -17,8 +17,6 @@ from walltime.machine.placing import NEVER as NO_TIME
 from walltime.policy.oar import STREAM, Oar
 from walltime.workload.draws import whole_numbers
 
-__all__ = ["oar_differences", "oar_pass"]
-
 Array = np.ndarray
 SUBMISSION, END, LAUNCH = 0, 1, 2
 

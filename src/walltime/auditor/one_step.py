@@ -26,8 +26,6 @@ from walltime.policy import Dialect, Policy
 from walltime.predictors import Prediction
 from walltime.workload import Workload
 
-__all__ = ["IN_THE_WAY", "TICK", "OneStep", "Score", "SiteRules", "one_step", "prompt_within"]
-
 Array = np.ndarray
 IN_THE_WAY = ("nothing", "the clock", "a limit", "not eligible", "an outage", "too few processors", "the order or a reservation")
 """What keeps a policy from a start; the first ones have the numbers of `passes.asked`."""

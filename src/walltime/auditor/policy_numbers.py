@@ -12,8 +12,6 @@ from walltime.policy import FCFS, Dialect, Order, Passes, Policy, Wfp
 from walltime.policy.orders import ScoredOrder
 from walltime.predictors import Prediction
 
-__all__ = ["COINCIDENT", "OTHER", "changes", "lowered", "orders_of"]
-
 COINCIDENT = {"batch": s.BATCH, "sequential": s.SEQUENTIAL, "arrivals-first": s.ARRIVALS_FIRST, "one-by-one": s.ONE_BY_ONE}
 OF_KIND = {
     "head": s.EASY,

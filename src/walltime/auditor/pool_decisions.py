@@ -23,8 +23,6 @@ from walltime.policy import FCFS, Order, Policy
 from walltime.predictors import Prediction
 from walltime.predictors.history import history_for
 
-__all__ = ["differences", "keeps_reservations"]
-
 Array = np.ndarray
 
 

@@ -15,8 +15,6 @@ from walltime.auditor.walk import MachineSchedule
 from walltime.machine import Placement
 from walltime.machine.placing import NEVER
 
-__all__ = ["MOST_PARTITIONS", "broken_by_unions", "broken_in_outages", "used_at_starts"]
-
 Array = np.ndarray
 MOST_PARTITIONS = 10
 """Of more partitions, not all unions are tried."""

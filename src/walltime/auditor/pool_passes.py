@@ -11,8 +11,6 @@ import numpy as np
 
 from walltime.engine.kernel.jit import called_kernel, entry, kernel
 
-__all__ = ["NEVER", "POOL_JOB", "POOL_STATE", "Lines", "Plan", "Site", "decide_afresh", "decide_kept"]
-
 Array = np.ndarray
 NEVER = np.iinfo(np.int64).max // 4
 

@@ -18,8 +18,6 @@ from walltime.policy import Policy, Wfp
 from walltime.predictors import Prediction
 from walltime.workload import Workload
 
-__all__ = ["DECISIONS", "MACHINE_CHECKS", "believable_limits", "broken_rules", "skipped_rules"]
-
 Array = np.ndarray
 MACHINE_CHECKS = {
     "pool_capacity": "no job starts in a pool that has not enough left, outages considered",

@@ -9,8 +9,6 @@ from typing import Any
 
 from walltime.tables import Facts, Table
 
-__all__ = ["ALWAYS", "CHECKS", "OF_POLICIES", "AuditReport", "Violation"]
-
 ALWAYS = {
     "unknown_job": "every row is a job of the workload",
     "duplicate_job": "no job stands in the schedule twice",

@@ -12,8 +12,6 @@ from walltime.machine import Placement
 from walltime.machine.placing import NEVER
 from walltime.workload import Workload
 
-__all__ = ["Rows"]
-
 Array = np.ndarray
 
 

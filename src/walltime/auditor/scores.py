@@ -10,8 +10,6 @@ from walltime.policy import LogView, Order
 from walltime.policy.orders import HISTORY, ScoredOrder
 from walltime.workload import Workload
 
-__all__ = ["Given", "LongestWait", "Scores", "Standing"]
-
 Array = np.ndarray
 
 

@@ -30,8 +30,6 @@ from walltime.estimates import effective_times
 from walltime.machine.placing import NEVER as NO_TIME
 from walltime.policy import Slurm
 
-__all__ = ["FIRST_PRIORITY", "slurm_differences"]
-
 Array = np.ndarray
 FIRST_PRIORITY = 4_294_901_760
 

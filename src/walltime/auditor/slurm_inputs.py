@@ -12,8 +12,6 @@ from walltime.machine import Machine, Placement
 from walltime.policy.slurm import SlurmSettings
 from walltime.workload import Workload
 
-__all__ = ["Hardware", "Needs", "Tree", "hardware", "lasting_merit", "needs", "new_blocks", "rules_of"]
-
 Array = np.ndarray
 
 

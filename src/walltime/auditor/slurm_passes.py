@@ -11,22 +11,6 @@ import numpy as np
 
 from walltime.engine.kernel.jit import called_kernel, entry, kernel
 
-__all__ = [
-    "NEVER",
-    "SLURM_JOB",
-    "SLURM_RULES",
-    "SLURM_STATE",
-    "Blocks",
-    "Ground",
-    "Lists",
-    "Parts",
-    "Sight",
-    "Slots",
-    "backfill_cycle",
-    "main_pass",
-    "place_job",
-]
-
 Array = np.ndarray
 NEVER = np.iinfo(np.int64).max // 4
 

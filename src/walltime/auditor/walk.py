@@ -14,8 +14,6 @@ from walltime.machine import Placement
 from walltime.machine.placing import NEVER as NO_TIME
 from walltime.workload import Workload
 
-__all__ = ["Difference", "MachineSchedule", "Walk"]
-
 Array = np.ndarray
 Difference = tuple[str, str, int, int]
 """The rule that is broken, a message, the job's index and the time, s."""

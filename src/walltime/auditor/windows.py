@@ -17,8 +17,6 @@ from walltime.machine.placing import NEVER
 from walltime.machine.windows import seconds_of
 from walltime.workload import Workload
 
-__all__ = ["SiteWindows"]
-
 Array = np.ndarray
 MINUTE, DAY = 60, 86_400
 WEEK = 7 * DAY

@@ -8,8 +8,6 @@ import numpy as np
 
 from walltime.metrics.series import same_subject, stratified_errors
 
-__all__ = ["behind_best"]
-
 Array = np.ndarray
 DRAWS = 2000
 """Draws of signs that the bound on all differences is found by."""

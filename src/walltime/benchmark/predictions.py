@@ -28,21 +28,6 @@ from walltime.whatif.weekly_interval import LogWeeks
 from walltime.workload import Workload
 from walltime.workload.scaling import shake
 
-__all__ = [
-    "BUFFERS",
-    "COPIES",
-    "MEASURES",
-    "PREDICTORS",
-    "SCHEDULERS",
-    "SLURM",
-    "VERSION",
-    "Gain",
-    "Judgement",
-    "PredictorScore",
-    "judge_predictions",
-    "tells",
-]
-
 Array = np.ndarray
 VERSION = 2
 """1 was without Slurm."""

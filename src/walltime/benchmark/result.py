@@ -27,8 +27,6 @@ from walltime.simulation.windows import Window, log_cost
 from walltime.wording import printable
 from walltime.workload import MAX_TIME
 
-__all__ = ["Result", "file_name", "measure", "metric_of", "read_result", "result_files", "run_suite", "totals", "verify_result"]
-
 Result = dict[str, Any]
 Numbered = tuple[str, int, Window]
 """A subject's name, the number of its window, and the window."""

@@ -16,8 +16,6 @@ from walltime.metrics import Interval
 from walltime.simulation.windows import log_cost, percent
 from walltime.wording import shown
 
-__all__ = ["Standing", "leaderboard"]
-
 BEST, LOWEST, MAY_BE_BEST, BEHIND = "best", "lowest", "may be the best", "behind"
 
 

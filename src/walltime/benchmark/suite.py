@@ -17,8 +17,6 @@ from walltime.workload import Workload
 from walltime.workload.models import parse_model
 from walltime.workload.users import with_users
 
-__all__ = ["SUITES", "SUITE_FILE", "Subject", "Suite", "parse_suite", "read_suite"]
-
 SUITES = ("classic", "archive", "overload", "estimates")
 Count = Annotated[int, Key(least=0)]
 

@@ -14,8 +14,6 @@ from walltime.workload.cleaning import find_flurries
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["campaign_caveats", "cell_caveats", "count_flurries"]
-
 DRAIN = 0.05
 """A run is saturated if it continued after the last arrival for more than this share of its total length, ..."""
 WAIT = 0.1

@@ -17,8 +17,6 @@ from walltime.provenance import version
 from walltime.simulation.specification import PREDICTION_WORDS, Scheduler, backfill_order_of_none, parse_scheduler
 from walltime.syntax import syntax_hash
 
-__all__ = ["NO_RESULTS", "RESULTS", "SPELLED", "Cell", "dialect_of", "engine_version", "files_of_results", "scheduler_of"]
-
 SPELLED = ("policy", "order", "backfill_order", "predictor")
 """The parameters whose values may name a user's own file."""
 RANDOM_SCALING = ("size", "thin", "users")

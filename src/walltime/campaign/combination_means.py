@@ -20,8 +20,6 @@ from walltime.simulation.replication import Replications
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["METRICS", "CombinationMean", "compare_cells", "replication_cells"]
-
 METRICS = tuple(name for name, average in averages().items() if average.several)
 """Measures compared by default."""
 

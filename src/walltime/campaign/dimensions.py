@@ -22,8 +22,6 @@ from walltime.workload.filters import parse_span, select
 from walltime.workload.models import parse_model
 from walltime.workload.scaling import WAYS
 
-__all__ = ["DIMENSIONS", "WORKLOAD", "Dimension"]
-
 DEFAULT = "default"
 """The value that stands for a parameter's default in a list."""
 

@@ -19,8 +19,6 @@ from walltime.errors import EngineError, PolicyError
 from walltime.simulation.batch import compile_for
 from walltime.simulation.threads import in_threads
 
-__all__ = ["Dask", "Executor", "Threads"]
-
 IN_FLIGHT = 3
 """Tasks sent to a Dask cluster at a time, per thread; the others wait here, to bound its memory."""
 

@@ -15,8 +15,6 @@ from walltime.workload.filters import UNITS
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["as_spelled", "group_rank", "orders"]
-
 CLASSES = ("short narrow", "short wide", "long narrow", "long wide")
 USE = ("heavy", "medium", "light")
 _NUMBER = re.compile(r"\d+")

@@ -22,8 +22,6 @@ from walltime.schedule.groups import GROUPINGS
 from walltime.toml_file import TomlFile
 from walltime.wording import printable
 
-__all__ = ["PLAN_FILE", "Plan", "PlanFile", "read_plan"]
-
 MOST_CELLS = 10_000_000
 SEEDS = f"from 1 to {MOST_CELLS:,}, or a list of whole numbers from 0 (for more cells make several plans)"
 LIST = "a list (a single value goes into the table fixed)"

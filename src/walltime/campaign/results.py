@@ -19,8 +19,6 @@ from walltime.wording import printable
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Results", "read_results"]
-
 
 @dataclass(frozen=True, eq=False)
 class Results:

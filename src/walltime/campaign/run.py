@@ -22,8 +22,6 @@ from walltime.simulation.run import check_asked_for
 from walltime.simulation.specification import PREDICTION_WORDS
 from walltime.wording import printable
 
-__all__ = ["Progress", "Status", "find_logs", "find_machines", "plan_keys", "run_campaign", "status"]
-
 CELLS_PER_TASK = 200
 """Maximum number of cells in one task."""
 JOBS_PER_TASK = 5_000_000

@@ -13,8 +13,6 @@ from walltime.declared import Key
 from walltime.errors import PolicyError
 from walltime.specification import Family, Form, Specification
 
-__all__ = ["WORKERS", "LocalWorkers", "SlurmJobs", "SlurmWorkers", "Workers", "workers_of"]
-
 AGAIN = 10.0
 """Seconds after which jobs that have ended are looked for, to be submitted again."""
 PATIENCE = 60.0

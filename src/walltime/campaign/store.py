@@ -33,8 +33,6 @@ from walltime.wording import printable
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["MEASURES", "SCHEMA", "Store", "cell_schema", "group_schema"]
-
 SCHEMA = 2
 """Version of the columns; a store with another one is not read."""
 MEASURES = ("jobs", "mean_wait", "mean_response", "mean_bounded_slowdown", "median_wait", "p90_wait", "max_wait")

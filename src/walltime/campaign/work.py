@@ -25,8 +25,6 @@ from walltime.simulation.specification import Variation
 from walltime.workload import Workload
 from walltime.workload.models import parse_model
 
-__all__ = ["Report", "Task", "case_of", "describe", "group_rows", "run_task"]
-
 Array = np.ndarray
 MODEL_PROCS = 128
 """Default number of processors of a model's machine."""

@@ -12,8 +12,6 @@ from walltime.cli.option_groups import DecisionOptions, LogOptions, machine_in
 from walltime.cli.output import PageOutput, command_line, progress_bar
 from walltime.wording import in_prose
 
-__all__ = ["PANEL", "audit"]
-
 PANEL = "Simulations"
 
 

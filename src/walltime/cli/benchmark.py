@@ -15,8 +15,6 @@ from walltime.errors import PolicyError
 from walltime.tables import Cell, Table
 from walltime.wording import human_number
 
-__all__ = ["PANEL", "app"]
-
 PANEL = "Many simulations"
 app = CommandGroup("benchmark", "Frozen suites of simulations: run one under a scheduler, check the results of others, compare them.")
 SuiteArgument = Annotated[str, typer.Argument(metavar="SUITE", help="classic, archive, overload or estimates.")]

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from walltime.whatif import Calibration
     from walltime.workload import Workload
 
-__all__ = ["PANEL", "calibrate"]
-
 PANEL = "A site and its machine"
 SAMPLES = 40
 

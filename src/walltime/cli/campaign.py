@@ -19,8 +19,6 @@ from walltime.wording import printable
 if TYPE_CHECKING:
     from walltime.campaign import Plan, Progress, Store
 
-__all__ = ["PANEL", "app"]
-
 PANEL = "Many simulations"
 app = CommandGroup("campaign", "Many runs: a plan in TOML, run on all cores or a Dask cluster, into a folder of Parquet files.")
 

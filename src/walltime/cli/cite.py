@@ -10,8 +10,6 @@ import typer
 
 from walltime.errors import PolicyError
 
-__all__ = ["PANEL", "cite", "entries"]
-
 PANEL = "First steps"
 _ENTRY = re.compile(r"^@\w+\{(\w+),.*?^\}$", re.MULTILINE | re.DOTALL)
 

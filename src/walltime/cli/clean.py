@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from walltime.tables import Table
     from walltime.workload.cleaning import CleaningReport, Flurry
 
-__all__ = ["PANEL", "clean"]
-
 PANEL = "Logs"
 
 

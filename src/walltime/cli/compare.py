@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from walltime.simulation.first_look import Look
     from walltime.tables import Table
 
-__all__ = ["PANEL", "as_object", "compare", "comparison_blocks", "spread_of"]
-
 PANEL = "Simulations"
 DEFAULT = ("fcfs", "easy", "conservative")
 OTHERS = ("fcfs", "easy")

@@ -10,8 +10,6 @@ import re
 from collections.abc import Callable, MutableMapping
 from typing import Any
 
-__all__ = ["COMPLETED", "answer_bash", "completion_of", "join_words"]
-
 COMPLETED = {
     "--backfill-order": "walltime.policy.registry:ORDERS",
     "--believe": "walltime.predictors.prediction:BELIEFS",

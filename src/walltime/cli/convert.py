@@ -13,8 +13,6 @@ from walltime.cli.option_groups import read_shown
 from walltime.cli.output import Output
 from walltime.errors import PolicyError
 
-__all__ = ["PANEL", "convert"]
-
 PANEL = "Logs"
 
 

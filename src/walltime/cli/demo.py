@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from walltime.schedule import Schedule
     from walltime.workload import Workload
 
-__all__ = ["PANEL", "POLICIES", "demo", "next_commands", "program_here", "write_log"]
-
 PANEL = "First steps"
 POLICIES = ("fcfs", "easy", "easy:backfill-order=sjf,predictor=tsafrir07")
 """No backfilling, the usual one, and EASY++ (tsafrir07): they differ clearly, and compile fast."""

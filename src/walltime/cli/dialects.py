@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from walltime.simulation.dialects import DialectRow, DialectTable
     from walltime.tables import Table
 
-__all__ = ["PANEL", "dialects"]
-
 PANEL = "Simulations"
 
 

@@ -12,8 +12,6 @@ from walltime.cli import options as o
 from walltime.cli.option_groups import LogOptions
 from walltime.cli.output import PageOutput, command_line, progress_bar
 
-__all__ = ["PANEL", "diff"]
-
 PANEL = "Simulations"
 SCHEDULE = ".csv or .parquet with at least job_id, start, end, or .swf with wait times."
 

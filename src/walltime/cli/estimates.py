@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from walltime.tables import Facts, Table
     from walltime.workload import Workload
 
-__all__ = ["PANEL", "ROWS", "analyse", "estimates", "look_at", "printed_log", "printed_rows"]
-
 PANEL = "Estimates and predictions"
 ROWS = {
     "total": ("total jobs", "total"),

@@ -11,8 +11,6 @@ from walltime.cli.option_groups import LogOptions, Part, SchedulingOptions, mach
 from walltime.cli.output import PageOutput, command_line, progress_bar
 from walltime.errors import PolicyError
 
-__all__ = ["PANEL", "explain", "paragraphs"]
-
 PANEL = "Simulations"
 
 

@@ -17,8 +17,6 @@ from walltime.wording import printable
 if TYPE_CHECKING:
     from walltime.logs.mapping import About
 
-__all__ = ["PANEL", "fetch"]
-
 PANEL = "Logs"
 
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from walltime.tables import Facts
     from walltime.workload import Workload
 
-__all__ = ["PANEL", "generate"]
-
 PANEL = "Logs"
 
 

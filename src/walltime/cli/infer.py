@@ -14,8 +14,6 @@ from walltime.cli.option_groups import LogOptions, Stretch, machine_in
 from walltime.cli.output import PageOutput, command_line, progress_bar
 from walltime.errors import PolicyError
 
-__all__ = ["PANEL", "infer"]
-
 PANEL = "A site and its machine"
 
 

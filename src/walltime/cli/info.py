@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from walltime.tables import Facts, Table
     from walltime.workload import Workload
 
-__all__ = ["PANEL", "info"]
-
 PANEL = "Logs"
 LISTED = 20
 """Number of bad lines listed; all are counted, and `--json` lists all."""

@@ -17,8 +17,6 @@ from walltime.errors import PolicyError
 if TYPE_CHECKING:
     from walltime.workload import Workload
 
-__all__ = ["PANEL", "app"]
-
 PANEL = "Many simulations"
 app = CommandGroup("learn", "Train an agent to schedule on the early part of a log, and compare it with formulas on the later part.")
 TASK, GENERATED = "What is learned", "A generated log"

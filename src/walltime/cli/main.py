@@ -50,7 +50,6 @@ OPTIONS = {
     "estimates=f:4": "--estimates f:4",
 }
 """Remedies named in errors of the library, and the corresponding options of the command line; campaigns use the keys of their plan."""
-__all__ = ["PANELS", "commands", "main", "run"]
 
 PANELS = (
     "First steps",

@@ -10,8 +10,6 @@ import typer
 from walltime.cli import options as o
 from walltime.cli.output import Output
 
-__all__ = ["PANEL", "mapping"]
-
 PANEL = "Logs"
 
 

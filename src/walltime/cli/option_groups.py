@@ -28,25 +28,6 @@ if TYPE_CHECKING:
     from walltime.workload import Workload
     from walltime.workload.models.model import WorkloadModel
 
-__all__ = [
-    "CommandGroup",
-    "DecisionOptions",
-    "Files",
-    "LogOptions",
-    "Part",
-    "SchedulingOptions",
-    "Site",
-    "Stretch",
-    "T",
-    "flat",
-    "machine_in",
-    "make_up",
-    "note_feedback",
-    "one_workload",
-    "read_shown",
-]
-
-
 T = TypeVar("T")
 USUAL = {"believe": "regular", "correction": "tsafrir07", "history": "simulation"}
 """Words of predictions that a scheduler need not say."""

@@ -31,28 +31,6 @@ if TYPE_CHECKING:
     from walltime.report.page import Block, Page
     from walltime.tables import Facts, Table
 
-__all__ = [
-    "CompilationRow",
-    "Lines",
-    "Output",
-    "PageOutput",
-    "Row",
-    "caveats",
-    "command_line",
-    "drawn_in",
-    "hidden_key",
-    "interrupt",
-    "note",
-    "print_blocks",
-    "print_json",
-    "program",
-    "progress_bar",
-    "progress_row",
-    "raise_if_interrupted",
-    "received",
-    "write_json",
-    "write_rows",
-]
 PATIENCE = 1.0
 """Seconds before the row of an activity appears."""
 EVERY = 10.0

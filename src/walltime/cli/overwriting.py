@@ -13,8 +13,6 @@ from walltime.files import input_at, note_input
 from walltime.permission import python_files
 from walltime.wording import printable
 
-__all__ = ["check_files", "written_paths"]
-
 PAGES = (".html", ".pdf", ".png", ".svg")
 """What an earlier call may have written into a folder of inputs, and no command reads."""
 

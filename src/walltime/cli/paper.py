@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from walltime.papers.results import Result
     from walltime.papers.subjects import Subject
 
-__all__ = ["PANEL", "app"]
-
 PANEL = "Many simulations"
 MOST_NAMED = 6
 """So many items are named before they are run."""

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from walltime.tables import Table
     from walltime.workload import Workload
 
-__all__ = ["PANEL", "predict"]
-
 PANEL = "Estimates and predictions"
 COLUMNS = ("mean_accuracy", "median_accuracy", "na_percent", "oe_percent", "ue_percent", "be_percent")
 """The printed fields of each predictor's summary."""

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from walltime.simulation.specification import Scheduler, Variation
     from walltime.workload import Workload
 
-__all__ = ["line_records", "line_tables", "refuse", "run_many"]
-
 
 def refuse(options: dict[str, object]) -> None:
     """Raise PolicyError for options, given or not, that show one run only."""

@@ -21,16 +21,6 @@ if TYPE_CHECKING:
     from walltime.tables import Table
     from walltime.workload import Workload
 
-__all__ = [
-    "PANEL",
-    "LogArgument",
-    "Span",
-    "print_timer",
-    "read_period",
-    "report",
-    "show_period",
-]
-
 PANEL = "A site and its machine"
 SpanOption = Annotated[str | None, o.option("--window", "The report is of it.", None, metavar="BEGIN:END")]
 WeekOption = Annotated[bool, typer.Option("--week", help="The last whole week, Monday to Sunday at the site; it is the default.")]

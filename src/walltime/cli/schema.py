@@ -11,8 +11,6 @@ import typer
 if TYPE_CHECKING:
     from walltime.toml_file import TomlFile
 
-__all__ = ["FILES", "PANEL", "schema", "toml_file"]
-
 PANEL = "This program"
 FILES = {
     "machine": ("walltime.machine.files", "MACHINE_FILE"),

@@ -16,8 +16,6 @@ from walltime.errors import PolicyError
 if TYPE_CHECKING:
     from walltime.workload import Workload
 
-__all__ = ["PANEL", "search"]
-
 PANEL = "Many simulations"
 SEARCH, FINAL = "The search", "The final logs"
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from walltime.simulation import Fairness, Spread
     from walltime.tables import Facts, Table
 
-__all__ = ["PANEL", "draw_figures", "run_record", "simulate", "write_run_page"]
-
 PANEL = "Simulations"
 
 

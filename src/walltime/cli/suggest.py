@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from walltime.tables import Table
     from walltime.workload import Workload
 
-__all__ = ["PANEL", "suggest"]
-
 PANEL = "Estimates and predictions"
 KIND = "The next job"
 

@@ -10,8 +10,6 @@ from walltime.cli import options as o
 from walltime.cli.option_groups import LogOptions, Stretch
 from walltime.cli.output import PageOutput, caveats, command_line, progress_bar, write_json
 
-__all__ = ["PANEL", "tune"]
-
 PANEL = "Many simulations"
 FIT = "The fitting"
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from walltime.tables import Facts
     from walltime.whatif import WhatIf
 
-__all__ = ["PANEL", "CopiesOption", "what_if"]
-
 PANEL = "A site and its machine"
 
 

@@ -14,26 +14,6 @@ from walltime.policy.log_view import LogView
 from walltime.policy.oar import Latencies
 from walltime.ragged import Ragged
 
-__all__ = [
-    "IDLE",
-    "NEVER",
-    "Demands",
-    "NodeDemands",
-    "NodeRanges",
-    "Nodes",
-    "OarSettings",
-    "Outcome",
-    "Pools",
-    "PredictionSource",
-    "Problem",
-    "Ragged",
-    "Shares",
-    "ShutHours",
-    "State",
-    "as_number",
-    "running_at_first",
-]
-
 Array = np.ndarray
 NEVER = np.iinfo(np.int64).max
 """A time that does not come, s; an amount that is not reached."""

@@ -13,19 +13,6 @@ from walltime.specification import Specification
 from walltime.workload import Workload
 from walltime.workload.workload import MAX_TIME
 
-__all__ = [
-    "OVERRUN",
-    "Array",
-    "EstimateModel",
-    "ExactEstimates",
-    "FactorEstimates",
-    "UserEstimates",
-    "cut_short",
-    "effective",
-    "effective_times",
-    "whole_seconds",
-]
-
 Array = np.ndarray
 
 

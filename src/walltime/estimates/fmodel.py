@@ -13,8 +13,6 @@ from walltime.estimates.base import Array, EstimateModel, whole_seconds
 from walltime.workload import Workload
 from walltime.workload.draws import uniforms
 
-__all__ = ["STREAM_F", "FModel", "wrong_order_probability"]
-
 STREAM_F = 1
 
 

@@ -17,24 +17,6 @@ import numpy as np
 from walltime.errors import PolicyError, WorkloadError
 from walltime.estimates.base import Array
 
-__all__ = [
-    "HEAD",
-    "HOUR",
-    "POPULARITY",
-    "head_sizes",
-    "head_times",
-    "jobs_per_mode",
-    "largest_estimate",
-    "merge_sizes",
-    "merge_times",
-    "number_of_modes",
-    "number_of_modes_power",
-    "popularity_ranks",
-    "tail_bend",
-    "tail_sizes",
-    "tail_times",
-]
-
 MINUTE, HOUR = 60, 3600
 HEAD = 20
 """Number of values that most jobs use."""

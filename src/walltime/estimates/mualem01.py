@@ -12,8 +12,6 @@ from walltime.estimates.base import Array, EstimateModel
 from walltime.workload import Workload
 from walltime.workload.draws import uniforms
 
-__all__ = ["Mualem01"]
-
 STREAM_ACCURACY = 2
 
 

@@ -8,8 +8,6 @@ from walltime.estimates.mualem01 import Mualem01
 from walltime.estimates.tsafrir05 import Tsafrir05
 from walltime.specification import Family, Form
 
-__all__ = ["ESTIMATES", "parse_estimates"]
-
 ESTIMATES = Family(
     EstimateModel,
     "estimates",

@@ -12,8 +12,6 @@ import numpy as np
 from walltime.errors import PolicyError, WorkloadError
 from walltime.workload import Workload
 
-__all__ = ["LEAST", "RISKS", "SURE", "Advice", "allowed_kills", "exceeded_by", "killed_in_hindsight", "outran", "share_at_most", "suggest"]
-
 Array = np.ndarray
 RISKS = (50.0, 25.0, 10.0, 5.0, 2.0, 1.0)
 """Default risks of being killed, percent."""

@@ -15,8 +15,6 @@ from walltime.estimates.base import Array, EstimateModel
 from walltime.workload import Workload
 from walltime.workload.draws import uniforms
 
-__all__ = ["Tsafrir05", "assign"]
-
 STREAM_RANKS, STREAM_TAIL, STREAM_ASSIGN = 3, 4, 5
 FEWEST_JOBS = 200
 """With fewer jobs the model has fewer than its 20 popular values."""

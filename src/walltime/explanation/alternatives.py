@@ -13,8 +13,6 @@ from walltime.simulation.run import run_of
 from walltime.simulation.specification import Scheduler
 from walltime.workload import Workload
 
-__all__ = ["alternatives", "requests", "sizes", "with_procs", "with_request"]
-
 MINUTE, HOUR, DAY = 60, 3600, 86_400
 ROUND = (
     *(n * MINUTE for n in (1, 2, 5, 10, 15, 30)),

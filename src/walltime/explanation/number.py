@@ -10,8 +10,6 @@ from walltime.explanation.snapshots import Snapshot, snapshots
 from walltime.policy import Kind
 from walltime.schedule.schedule import Schedule
 
-__all__ = ["number_explanation"]
-
 
 def number_explanation(schedule: Schedule, job: int, alternatives: Iterable[Alternative] = ()) -> NumberExplanation:
     """The explanation of a job's wait, by its index; raises EngineError where the schedule cannot be made again."""

@@ -10,8 +10,6 @@ from walltime.policy import Order
 from walltime.policy.orders import HISTORY
 from walltime.schedule.schedule import Schedule
 
-__all__ = ["Past"]
-
 Array = np.ndarray
 
 

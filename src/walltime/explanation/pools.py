@@ -23,8 +23,6 @@ from walltime.simulation.specification import Scheduler, parse_scheduler
 from walltime.wording import human_time, in_prose
 from walltime.workload import Workload
 
-__all__ = ["MachineExplanation", "Obstacles", "machine_explanation"]
-
 Array = np.ndarray
 POLICIES = ("fcfs", "easy", "conservative")
 MOST = 3

@@ -7,21 +7,6 @@ from typing import Any
 
 from walltime.schedule.schedule import Schedule
 
-__all__ = [
-    "HELD_BACK",
-    "HOW",
-    "Alternative",
-    "Cause",
-    "Change",
-    "Explanation",
-    "NumberExplanation",
-    "Overtaker",
-    "Reservation",
-    "RunningJob",
-    "Submission",
-    "plain",
-]
-
 HELD_BACK = {
     "nothing": "it started at once",
     "too few": "fewer processors were free than it needs",

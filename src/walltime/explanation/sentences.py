@@ -15,8 +15,6 @@ from walltime.machine import HINDSIGHT
 from walltime.schedule.schedule import Schedule
 from walltime.wording import human_time, in_prose
 
-__all__ = ["at", "count", "date_of", "more", "owner", "reserved_in_the_end", "sentences", "sooner_sentences"]
-
 MOST = 3
 """So many jobs, or changes of a reservation, are told one by one; all are in the explanation itself."""
 

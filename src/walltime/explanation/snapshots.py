@@ -29,8 +29,6 @@ from walltime.simulation.specification import Scheduler
 if TYPE_CHECKING:
     from walltime.engine.interface.number import NumberEngine
 
-__all__ = ["Snapshot", "snapshots", "snapshots_by"]
-
 Array = np.ndarray
 
 

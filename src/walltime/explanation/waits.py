@@ -18,8 +18,6 @@ from walltime.policy import Kind
 from walltime.schedule.schedule import Schedule
 from walltime.wording import human_time, shown
 
-__all__ = ["LongWait", "explain", "index_of", "longest_waits"]
-
 
 def explain(
     schedule: Schedule, job: int, *, sooner: bool = True, progress: Callable[[int], None] | None = None

@@ -21,8 +21,6 @@ from walltime.learn.sources import Episode
 from walltime.metrics import offered_load, summarize
 from walltime.metrics.summary import averages
 
-__all__ = ["AT_THE_END", "DECISIONS", "REWARDS", "SELECTIONS", "Batch", "Rules", "as_rules"]
-
 Array = np.ndarray
 DECISIONS = {"next": kernel.NEXT, "backfill": kernel.BACKFILL, "formula": kernel.FORMULA, "both": kernel.BOTH}
 REWARDS = {

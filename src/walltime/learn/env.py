@@ -18,8 +18,6 @@ from walltime.learn.features import FEATURES, FORMULAS, QUEUE
 from walltime.learn.sources import Episode, as_episodes
 from walltime.workload import Workload
 
-__all__ = ["BackfillingEnv", "BackfillingVectorEnv", "register"]
-
 Array = np.ndarray
 Source = Workload | Episode | Sequence[Workload | Episode]
 ID = "walltime/Backfilling-v0"

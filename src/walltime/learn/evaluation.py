@@ -23,8 +23,6 @@ from walltime.workload import Workload
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["SCHEDULERS", "AgainstScheduler", "Evaluation", "Halves", "Importance", "evaluate", "verdict_of", "work"]
-
 Array = np.ndarray
 AgentFunction = Callable[[Any, Array], int]
 """An agent of another library: from what the environment shows, and the mask of allowed actions (bool), to an action."""

@@ -11,8 +11,6 @@ import numpy as np
 from walltime.engine.kernel import decisions as kernel
 from walltime.workload import Workload
 
-__all__ = ["COMPACT", "FEATURES", "FORMULAS", "QUEUE", "Feature", "formula_terms", "scales_of", "still_features"]
-
 Array = np.ndarray
 
 

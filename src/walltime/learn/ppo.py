@@ -21,20 +21,6 @@ from walltime.errors import PolicyError
 from walltime.learn.batch import Batch
 from walltime.learn.features import COMPACT, QUEUE
 
-__all__ = [
-    "INPUTS",
-    "Agent",
-    "Network",
-    "Rollout",
-    "TrainingSettings",
-    "advantages",
-    "iterate",
-    "less_the_group",
-    "log_softmax",
-    "objective",
-    "play",
-]
-
 Array = np.ndarray
 JOB, ALL = len(COMPACT), len(COMPACT) + len(QUEUE)
 INPUTS = (*(feature.name for feature in COMPACT), *(feature.name for feature in QUEUE))

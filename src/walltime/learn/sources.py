@@ -16,8 +16,6 @@ from walltime.simulation.specification import Scheduler
 from walltime.workload import Workload, check_workload
 from walltime.workload.scaling import shake
 
-__all__ = ["Episode", "as_episodes", "drawn", "overlapping", "shaken", "windows"]
-
 Array = np.ndarray
 PARTS = ("all", "train", "test")
 

@@ -24,8 +24,6 @@ from walltime.simulation.windows import log_cost
 from walltime.wording import printable
 from walltime.workload import Workload, check_workload
 
-__all__ = ["Task", "TrainedAgent", "kept", "load", "outcome_of", "simple_costs", "simple_outcomes", "train"]
-
 Array = np.ndarray
 SIMPLE = ("saf", "saf")
 """The order of the queue and of backfilling of the simple scheduler that costs are divided by: smallest area first."""

@@ -18,8 +18,6 @@ from walltime.logs.swf_text import Comment
 from walltime.logs.table_file import WalltimeLog
 from walltime.workload import MISSING
 
-__all__ = ["anonymise", "number_for", "read_key"]
-
 Array = np.ndarray
 PERSONAL = ("user", "group", "executable", "reservation")
 """The columns that are replaced: people, their accounts, what they call their jobs, and reservations."""

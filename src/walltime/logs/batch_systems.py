@@ -22,27 +22,6 @@ if TYPE_CHECKING:
 else:
     pl = LaterModule("polars")
 
-__all__ = [
-    "FIRST_LINES",
-    "NEWLINE_IN_TEXT",
-    "NOT_UTF8",
-    "NO_LIMIT",
-    "OTHER_EVENT",
-    "STILL_PENDING",
-    "STILL_RUNNING",
-    "Counts",
-    "JobRows",
-    "Names",
-    "Odd",
-    "lines_in",
-    "make_log",
-    "nothing_left",
-    "only_used",
-    "text_lines",
-    "unknown",
-    "whole",
-]
-
 Array = np.ndarray
 Log = TypeVar("Log", bound=JobLog)
 

@@ -14,19 +14,6 @@ from walltime.errors import LogError, PolicyError
 from walltime.logs.input import path_of
 from walltime.logs.mapping import MAPPING_FILE, TableMapping, plain_title
 
-__all__ = [
-    "ACKNOWLEDGE",
-    "ARCHIVE",
-    "CATALOGUE",
-    "CatalogueEntry",
-    "catalogue_entry",
-    "find_log",
-    "known_by_lines",
-    "known_by_titles",
-    "log_folder",
-    "log_folders",
-    "shipped",
-]
 ARCHIVE = "https://www.cs.huji.ac.il/labs/parallel/workload"
 """Address of the Parallel Workloads Archive."""
 

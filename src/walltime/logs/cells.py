@@ -17,21 +17,6 @@ if TYPE_CHECKING:
 else:
     pl = LaterModule("polars")
 
-__all__ = [
-    "BLANK",
-    "JOB_NUMBER",
-    "NO_LIMITS",
-    "NUMBER",
-    "SAID_ZONE",
-    "STAMP",
-    "blank",
-    "plain_numbers",
-    "plain_texts",
-    "spans",
-    "without_limit",
-    "zone_offsets",
-]
-
 Array = np.ndarray
 BLANK: tuple[str, ...] = (
     "",

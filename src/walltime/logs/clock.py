@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 else:
     pl = LaterModule("polars")
 
-__all__ = ["AMBIGUOUS", "SKIPPED", "ZONE_UNKNOWN", "Local", "parse_zone", "settle", "to_unix"]
-
 Array = np.ndarray
 
 ZONE_UNKNOWN = Rule(

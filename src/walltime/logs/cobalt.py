@@ -15,8 +15,6 @@ from walltime.logs.joblog import JobLog, LogFormat, ReadOptions
 from walltime.logs.mapped import read_table
 from walltime.logs.mapping import Source, Status, TableMapping
 
-__all__ = ["COBALT", "CobaltLog", "cobalt_mapping"]
-
 _COLUMNS = {
     "submit": "QUEUED_TIMESTAMP",
     "start": "START_TIMESTAMP",

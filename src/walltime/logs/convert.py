@@ -18,8 +18,6 @@ from walltime.logs.table_file import WalltimeLog, write_csv, write_parquet
 from walltime.wording import printable
 from walltime.workload import SWF_BY_NAME, Workload
 
-__all__ = ["ENDINGS", "as_swf", "with_procs", "write_log", "write_workload"]
-
 ENDINGS = (".swf", ".swf.gz", ".swf.zst", ".parquet", ".csv", ".csv.gz", ".csv.zst")
 """What a log can be written as."""
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 else:
     pl = LaterModule("polars")
 
-__all__ = ["ROWS_AT_ONCE", "Table", "csv_tables", "fields_of", "heading_of", "places_of"]
-
 Array = np.ndarray
 ROWS_AT_ONCE = 400_000
 _MOST_LINES = 1000

@@ -17,8 +17,6 @@ from walltime.logs.catalogue import ARCHIVE, CatalogueEntry, catalogue_entry, lo
 from walltime.logs.mapping import About
 from walltime.wording import printable
 
-__all__ = ["RECORD", "DataFile", "FetchedLog", "archive_address", "fetch", "fetch_file", "files_of", "zenodo_address"]
-
 TIMEOUT = 30
 """Seconds without data after which a connection is considered dead."""
 BLOCK = 1 << 13

@@ -33,8 +33,6 @@ from walltime.logs.untitled import guessed_by_values, guessed_untitled
 from walltime.wording import printable
 from walltime.workload import Workload
 
-__all__ = ["FORMATS", "all_rules", "format_of", "mapping_for", "read", "read_log"]
-
 FORMATS: list[LogFormat] = [
     SWF,
     SLURM,

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 else:
     pl = LaterModule("polars")
 
-__all__ = ["EARLIEST", "Guess", "Guessing", "agreeing", "fitted", "guessed", "middle_of", "share"]
-
 MAY_BE_WAITS = ("queued", "queuetime", "qtime")
 """Titles of a time of day, or of a length of time if the numbers are small."""
 MAY_BE_RUNTIMES = ("walltime", "walltimelimit", "limit")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-__all__ = ["STANDARD_KEYS", "Header", "declared_fields"]
-
 STANDARD_KEYS = (
     "Version",
     "Computer",

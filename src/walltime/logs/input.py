@@ -26,19 +26,6 @@ from walltime.errors import LogError
 from walltime.files import note_input
 from walltime.wording import printable, shown
 
-__all__ = [
-    "PACKED",
-    "Digest",
-    "LogFile",
-    "Progress",
-    "chunks_of",
-    "decoded",
-    "path_of",
-    "reading_parquet",
-    "unpacked_name",
-    "without_panics",
-]
-
 _CHUNK = 2**19
 _LATER_CHUNKS = 2**22
 """Bytes of the pieces after the first, which alone is looked at to recognise the format."""

@@ -19,22 +19,6 @@ from walltime.logs.rules import Rule
 from walltime.wording import printable
 from walltime.workload import BELIEVED, MISSING, PROCS, SWF_BY_NAME, Column, Origin, Workload
 
-__all__ = [
-    "BadLine",
-    "BadLines",
-    "HighestUse",
-    "JobLog",
-    "LogFormat",
-    "Partial",
-    "ReadOptions",
-    "TooWide",
-    "faults",
-    "highest_use",
-    "is_further_name",
-    "narrowed",
-    "widest",
-]
-
 Array = np.ndarray
 Partial = Literal["summary", "parts"]
 TooWide = Literal["drop", "clip", "error"]

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 else:
     pl = LaterModule("polars")
 
-__all__ = ["joined_tables"]
-
 
 def joined_tables(folder: Path, mapping: TableMapping | None, progress: Progress | None) -> LogFile | None:
     """The tables of a folder that this mapping, or one that is shipped, joins, as one CSV file; None if they are not there.

@@ -13,8 +13,6 @@ from walltime.logs.input import LogFile
 from walltime.logs.joblog import BadLines, JobLog, LogFormat, ReadOptions
 from walltime.workload import MISSING
 
-__all__ = ["LSF", "LsfLog"]
-
 _TOKEN = re.compile(r'\s*(?:"((?:[^"]|"")*)"(?=\s|$)|([^\s"]+)(?=\s|$))')
 _EVENT = re.compile(r'"[A-Z_]+" "[0-9]+(?:\.[0-9]+)*" [0-9]{9,11} ')
 _NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")

@@ -52,8 +52,6 @@ if TYPE_CHECKING:
 else:
     pl = LaterModule("polars")
 
-__all__ = ["MappedLog", "read_table"]
-
 Array = np.ndarray
 _STAMP = f"^{STAMP.pattern}$"
 _NUMBER = f"^{NUMBER.pattern}$"

@@ -15,21 +15,6 @@ from walltime.logs.joblog import is_further_name
 from walltime.toml_file import TomlFile, to_toml
 from walltime.workload import SWF_BY_NAME
 
-__all__ = [
-    "MAPPING_FILE",
-    "SPANS",
-    "STATUS",
-    "TIMES",
-    "UNITS",
-    "About",
-    "Join",
-    "Source",
-    "Status",
-    "TableMapping",
-    "as_text",
-    "plain_title",
-]
-
 TIMES = ("submit", "eligible", "start", "end")
 """Columns that are times of day."""
 SPANS = ("wait", "runtime", "requested", "cpu_time", "think_time", "soft_walltime", "time_min", "predicted")

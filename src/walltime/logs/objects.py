@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 else:
     pl = LaterModule("polars")
 
-__all__ = ["frame_of", "holds_objects"]
-
 _BESIDE = 3
 """With so many words beside a list of objects, an object is a job and no file of jobs."""
 _DEEPEST = 6

@@ -15,8 +15,6 @@ from walltime.logs.joblog import BadLines, JobLog, LogFormat, ReadOptions
 from walltime.logs.rules import Rule
 from walltime.workload import MISSING
 
-__all__ = ["PBS", "PbsLog", "chunks"]
-
 ARRAY_SUMMARY = Rule("array_summary", "drop", "The record of a job array as a whole, such as 12[]; its jobs have their own.")
 USED_DIFFERS = Rule(
     "walltime_differs", "notice", "The wall-clock time that was charged differs by over a minute from that from start to end, the runtime."

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 else:
     pl = LaterModule("polars")
 
-__all__ = ["Sample", "sample_of"]
-
 ROWS = 2000
 MOSTLY = 0.95
 LEAST_UNTITLED = 4

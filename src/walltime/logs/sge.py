@@ -13,8 +13,6 @@ from walltime.logs.joblog import JobLog, LogFormat, ReadOptions
 from walltime.logs.mapped import read_table
 from walltime.logs.mapping import Source, Status, TableMapping
 
-__all__ = ["SGE", "SgeLog", "sge_mapping"]
-
 NAMES = (
     "qname hostname group owner job_name job_number account priority submission_time start_time end_time failed exit_status ru_wallclock"
     " ru_utime ru_stime ru_maxrss ru_ixrss ru_ismrss ru_idrss ru_isrss ru_minflt ru_majflt ru_nswap ru_inblock ru_oublock ru_msgsnd"

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from walltime.logs.joblog import JobLog, highest_use, widest
 
-__all__ = ["SizeEstimate", "estimated_size"]
-
 
 @dataclass(frozen=True)
 class SizeEstimate:

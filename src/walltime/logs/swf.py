@@ -35,8 +35,6 @@ from walltime.logs.swf_text import (
 from walltime.wording import printable
 from walltime.workload import MISSING, SWF_BY_NAME, Workload
 
-__all__ = ["SWF", "SwfLog", "further_fields", "read_swf", "swf_of", "write_swf"]
-
 Array = np.ndarray
 ENDINGS = (".swf",)
 _ROWS_AT_ONCE = 8192

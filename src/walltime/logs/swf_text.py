@@ -24,26 +24,6 @@ if TYPE_CHECKING:
 else:
     pl = LaterModule("polars")
 
-__all__ = [
-    "BY_VALUES",
-    "DERIVED",
-    "DESCRIPTOR_DIFFERS",
-    "EXCLUSIVE",
-    "FIELDS",
-    "HEAD",
-    "LAYOUTS",
-    "MOST_FIELDS",
-    "NODE_LIST_DIFFERS",
-    "Comment",
-    "Layout",
-    "SwfText",
-    "field_column",
-    "layout_of",
-    "name_by_content",
-    "name_by_values",
-    "nodes_listed",
-    "parse_swf",
-]
 Array = np.ndarray
 
 FIELDS = len(SWF_COLUMNS)

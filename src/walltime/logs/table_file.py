@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 else:
     pl = LaterModule("polars")
 
-__all__ = ["PARQUET", "TABLE", "WalltimeLog", "is_own_parquet", "table_of", "write_csv", "write_parquet"]
-
 Array = np.ndarray
 PARQUET = b"PAR1"
 _LOOKED_AT = 2**20

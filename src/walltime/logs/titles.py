@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping
 
 from walltime.logs.mapping import TIMES, plain_title
 
-__all__ = ["SYNONYMS", "candidates", "is_of_utc", "times_by_words"]
-
 SYNONYMS: Mapping[str, str] = {
     "job_id": "jobid jid id idjob jobnumber jobidraw jobno job clusterid localjobid",
     "submit": "submit submittime submittimestamp submitts submissiontime submission submitted submittedtime submittedat timesubmit"

@@ -16,8 +16,6 @@ from walltime.logs.mapping import TIMES, Source
 from walltime.logs.sample import Sample
 from walltime.wording import listed, printable
 
-__all__ = ["guessed_by_values", "guessed_untitled"]
-
 Array = np.ndarray
 _MOSTLY = 0.95
 _STATES = re.compile(

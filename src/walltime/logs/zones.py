@@ -9,8 +9,6 @@ from zoneinfo import ZoneInfo
 
 from walltime.errors import LogError
 
-__all__ = ["ABBREVIATIONS", "ZONE_WORD", "offset_of"]
-
 ABBREVIATIONS: Mapping[str, tuple[float, ...]] = {
     **{"ACDT": (10.5,), "ACST": (9.5,), "ADT": (-3,), "AEDT": (11,), "AEST": (10,), "AKDT": (-8,), "AKST": (-9,), "AST": (-4,)},
     **{"AWDT": (9,), "AWST": (8,), "BST": (1,), "CAT": (2,), "CDT": (-5, -4), "CEST": (2,), "CET": (1,), "CST": (-6, 8, -5)},

@@ -13,8 +13,6 @@ from walltime.machine.machine import Machine
 from walltime.toml_file import NOTHING, TomlFile, to_toml
 from walltime.wording import printable
 
-__all__ = ["MACHINE_FILE", "parse_machine", "read_machine", "write_machine"]
-
 
 def _words(content: Mapping[str, Any]) -> dict[str, str]:
     second = content.get("second")

@@ -22,8 +22,6 @@ from walltime.wording import human_time, printable
 from walltime.workload import MAX_TIME, Workload
 from walltime.workload.scaling import held_until
 
-__all__ = ["HINDSIGHT", "held_back", "refuse_hindsight", "said_of_held", "with_hindsight", "write_held"]
-
 Array = np.ndarray
 TITLES = ("job_id", "held")
 HINDSIGHT = "held_by_hindsight"

@@ -12,8 +12,6 @@ from walltime.declared import MOST, Key, wrong_field
 from walltime.durations import seconds_of
 from walltime.errors import WorkloadError
 
-__all__ = ["NO_OVERHEAD", "Limit", "Machine", "Outage", "Overhead", "Partition", "Pool", "Qos", "Share", "Window", "length_of"]
-
 MEMBERS = ("user", "group", "queue", "partition", "array_job", "procs", "requested")
 """The columns by which a limit may be counted."""
 Name = Annotated[str, Key(least=1)]

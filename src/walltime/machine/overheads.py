@@ -17,8 +17,6 @@ from walltime.machine.machine import NO_OVERHEAD, Overhead
 from walltime.machine.placing import NEVER, Placement
 from walltime.workload import Workload
 
-__all__ = ["as_seen", "decided", "freed", "started"]
-
 Array = np.ndarray
 Time = TypeVar("Time", int, Array)
 

@@ -14,8 +14,6 @@ from walltime.machine.windows import ShutHours, hours_of, seconds_of
 from walltime.ragged import Ragged
 from walltime.workload import MISSING, Workload
 
-__all__ = ["NEVER", "PLACING_RULES", "Placement", "place"]
-
 Array = np.ndarray
 NEVER = np.iinfo(np.int64).max
 

@@ -15,8 +15,6 @@ from walltime.machine.machine import DAY, DAYS, Machine, Window
 from walltime.ragged import Ragged
 from walltime.workload import Workload
 
-__all__ = ["Hours", "ShutHours", "hours_of", "longest_between", "seconds_of"]
-
 Array = np.ndarray
 NEVER = int(np.iinfo(np.int64).max)
 WEEK = 7 * DAY

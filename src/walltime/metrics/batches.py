@@ -10,8 +10,6 @@ from walltime.errors import WorkloadError
 from walltime.metrics.confidence import Interval, mean_interval
 from walltime.metrics.series import neighbour_correlation, series_interval
 
-__all__ = ["PRECISE", "SATURATED", "TOO_SHORT", "WIDE", "BatchMeans", "batch_means", "correlated_values", "jobs_needed"]
-
 Array = np.ndarray
 
 PRECISE, WIDE, SATURATED, TOO_SHORT = "precise", "wide", "saturated", "too short"

@@ -11,20 +11,6 @@ import numpy as np
 from walltime.errors import WorkloadError
 from walltime.wording import shown_change
 
-__all__ = [
-    "Interval",
-    "bootstrap",
-    "ends_of_runs",
-    "mean_interval",
-    "paired_difference",
-    "percentile_band",
-    "prediction_interval",
-    "range_meaning",
-    "range_of_runs",
-    "relative_spread",
-    "student_t",
-]
-
 Array = np.ndarray
 
 FEW_RUNS = 20

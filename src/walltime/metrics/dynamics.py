@@ -9,8 +9,6 @@ import numpy as np
 from walltime.metrics.jobs import mean
 from walltime.metrics.summary import Averages
 
-__all__ = ["Dynamics", "DynamicsSummary", "summarize_dynamics"]
-
 Array = np.ndarray
 
 

@@ -12,26 +12,6 @@ from walltime.errors import WorkloadError
 from walltime.metrics.jobs import accuracy
 from walltime.metrics.summary import Averages
 
-__all__ = [
-    "FAILED",
-    "FEW_HOURS",
-    "OVER",
-    "SHORT",
-    "YEAR",
-    "RequestedTime",
-    "accuracy_by_runtime",
-    "asked_time",
-    "distribution",
-    "estimate_use",
-    "estimate_use_table",
-    "how_jobs_end",
-    "popular_values",
-    "rank_of",
-    "top_share",
-    "use_by_group",
-    "use_histogram",
-]
-
 Array = np.ndarray
 
 OVER = 101

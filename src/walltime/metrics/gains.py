@@ -11,8 +11,6 @@ import numpy as np
 from walltime.metrics.jobs import mean
 from walltime.metrics.summary import Averages
 
-__all__ = ["ChangedJob", "ChangedUser", "Gains", "Side", "gains"]
-
 Array = np.ndarray
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["KINDS", "LEVEL", "SCOPES", "SHOWN_LEVEL", "IntervalKind"]
-
 LEVEL = 0.90
 """Of all intervals, unless it is said beside the number."""
 SHOWN_LEVEL = f"{100 * LEVEL:.0f} %"

@@ -9,19 +9,6 @@ import numpy as np
 
 from walltime.errors import WorkloadError
 
-__all__ = [
-    "BackfillStatistics",
-    "accuracy",
-    "backfill_statistics",
-    "bounded_slowdown",
-    "mean",
-    "relative_difference",
-    "response",
-    "slowdown",
-    "wait",
-    "weighted_wait",
-]
-
 Array = np.ndarray
 
 TAU = 10

@@ -6,19 +6,6 @@ import numpy as np
 
 from walltime.errors import PolicyError
 
-__all__ = [
-    "FEW_WAITING",
-    "busy_processors",
-    "levels_at",
-    "means_between",
-    "offered_load",
-    "queue_length",
-    "queue_stretches",
-    "steps",
-    "timeline",
-    "utilization",
-]
-
 Array = np.ndarray
 
 

@@ -12,8 +12,6 @@ from walltime.metrics.jobs import bounded_slowdown, mean
 from walltime.metrics.machine import utilization
 from walltime.metrics.summary import Averages
 
-__all__ = ["Month", "month_starts", "monthly"]
-
 Array = np.ndarray
 
 SPLITS = ("end", "start", "submit")

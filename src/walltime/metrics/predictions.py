@@ -12,20 +12,6 @@ from walltime.metrics.jobs import accuracy, mean, relative_difference, weighted_
 from walltime.metrics.summary import Averages
 from walltime.policy import FCFS, LogView, Order, Wfp
 
-__all__ = [
-    "AdjustmentClass",
-    "PredictionSummary",
-    "Reservations",
-    "adjustment_classes",
-    "mean_gain",
-    "priority_at_start",
-    "reservations",
-    "spread_within_groups",
-    "summarize_predictions",
-    "use_of_request",
-    "weighted_wait_under",
-]
-
 Array = np.ndarray
 
 BAD = 30 * 60

@@ -10,8 +10,6 @@ from walltime.errors import WorkloadError
 from walltime.metrics.jobs import mean
 from walltime.metrics.summary import Averages
 
-__all__ = ["RecordedWaits", "correlation", "rank_correlation", "recorded_waits"]
-
 Array = np.ndarray
 
 

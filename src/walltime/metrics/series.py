@@ -9,17 +9,6 @@ import numpy as np
 
 from walltime.metrics.confidence import Interval, mean_interval, student_t
 
-__all__ = [
-    "BLOCKS",
-    "halves_differ",
-    "neighbour_correlation",
-    "same_subject",
-    "series_interval",
-    "stratified_errors",
-    "stratified_interval",
-    "widening",
-]
-
 Array = np.ndarray
 BLOCKS = 5
 """Blocks of neighbours that an interval of a series is made of: few, as a log's weeks resemble each other for months."""

@@ -15,21 +15,6 @@ from walltime.metrics.machine import utilization
 from walltime.tables import Facts, number
 from walltime.wording import shown
 
-__all__ = [
-    "LAST",
-    "LESS",
-    "MORE",
-    "TRIMS",
-    "Average",
-    "Averages",
-    "Summary",
-    "averages",
-    "field_values",
-    "measured",
-    "nothing_to_measure",
-    "summarize",
-]
-
 
 @dataclass(frozen=True)
 class Averages:

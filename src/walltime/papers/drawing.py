@@ -20,22 +20,6 @@ from walltime.schedule import Schedule
 from walltime.simulation import simulate
 from walltime.workload import Workload
 
-__all__ = [
-    "EDGE",
-    "GREY",
-    "HATCHES",
-    "MARKERS",
-    "Example",
-    "band",
-    "bars",
-    "example_chart",
-    "from_zero",
-    "level",
-    "line",
-    "logarithmic",
-    "panels",
-]
-
 Array = np.ndarray
 HATCHES = ("", "////", "....", "xxxx")
 GREY, EDGE = "#B8BCC2", "#20242A"

@@ -14,8 +14,6 @@ from walltime.papers.printed import paper_name
 from walltime.papers.results import Part
 from walltime.papers.study import Study
 
-__all__ = ["Item", "item", "items_of"]
-
 Run = Callable[[Study], Sequence[Part]]
 
 

@@ -11,9 +11,6 @@ from walltime.report.page import Block, Drawing, Heading, Page, Paragraph, Secti
 from walltime.tables import Cell
 from walltime.tables import Table as Shown
 
-__all__ = ["number", "paper_page"]
-
-
 VERDICTS = {
     "reproduced": "within the accepted deviation",
     "chaos": "beyond it, but within the range of shaking the submit times by half a minute",

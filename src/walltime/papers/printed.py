@@ -11,8 +11,6 @@ from typing import Any
 
 from walltime.errors import PolicyError
 
-__all__ = ["PAPERS", "Printed", "PrintedTable", "paper_name", "printed"]
-
 Row = Mapping[str, Any]
 
 

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Chart", "Claim", "Claims", "Entry", "Notes", "Part", "Result", "Table", "Value", "by_column"]
-
 
 @dataclass(frozen=True)
 class Value:

@@ -21,8 +21,6 @@ from walltime.papers.study import Study
 from walltime.papers.subjects import GENERATED, OTHER, PAPER, Subject
 from walltime.report.html import write_page
 
-__all__ = ["describe", "run_paper"]
-
 LETTERS_IN_INCH = 20
 """Of the small print under a figure."""
 

@@ -12,8 +12,6 @@ from walltime.metrics import mean_interval, paired_difference, percentile_band
 from walltime.papers import drawing
 from walltime.papers.results import by_column
 
-__all__ = ["METRIC", "SHAKE", "bars", "difference", "of_scheduler", "seeds_by_column"]
-
 Array = np.ndarray
 SHAKE = 30
 """Seconds by which submissions are shaken, up or down."""

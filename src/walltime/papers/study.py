@@ -21,9 +21,6 @@ from walltime.syntax import syntax_hash
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Study"]
-
-
 Compute = Callable[[Mapping[str, Any], Callable[[int], None]], Mapping[str, Any]]
 
 

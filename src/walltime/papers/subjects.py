@@ -19,8 +19,6 @@ from walltime.papers.printed import Printed
 from walltime.workload import Workload
 from walltime.workload.models.lublin99 import Lublin99
 
-__all__ = ["GENERATED", "OTHER", "PAPER", "Subject", "find_subjects"]
-
 PAPER, OTHER, GENERATED = "paper", "other", "generated"
 USERS, USERS_IN_GROUP = 200, 3
 """Users of a generated workload, and the number of users per group."""

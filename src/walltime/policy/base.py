@@ -11,28 +11,6 @@ from walltime.declared import DeclaredKey, Key
 from walltime.policy.orders import FCFS, Order
 from walltime.specification import Specification, name_of, spell
 
-__all__ = [
-    "FIRST_OF_ALL",
-    "FIRST_OF_HEAD",
-    "HEAD",
-    "HEAD_STARTS",
-    "KERNEL",
-    "KINDS",
-    "NOBODY",
-    "NO_NODES",
-    "ON_NODES",
-    "OWN_ORDER",
-    "PASS_KINDS",
-    "PLAIN_ON_POOLS",
-    "Backfilling",
-    "HeadPolicy",
-    "Kind",
-    "Passes",
-    "Policy",
-    "Reservations",
-    "Support",
-]
-
 HEAD_STARTS = "the head of the queue starts in the first pass in which procs <= free; then the next is the head"
 FIRST_OF_HEAD = "that of a job is its first shadow time as the head; a job that never waits at the head has none"
 FIRST_OF_ALL = "that of a job is the start at which it is first planned"

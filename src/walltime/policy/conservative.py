@@ -9,8 +9,6 @@ from typing import Literal
 from walltime.errors import PolicyError
 from walltime.policy.base import FIRST_OF_ALL, HEAD_STARTS, KINDS, Passes, Policy, Reservations
 
-__all__ = ["Conservative"]
-
 
 @dataclass(frozen=True)
 class Conservative(Policy):

@@ -15,8 +15,6 @@ from walltime.policy.base import Policy
 from walltime.policy.orders import FCFS
 from walltime.specification import Family, Form, Specification, spell
 
-__all__ = ["CHECKED", "DIALECTS", "PAPERS", "READINGS", "Coincident", "Dialect", "Expiry"]
-
 Coincident = Literal["batch", "sequential", "arrivals-first", "one-by-one"]
 Expiry = Literal["pass", "silent"]
 P = TypeVar("P", bound=Policy)

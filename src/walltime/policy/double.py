@@ -8,8 +8,6 @@ from typing import ClassVar
 
 from walltime.policy.base import FIRST_OF_HEAD, HEAD, HEAD_STARTS, KINDS, PLAIN_ON_POOLS, Backfilling, Passes
 
-__all__ = ["Double"]
-
 
 @dataclass(frozen=True)
 class Double(Backfilling):

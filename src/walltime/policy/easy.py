@@ -9,8 +9,6 @@ from typing import ClassVar, Literal
 from walltime.declared import DeclaredKey
 from walltime.policy.base import FIRST_OF_HEAD, HEAD, HEAD_STARTS, KINDS, Backfilling, HeadPolicy, Passes
 
-__all__ = ["Easy"]
-
 
 @dataclass(frozen=True)
 class Easy(HeadPolicy, Backfilling):

@@ -15,8 +15,6 @@ from walltime.policy.growth import never_falls, tree_of
 from walltime.policy.orders import ARGUMENTS, HISTORY, STANDING, Limit, Name, ScoredOrder, Starvation
 from walltime.wording import shown
 
-__all__ = ["FUNCTIONS", "MEASURED", "Expression", "Form", "form_of"]
-
 MEASURED = ("wait", "believed", "requested", "procs", "elapsed", "longest", "hour", "weekday", *STANDING)
 """The arguments of orders that an expression may name; codes such as a user's number say nothing there."""
 TINY, LARGE = 1e-9, 700.0

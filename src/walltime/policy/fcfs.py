@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from walltime.policy.base import HEAD_STARTS, KINDS, NOBODY, HeadPolicy, Passes
 from walltime.policy.orders import FCFS
 
-__all__ = ["NoBackfilling"]
-
 
 @dataclass(frozen=True)
 class NoBackfilling(HeadPolicy):

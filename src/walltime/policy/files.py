@@ -19,8 +19,6 @@ from walltime.permission import NotRunError, may_run
 from walltime.specification import Specification, options_of
 from walltime.wording import printable
 
-__all__ = ["files_in", "own", "own_code", "place_of", "placed"]
-
 _OWN = re.compile(r"(?P<file>[^=,:]+?\.py):(?P<name>\w+)(?:[:,](?P<options>.*))?$")
 """How something of one's own is spelled, with its options."""
 _FILES = re.compile(r"(?:(?<==)|^)([^=,:]+\.py)(?=:)|(?:(?<==)|^)file:([^=,]+)")

@@ -13,8 +13,6 @@ from walltime.errors import PolicyError
 from walltime.policy.orders import Limit, Name, ScoredOrder, Starvation
 from walltime.specification import options_of
 
-__all__ = ["FORMULAS", "SCORES", "FittedFormula", "Formula", "WeightedOrder", "score_order"]
-
 ScoreFunction = Callable[..., float]
 
 

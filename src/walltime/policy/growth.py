@@ -8,8 +8,6 @@ import math
 import threading
 from typing import NamedTuple
 
-__all__ = ["never_falls", "tree_of"]
-
 _one_at_a_time = threading.Lock()
 
 LARGE = 1e6

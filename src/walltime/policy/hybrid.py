@@ -12,8 +12,6 @@ from walltime.policy.base import FIRST_OF_ALL, FIRST_OF_HEAD, HEAD, HEAD_STARTS,
 from walltime.policy.formulas import Formula
 from walltime.policy.lookahead import ONE_NUMBER, combination
 
-__all__ = ["Hybrid"]
-
 BEST = {"procs": Formula("lqf"), "seconds": Formula("ljf"), "procseconds": Formula("laf")}
 """The backfill order that is the best fit, by metric."""
 GREEDY_AHEAD = 50

@@ -10,8 +10,6 @@ import numpy as np
 
 from walltime.errors import WorkloadError
 
-__all__ = ["COLUMNS", "NO_START", "Calendar", "LogView", "Moment"]
-
 COLUMNS = ("requested", "user", "group", "executable", "queue", "partition", "job_id")
 """The columns of the log that may be read, whole numbers: the user's request (s), and numbers that are -1 if unknown."""
 NO_START = (

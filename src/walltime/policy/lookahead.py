@@ -10,8 +10,6 @@ from walltime.declared import Key
 from walltime.errors import PolicyError
 from walltime.policy.base import FIRST_OF_HEAD, HEAD, HEAD_STARTS, KINDS, Backfilling, Passes, Support
 
-__all__ = ["ONE_NUMBER", "Lookahead", "combination"]
-
 MOST_AHEAD = 1000
 """The most jobs that can be considered together."""
 ONE_NUMBER = "the best set of jobs is looked for in one number of processors"

@@ -10,8 +10,6 @@ from walltime.declared import Key
 from walltime.errors import PolicyError
 from walltime.policy.base import FIRST_OF_ALL, HEAD_STARTS, KINDS, PLAIN_ON_POOLS, Backfilling, Passes, Reservations
 
-__all__ = ["MultiQueue"]
-
 MOST_BOUNDS = 60
 
 

@@ -11,8 +11,6 @@ from walltime.errors import PolicyError
 from walltime.policy.base import ON_NODES, OWN_ORDER, Passes, Policy, Reservations
 from walltime.policy.orders import FCFS
 
-__all__ = ["MEASURED", "NO_LATENCIES", "STREAM", "Latencies", "Oar"]
-
 STREAM = 6
 """Of the random numbers that jobs have."""
 

@@ -18,26 +18,6 @@ from walltime.policy.files import place_of
 from walltime.policy.log_view import COLUMNS, NO_START
 from walltime.specification import Specification, spell
 
-__all__ = [
-    "ARGUMENTS",
-    "FCFS",
-    "HISTORY",
-    "SJF",
-    "STANDING",
-    "WFP",
-    "FirstCome",
-    "Limit",
-    "Name",
-    "Order",
-    "ScoredOrder",
-    "ShortestFirst",
-    "Starvation",
-    "UserOrder",
-    "Wfp",
-    "has_history",
-    "order",
-]
-
 CALENDAR = ("hour", "weekday")
 """The local time at the site when the queue is ordered: 0 to 23, and 0 (Monday) to 6."""
 STANDING = ("waiting", "queued", "free", "machine")

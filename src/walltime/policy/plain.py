@@ -16,8 +16,6 @@ from walltime.policy.files import own_code, place_of
 from walltime.policy.log_view import COLUMNS, LogView, Moment
 from walltime.wording import shown
 
-__all__ = ["Choice", "OwnPolicy", "PlainPolicy", "PlainRun", "RunningJob", "WaitingJob", "why_stuck"]
-
 LATEST = 2**60
 """All times of a schedule are below this."""
 

@@ -17,8 +17,6 @@ from walltime.specification import Family, Form, spell
 from walltime.toml_file import TomlFile
 from walltime.wording import printable
 
-__all__ = ["NAMED_ORDERS", "ORDERS", "POLICIES", "every_policy", "parse_order", "parse_policy", "takes"]
-
 
 def _own_order(text: str) -> tuple[Form, str] | None:
     """An order of one's own: what `walltime.order` has made, or a function that it makes one of."""

@@ -9,8 +9,6 @@ from typing import Annotated
 from walltime.declared import Key
 from walltime.policy.base import FIRST_OF_HEAD, HEAD, HEAD_STARTS, KINDS, PLAIN_ON_POOLS, Backfilling, Passes
 
-__all__ = ["Relaxed"]
-
 
 @dataclass(frozen=True)
 class Relaxed(Backfilling):

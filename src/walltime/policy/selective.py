@@ -9,8 +9,6 @@ from typing import Annotated, ClassVar, Literal
 from walltime.declared import Key
 from walltime.policy.base import FIRST_OF_ALL, KINDS, PLAIN_ON_POOLS, Backfilling, Passes, Reservations
 
-__all__ = ["Selective"]
-
 
 @dataclass(frozen=True)
 class Selective(Backfilling):

@@ -11,8 +11,6 @@ from walltime.errors import PolicyError
 from walltime.policy.base import KINDS, OWN_ORDER, Passes, Policy, Reservations, Support
 from walltime.policy.orders import FCFS
 
-__all__ = ["Slack"]
-
 MOST_RECENT = 1_000_000
 """The most recent starts that can be remembered."""
 

@@ -17,8 +17,6 @@ from walltime.policy.orders import FCFS
 from walltime.specification import options_of, spell
 from walltime.wording import shown
 
-__all__ = ["NO_EFFECT", "PARAMETERS", "Slurm", "SlurmSettings"]
-
 Value = int | str | bool
 DAY = 86_400
 Unit = Literal["number", "s", "min", "flag", "time", "word"]

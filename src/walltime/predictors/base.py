@@ -18,27 +18,6 @@ from walltime.workload import Workload
 if TYPE_CHECKING:
     from walltime.engine.kernel.prediction_memory import CompiledPredictor, PredictorMemory
 
-__all__ = [
-    "KEYS",
-    "NOT_EXPIRED",
-    "Alike",
-    "Array",
-    "Basis",
-    "FinishedJob",
-    "Guess",
-    "Jobs",
-    "Learner",
-    "PlainPredictor",
-    "Predictor",
-    "StartedJob",
-    "SubmittedJob",
-    "alike",
-    "below_remark",
-    "check_columns",
-    "key_of",
-    "predictor",
-]
-
 Array = np.ndarray
 
 KEYS = {

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from walltime.predictors.base import Jobs
     from walltime.predictors.history import History
 
-__all__ = ["Calls", "called"]
-
 NOTHING, BELOW = -1.0, -2.0
 """What a call gives where nothing is known, and where what was predicted is below 0."""
 OF_ALL = -10.0

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 else:
     pl = LaterModule("polars")
 
-__all__ = ["LogColumn", "PredictionFile", "Twins", "twins"]
-
 TWINS_WITHIN = 60
 """Jobs of one user that are alike are twins if they were submitted within so many seconds, and the first had not ended."""
 SURE = 0.001

@@ -14,21 +14,6 @@ from walltime.engine.kernel.jit import kernel
 from walltime.engine.kernel.prediction_memory import GENERAL, OWN, CompiledPredictor
 from walltime.predictors.base import Basis, FinishedJob, Guess, Jobs, Predictor, StartedJob, SubmittedJob
 
-__all__ = [
-    "CURVES",
-    "FEATURES",
-    "WEIGHTS",
-    "Gaussier15",
-    "NormalizedGradient",
-    "Run",
-    "User",
-    "all_features",
-    "features",
-    "last_runs",
-    "loss_slope",
-    "weight",
-]
-
 BASE = 19
 """Number of base features."""
 PAIRED, SQUARED = range(1, 17), range(1, 19)

@@ -10,8 +10,6 @@ import numpy as np
 from walltime.predictors.base import Array
 from walltime.workload import Workload
 
-__all__ = ["RECORDED", "Close", "closeness", "hindsight_remarks", "repeated"]
-
 RECORDED = ("wait", "start", "end", "runtime", "cpu_time", "used_memory", "status")
 """Columns of a log that nobody knows when a job is submitted."""
 WIDTHS = (0.03, 0.1)

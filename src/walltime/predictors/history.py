@@ -15,8 +15,6 @@ from walltime.workload import Workload
 if TYPE_CHECKING:
     from walltime.predictors.prediction import Prediction
 
-__all__ = ["History", "LogHistory", "Past", "history_for", "log_ends"]
-
 Array = np.ndarray
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from walltime.engine.kernel.jit import kernel
 
-__all__ = ["append", "count", "observe_by_key", "place_of_rank"]
-
 
 def observe_by_key(learning, job, now):
     """Append a job that has ended to the history of its key."""

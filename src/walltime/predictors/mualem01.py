@@ -13,8 +13,6 @@ from walltime.errors import WorkloadError
 from walltime.predictors.base import NOT_EXPIRED, Alike, Basis, FinishedJob, Guess, Jobs, Predictor, SubmittedJob, key_of
 from walltime.predictors.key_history import append
 
-__all__ = ["Mualem01History"]
-
 WEEK = 7 * 86400
 FORGET = ("key", "sliding", "global", "none")
 

@@ -13,18 +13,6 @@ from walltime.predictors.base import Predictor
 from walltime.predictors.registry import PREDICTORS as PREDICTORS
 from walltime.specification import Family, Form, Specification, spell
 
-__all__ = [
-    "BELIEFS",
-    "CORRECTIONS",
-    "HISTORIES",
-    "Belief",
-    "Correction",
-    "Prediction",
-    "parse_belief",
-    "parse_correction",
-    "with_prediction",
-]
-
 MINUTE, HOUR = 60, 3600
 INCREMENTS = (*(n * MINUTE for n in (1, 5, 15, 30)), *(n * HOUR for n in (1, 2, 5, 10, 20, 50, 100)))
 """Seconds added to the prediction at the first correction, the second, ..."""

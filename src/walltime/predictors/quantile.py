@@ -12,8 +12,6 @@ from walltime.errors import PolicyError
 from walltime.predictors.base import NOT_EXPIRED, Alike, FinishedJob, Jobs, Predictor, SubmittedJob, key_of
 from walltime.predictors.key_history import append, count, place_of_rank
 
-__all__ = ["Quantile"]
-
 
 @dataclass(frozen=True)
 class Quantile(Predictor):

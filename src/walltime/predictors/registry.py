@@ -9,8 +9,6 @@ from walltime.policy.files import own
 from walltime.predictors.base import PlainPredictor, Predictor
 from walltime.specification import Family, Form
 
-__all__ = ["PREDICTORS", "parse_predictor"]
-
 
 def _of_own(text: str) -> tuple[Form, str] | None:
     """A class of one's own; what is no `Predictor` is made anew for each run, with its options."""

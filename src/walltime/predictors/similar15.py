@@ -10,8 +10,6 @@ from walltime.engine.kernel.prediction_memory import GENERAL, OWN, CompiledPredi
 from walltime.predictors.base import NOT_EXPIRED, Basis, FinishedJob, Guess, Jobs, Predictor, SubmittedJob, key_of
 from walltime.predictors.key_history import append
 
-__all__ = ["Similar15"]
-
 CHAIN = ("shape", "request", "size", "user")
 """Keys of `walltime.predictors.KEYS`, the most similar jobs first."""
 

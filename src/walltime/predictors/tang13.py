@@ -12,8 +12,6 @@ from walltime.engine.kernel.prediction_memory import FOR_EVER, OWN, CompiledPred
 from walltime.predictors.base import NOT_EXPIRED, Alike, FinishedJob, Jobs, Predictor, SubmittedJob, key_of
 from walltime.predictors.key_history import count, observe_by_key, place_of_rank
 
-__all__ = ["STATISTICS", "WINDOWS", "Tang13"]
-
 KNOWN_STATISTICS = ("max", "median", *(f"p{percent}" for percent in range(1, 101)))
 STATISTICS = ("max", "p95", "p90", "p85", "p80", "p70", "median")
 """The levels of aggressiveness in tang13, section 4.3."""

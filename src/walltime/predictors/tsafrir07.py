@@ -10,8 +10,6 @@ from walltime.engine.kernel.prediction_memory import OWN, CompiledPredictor
 from walltime.predictors.base import Alike, FinishedJob, Jobs, Predictor, SubmittedJob, key_of
 from walltime.predictors.key_history import observe_by_key
 
-__all__ = ["LastRun", "Tsafrir07"]
-
 
 @dataclass(frozen=True)
 class Tsafrir07(Predictor):

@@ -10,8 +10,6 @@ import numpy as np
 from walltime.declared import Key
 from walltime.predictors.base import Array, Predictor
 
-__all__ = ["ExactRuntime", "UserRequest"]
-
 
 @dataclass(frozen=True)
 class ExactRuntime(Predictor):

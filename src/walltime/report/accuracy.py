@@ -20,19 +20,6 @@ from walltime.simulation.advice import KindAdvice
 from walltime.tables import Cell, Row, Table
 from walltime.wording import UNDEFINED, human_difference, human_number, human_percent, human_time
 
-__all__ = [
-    "MEANING",
-    "accuracy_page",
-    "adjusted_table",
-    "advice_table",
-    "answer",
-    "as_record",
-    "caveats",
-    "hours",
-    "kind_of",
-    "use_table",
-]
-
 Rows = Sequence[Mapping[str, Any]]
 MUCH_OVER = 0.01
 """Share of the hours asked for from which hours beyond the requests are mentioned."""

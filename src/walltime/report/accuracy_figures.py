@@ -11,8 +11,6 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
 from walltime.report.figures import BLUE, COLOURS, DASHES, INK, percent_ticks, shortened, style
 
-__all__ = ["Rows", "hours_figure", "schemes_figure", "time_figure"]
-
 Rows = Sequence[Mapping[str, Any]]
 UNUSED = "#E69F00"
 LONGEST = 22

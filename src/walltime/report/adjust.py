@@ -21,19 +21,6 @@ from walltime.workload import Workload
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = [
-    "MOST_ROWS",
-    "UNKNOWN",
-    "adjust_page",
-    "alarm",
-    "answer",
-    "missed",
-    "recorded",
-    "run_row",
-    "sentences",
-    "tables_of",
-]
-
 UNKNOWN = "-"
 MOST_ROWS = 200
 """So many rows of a table are on the page, so many fewer in the terminal."""

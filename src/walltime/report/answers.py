@@ -10,8 +10,6 @@ from walltime.schedule.schedule import Schedule
 from walltime.simulation.spread import Spread
 from walltime.wording import human_number, human_percent, human_time, in_prose
 
-__all__ = ["CLOSE", "ELSEWHERE", "answer", "distinct"]
-
 ELSEWHERE = "All of this is about this log, shaken; other logs may differ."
 """Said beside every clear difference, which is mistaken for more."""
 CLOSE = 5.0

@@ -16,8 +16,6 @@ from walltime.report.page import Drawing, Items, Page, Section, note, workload_f
 from walltime.tables import Cell, Table
 from walltime.workload import Workload
 
-__all__ = ["audit_page"]
-
 Array = np.ndarray
 INTERVALS = 300
 BROKEN = COLOURS[1]

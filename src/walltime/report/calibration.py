@@ -19,8 +19,6 @@ from walltime.workload import Workload
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["RULE", "calibration_page", "short_tables", "tables_of"]
-
 COLUMNS = (
     "",
     "jobs",

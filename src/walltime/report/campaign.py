@@ -18,8 +18,6 @@ from walltime.report.runs import answer, figures_sections, groups_tables, number
 from walltime.schedule.groups import GROUPINGS
 from walltime.tables import Table
 
-__all__ = ["campaign_page"]
-
 OF_GROUPS = ("mean_wait", "mean_bounded_slowdown")
 """Measures of the tables by groups of jobs."""
 MOST_GROUPS = 60

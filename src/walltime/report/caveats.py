@@ -18,8 +18,6 @@ from walltime.schedule.schedule import Schedule, labels
 from walltime.simulation.spread import Spread
 from walltime.wording import human_percent, human_time, in_prose, listed
 
-__all__ = ["FEW_JOBS", "LONG_QUEUE", "Array", "caveats", "caveats_of", "longest_queue", "queue_keeps_growing"]
-
 Array = np.ndarray
 
 FEW_JOBS = 1000

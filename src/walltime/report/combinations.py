@@ -9,8 +9,6 @@ from typing import Any
 from walltime.campaign.combination_means import CombinationMean
 from walltime.errors import PolicyError
 
-__all__ = ["chosen", "panels_of", "positions", "said", "series_of", "swept", "varying"]
-
 SCHEDULER = ("policy", "order", "backfill_order", "predictor", "believe", "correction", "estimates")
 """The parameters that become lines rather than panels, the first that is varied."""
 FAMILIES = ("estimates", "policy", "predictor", "order", "backfill_order")

@@ -24,8 +24,6 @@ from walltime.schedule.schedule import Schedule, labels
 from walltime.simulation.spread import Spread
 from walltime.wording import UNDEFINED, human_difference, human_percent, human_time, in_prose, listed
 
-__all__ = ["comparison_page", "write_comparison_page"]
-
 Array = np.ndarray
 
 

@@ -16,8 +16,6 @@ from walltime.simulation.dialects import DialectRow, DialectTable
 from walltime.tables import Facts
 from walltime.wording import human_difference, human_percent
 
-__all__ = ["dialects_page"]
-
 MOST = 14
 """So many readings are drawn."""
 

@@ -21,8 +21,6 @@ from walltime.simulation.scheduler_trials import WHAT_DIFFERS
 from walltime.tables import Cell, Table
 from walltime.wording import UNDEFINED, human_percent
 
-__all__ = ["difference_figure", "difference_page"]
-
 Array = np.ndarray
 ITSELF = COLOURS[1]
 MOST_STRIPS = 2000

@@ -10,8 +10,6 @@ from matplotlib.ticker import FixedLocator, FuncFormatter
 from walltime.metrics.estimates import FEW_HOURS, OVER, SHORT, accuracy_by_runtime, distribution, use_histogram
 from walltime.report.figures import BLUE, COLOURS, DASHES, INK, percent_ticks, share_axes, style, time_ticks
 
-__all__ = ["Array", "draw_accuracy", "draw_distributions", "draw_scatter", "draw_use", "estimates_figure", "short_time"]
-
 Array = np.ndarray
 
 GREY, ORANGE = "#B8BCC2", "#E69F00"

@@ -36,8 +36,6 @@ from walltime.schedule.schedule import Schedule
 from walltime.tables import Cell, Table
 from walltime.wording import human_time, in_prose
 
-__all__ = ["USERS", "Array", "explanation_figure", "explanation_page", "waits_page"]
-
 Array = np.ndarray
 AnyExplanation = NumberExplanation | MachineExplanation
 

@@ -21,8 +21,6 @@ from walltime.files import whole_file
 from walltime.report.figures import BLUE, INK, columns_of, shortened, style
 from walltime.wording import printable
 
-__all__ = ["WIDTHS", "figure_bytes", "figure_format", "resize", "slim", "to_svg", "width_in_inches", "width_of", "write_figure"]
-
 METADATA: Mapping[str, Any] = {
     "svg": {"Date": None, "Creator": None, "Format": None, "Type": None},
     "png": {"Software": None},

@@ -23,46 +23,6 @@ from walltime.report.stretch import assign_processors
 from walltime.schedule.schedule import Schedule, labels
 from walltime.wording import human_time
 
-__all__ = [
-    "BLUE",
-    "COLOURS",
-    "DASHES",
-    "INK",
-    "KIND_COLOURS",
-    "KIND_EDGE",
-    "KIND_NAMES",
-    "LETTERS_PER_INCH",
-    "MARKS",
-    "POINTS",
-    "Array",
-    "columns_of",
-    "draw_gantt",
-    "draw_queue_length",
-    "draw_slowdown_distribution",
-    "draw_utilization",
-    "draw_wait_distribution",
-    "gantt",
-    "legend",
-    "look",
-    "means_figure",
-    "moment",
-    "panel",
-    "percent_ticks",
-    "queue_and_utilization",
-    "ratio_ticks",
-    "rectangles",
-    "rows_figure",
-    "share_axes",
-    "shortened",
-    "slowdown_curves",
-    "slowdown_distribution",
-    "style",
-    "time_ticks",
-    "unit_of",
-    "wait_curves",
-    "wait_distribution",
-]
-
 Array = np.ndarray
 
 INK = "#010305"

@@ -18,8 +18,6 @@ from walltime.schedule.schedule import Schedule, labels
 from walltime.tables import Cell, Row, Table
 from walltime.wording import human_time, in_prose
 
-__all__ = ["SHADES", "Array", "Grid", "heat_maps", "scale_of", "short_time", "size_grid", "size_map", "week_grid", "week_map"]
-
 Array = np.ndarray
 
 SHADES = LinearSegmentedColormap.from_list("walltime", ["#eef3f7", "#a9cbe2", "#5096c4", "#1d5f93", "#0b2e4f"])

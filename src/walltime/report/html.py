@@ -33,8 +33,6 @@ from walltime.tables import Cell, Column, Table
 from walltime.wording import UNDEFINED, human_percent
 from walltime.workload import Workload
 
-__all__ = ["escape", "render", "resource", "unbroken", "write_page"]
-
 ALLOWED = "content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\""
 """What a browser lets a page do: nothing outside itself."""
 MARKED = ("best", "reproduced", "chaos", "off")

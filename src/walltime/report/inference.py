@@ -18,8 +18,6 @@ from walltime.workload import Workload
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["groups_table", "inference_page", "months_figure", "tables_of", "verdict"]
-
 WHAT_IT_IS = (
     "One-step agreement: at every recorded instant, in the recorded state, the policy is asked which jobs it would start: its wishes. A "
     "wish is followed if the job starts while the policy still wishes it, and followed promptly if it starts within a tick (60 s), or "

@@ -22,8 +22,6 @@ from walltime.report.stretch import assign_processors
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.specification import Scheduler, parse_scheduler
 
-__all__ = ["MOST_JOBS", "can_live", "live_data", "repeat_command", "spelled_options"]
-
 Array = np.ndarray
 
 MOST_JOBS = 1_000_000

@@ -23,18 +23,6 @@ from walltime.simulation.advice_gains import AdviceGains, UserGain
 from walltime.tables import Cell, Row, Table
 from walltime.wording import UNDEFINED, human_percent, human_time, printable, shown
 
-__all__ = [
-    "PLACEHOLDERS",
-    "clock",
-    "letter",
-    "letters_answer",
-    "letters_record",
-    "letters_table",
-    "read_template",
-    "standard_template",
-    "write_letters",
-]
-
 MOST = 10
 """Letters that are written: to those who gain most."""
 MAIL_WIDTH = 78

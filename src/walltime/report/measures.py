@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from walltime.metrics.summary import Average, averages
 from walltime.wording import human_number, human_percent, human_time, to_error
 
-__all__ = ["Measure", "measure"]
-
 TIMES = frozenset(
     f"{what}_{of}" for what in ("mean", "median", "p90", "p99", "max") for of in ("response", "delay", "miss", "reservation_error")
 ) | {"mean_runtime_wild"}

@@ -19,8 +19,6 @@ from walltime.tuning.order_file import OrderFile, Point
 from walltime.wording import human_number, listed, shown_change
 from walltime.workload import Workload
 
-__all__ = ["final_page", "final_tables", "search_page", "search_tables"]
-
 HEADS = ("mean bounded slowdown", "wait by area", "99th percentile", "longest wait", "mean of the longest 0.1 %")
 RATIOS = "over EASY's, geometric means over the logs"
 CHOSEN_BY = (

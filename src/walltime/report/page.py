@@ -12,24 +12,6 @@ from walltime.tables import Table
 from walltime.wording import human_percent, human_time
 from walltime.workload import Workload
 
-__all__ = [
-    "Block",
-    "Code",
-    "Drawing",
-    "Fold",
-    "Fragment",
-    "Group",
-    "Heading",
-    "Items",
-    "Page",
-    "Paragraph",
-    "Section",
-    "command_text",
-    "first_screen",
-    "note",
-    "workload_facts",
-]
-
 
 @dataclass(frozen=True)
 class Paragraph:

@@ -18,8 +18,6 @@ from walltime.report.figures import INK, style
 from walltime.report.page import Block, Drawing, Fold, Group, Heading, Items, Page, Paragraph, first_screen
 from walltime.tables import Table
 
-__all__ = ["mail_text", "pdf_bytes"]
-
 WIDTH, HEIGHT = 595.0, 842.0
 """A4, points."""
 MARGIN = 50.0

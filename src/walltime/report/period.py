@@ -20,8 +20,6 @@ from walltime.wording import UNDEFINED, human_percent, human_time
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["period_answer", "period_page", "period_record", "period_tables", "span_of"]
-
 SHOWN = 52
 """Periods of the trend that are drawn."""
 TITLES = {"partition": "By partition", "queue": "By queue", "size": "By processors", "length": "By requested time", "user": "By user"}

@@ -17,8 +17,6 @@ from walltime.tables import Cell, Table
 from walltime.wording import human_percent, human_time
 from walltime.workload import Workload
 
-__all__ = ["answers", "predictions_page", "predictions_tables", "tells_table"]
-
 SHORT = {"easy": "EASY", "easy:backfill-order=sjf": "EASY-SJBF", "conservative": "conservative", SLURM: "Slurm"}
 HEAD = ("predictor", "buffer", "accuracy", "under", "killed", "work lost", *SHORT.values())
 TELLS = 0.3

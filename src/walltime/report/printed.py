@@ -18,8 +18,6 @@ from walltime.wording import UNDEFINED, human_percent, human_time
 from walltime.workload import Workload
 from walltime.workload.cleaning import CleaningReport
 
-__all__ = ["advice_page", "cleaning_page", "log_page", "replays_page", "sections"]
-
 FIRST_SCREEN = 4.2
 """Inches down of a picture of four panels that a first screen shows without small letters."""
 

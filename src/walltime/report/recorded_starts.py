@@ -15,8 +15,6 @@ from walltime.workload import Workload
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["recorded_starts_page", "tables_of", "verdict"]
-
 NAMES = {"prediction": "predicted", "simulation": "simulation alone", "limits": "by limits", "qbets": "QBETS", "no_model": "past waits"}
 AT_LEAST = 100
 """A class of fewer predictions says little."""

@@ -22,9 +22,6 @@ from walltime.workload import Workload
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["SLOWDOWNS", "WAITS", "caveats_of_cells", "compare_replications", "curves", "draw_bands"]
-__all__ += ["replicated_page"]
-
 Array = np.ndarray
 WAITS = np.geomspace(1, 4e7, 260)
 """Waits (s) at which distributions are taken, up to over a year."""

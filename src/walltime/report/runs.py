@@ -16,9 +16,6 @@ from walltime.report.tables import raw
 from walltime.tables import Cell, Row, Table
 from walltime.wording import listed
 
-__all__ = ["LEVEL", "answer", "difference_cell", "figures_sections", "groups_tables", "mean_cell", "metric_table", "numbers_section"]
-__all__ += ["overview_table", "remarks", "three_numbers", "value_cell"]
-
 LEVEL = SHOWN_LEVEL
 OF = KINDS["replications.difference"].of
 NO_CLEAR = "no clear difference"

@@ -20,9 +20,6 @@ from walltime.workload import Workload
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["ahead", "answer", "clock", "prometheus", "scores_table", "start_times_page", "start_times_table", "trials_table"]
-__all__ += ["write_prometheus"]
-
 NEVER, UNKNOWN = "never", "-"
 MOST_BARS = 40
 """So many jobs are in the figure, those that start first."""

@@ -12,8 +12,6 @@ from walltime import metrics
 from walltime.errors import WorkloadError
 from walltime.schedule.schedule import Schedule
 
-__all__ = ["JOBS", "MOST", "Array", "assign_processors", "choose_stretch"]
-
 Array = np.ndarray
 
 JOBS = 150

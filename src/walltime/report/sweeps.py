@@ -17,8 +17,6 @@ from walltime.report.combinations import chosen, panels_of, positions, said, ser
 from walltime.report.figures import COLOURS, DASHES, MARKS, style
 from walltime.report.measures import Measure, measure
 
-__all__ = ["MOST_ROWS", "draw_intervals", "draw_sweep", "intervals_figure", "sweep_figure"]
-
 MOST_PANELS = 12
 MOST_ROWS = 60
 NARROWEST = 0.02

@@ -21,23 +21,6 @@ from walltime.simulation.spread import Spread
 from walltime.tables import Cell, Column, Row, Table
 from walltime.wording import UNDEFINED, human_difference, human_number, human_percent, human_time, in_prose
 
-__all__ = [
-    "RECORDED",
-    "breakdown_table",
-    "breakdowns",
-    "changes_table",
-    "details_table",
-    "gains_blocks",
-    "groups_table",
-    "kinds_table",
-    "longest_waits_table",
-    "months_table",
-    "raw",
-    "recorded_tables",
-    "sides_table",
-    "summary_table",
-]
-
 COLUMNS = {name: average for name, average in averages().items() if average.table}
 """The fields of a Summary that the table of policies shows."""
 MOST_MONTHS = 120

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from walltime.report.page import Block
 
-__all__ = ["at_commas", "columns_of_blocks", "console", "print_block", "print_text"]
-
 WIDTH = 140
 """Letters of a line where the output is no terminal."""
 _HARD_SPACE = "\N{NO-BREAK SPACE}"

@@ -25,20 +25,6 @@ from walltime.wording import UNDEFINED, harmless, human_number, human_percent, h
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = [
-    "all_caveats",
-    "drawings",
-    "effect_sections",
-    "effects_table",
-    "remarks",
-    "short_caveats",
-    "short_table",
-    "sure_rows",
-    "tables_of",
-    "threshold",
-    "what_if_page",
-]
-
 SHOWN = {"mean_wait": "mean wait", "median_wait": "median wait", "p90_wait": "wait, 90 %", "mean_bounded_slowdown": "bounded slowdown"}
 GROUPED = {
     "user": "heavy, medium and light users",

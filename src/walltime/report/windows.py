@@ -26,19 +26,6 @@ if TYPE_CHECKING:
     from walltime.benchmark.result import Result
     from walltime.learn.evaluation import Evaluation
 
-__all__ = [
-    "LEADERBOARD_CAVEATS",
-    "behind_cells",
-    "changes_figure",
-    "leaderboard_answer",
-    "leaderboard_page",
-    "leaderboard_table",
-    "learned_page",
-    "learned_tables",
-    "tuning_page",
-    "tuning_tables",
-]
-
 TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0, 1000.0, 10_000.0)
 """Ratios that have a tick where there is room."""
 INTERVAL = re.compile(r" \(90 % interval of [^()]*\)")

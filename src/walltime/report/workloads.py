@@ -14,8 +14,6 @@ from walltime.errors import WorkloadError
 from walltime.report.figures import POINTS, legend, look, percent_ticks, share_axes, style, time_ticks
 from walltime.workload import Workload
 
-__all__ = ["DAY", "Array", "compare_workloads", "daily_cycle"]
-
 Array = np.ndarray
 
 DAY = 86_400

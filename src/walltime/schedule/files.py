@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 else:
     pl = LaterModule("polars")
 
-__all__ = ["FORMATS", "output_format", "read_schedule", "schedule_table", "table_of_jobs", "write_schedule", "write_table"]
-
 Array = np.ndarray
 FORMATS = (".csv", ".parquet", ".swf", ".swf.gz")
 NEEDED = ("job_id", "start", "end")

@@ -18,33 +18,6 @@ from walltime.wording import shown
 from walltime.workload import Workload
 from walltime.workload.filters import parse_seconds
 
-__all__ = [
-    "DAYS",
-    "GROUPED",
-    "GROUPINGS",
-    "HEAVY",
-    "LENGTHS",
-    "LONG",
-    "MEASURES",
-    "MEDIUM",
-    "UNKNOWN",
-    "USERS",
-    "WIDE",
-    "Edges",
-    "Grouping",
-    "Groups",
-    "breakdown",
-    "check_known",
-    "check_same_jobs",
-    "group_jobs",
-    "largest_groups",
-    "local_seconds",
-    "parse_grouping",
-    "recorded_groups",
-    "recorded_rows",
-    "round_time",
-]
-
 Array = np.ndarray
 MEASURES = ("jobs", "share_of_use", "mean_wait", "median_wait", "p90_wait", "max_wait", "mean_response", "mean_bounded_slowdown")
 """What a breakdown says of each group."""

@@ -15,8 +15,6 @@ from walltime.metrics.machine import busy_processors, utilization
 from walltime.schedule.groups import UNKNOWN, group_jobs, largest_groups
 from walltime.workload import Workload
 
-__all__ = ["Period", "PeriodNumbers", "last_week", "period", "unusual"]
-
 Array = np.ndarray
 
 WEEK = 7 * 86_400

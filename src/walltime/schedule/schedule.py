@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
     from walltime.auditor import AuditReport
 
-__all__ = ["PredictionRecord", "Schedule", "labels"]
-
 Array = np.ndarray
 
 

@@ -16,8 +16,6 @@ from walltime.wording import shown
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Comparison", "compare"]
-
 
 @dataclass(frozen=True)
 class Comparison:

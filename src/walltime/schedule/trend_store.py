@@ -12,8 +12,6 @@ from walltime.files import whole_file
 from walltime.schedule.period import PeriodNumbers
 from walltime.wording import printable
 
-__all__ = ["read_trend", "write_trend"]
-
 FLOATS = {field.name for field in fields(PeriodNumbers) if field.type == "float"}
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from walltime.lazy import lazy
 
 if TYPE_CHECKING:
+    from walltime.engine.problem import State as State
     from walltime.simulation.accuracy import WalltimeAccuracy as WalltimeAccuracy
     from walltime.simulation.accuracy import estimate_accuracy as estimate_accuracy
     from walltime.simulation.adjusted import AdjustedWalltimes as AdjustedWalltimes
@@ -37,6 +38,5 @@ if TYPE_CHECKING:
     from walltime.simulation.spread import Spread as Spread
     from walltime.simulation.spread import shaking_spread as shaking_spread
     from walltime.simulation.stepping import Simulation as Simulation
-    from walltime.simulation.stepping import State as State
 
 __getattr__, __dir__, __all__ = lazy(__name__)

@@ -24,8 +24,6 @@ from walltime.workload import Workload
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["WalltimeAccuracy", "check_requests", "estimate_accuracy"]
-
 Array = np.ndarray
 
 LARGEST = 15

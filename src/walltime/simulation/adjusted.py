@@ -23,23 +23,6 @@ from walltime.workload import Workload
 if TYPE_CHECKING:
     from walltime.predictors import Tang13
 
-__all__ = [
-    "FEW_UNDER",
-    "MEANINGS",
-    "MOST_ACCURATE",
-    "MOST_BAD",
-    "MOST_UNDER",
-    "OF_PAPER",
-    "USERS",
-    "AdjustedWalltimes",
-    "Bars",
-    "adjust_walltimes",
-    "no_bars",
-    "scheme_row",
-    "simulated_policy",
-    "tang13_schemes",
-]
-
 THRESHOLD = 0.5
 """Lower bound of the adjustment that tang13 tries, beside none."""
 MOST_UNDER, MOST_BAD = 10.0, 1.5

@@ -14,8 +14,6 @@ from walltime.simulation.adjusted import Bars, no_bars
 from walltime.wording import shown
 from walltime.workload import Workload
 
-__all__ = ["RISK", "KindAdvice", "UserAdvice", "advise_users", "advised_requests", "jobs_of_kind", "round_request"]
-
 Array = np.ndarray
 
 MOST = 10

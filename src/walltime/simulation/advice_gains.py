@@ -19,8 +19,6 @@ from walltime.simulation.threads import in_threads
 from walltime.workload import Workload
 from walltime.workload.scaling import shake
 
-__all__ = ["AdviceGains", "UserGain", "simulate_advice"]
-
 Array = np.ndarray
 
 COPIES = 5

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     from walltime.engine.interface.number import NumberEngine
 
-__all__ = ["Batch", "Case", "Lane", "compile_for", "simulate_many"]
-
 Array = np.ndarray
 _EASY = Easy()
 _PREDICTIONS = tuple(field.name for field in fields(metrics.PredictionSummary) if field.name != "jobs")

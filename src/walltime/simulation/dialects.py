@@ -22,8 +22,6 @@ from walltime.workload.scaling import shake
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["SCHEDULERS", "DialectRow", "DialectTable", "compare_dialects", "dialect_runs", "matters", "readings_alone"]
-
 SCHEDULERS = ("easy", "easy:backfill-order=sjf", "easy++")
 COPIES, SECONDS = 20, 30
 """Shaken copies of the log, and by how many seconds submissions are moved in them at most, as in tsafrir06."""

@@ -21,8 +21,6 @@ from walltime.tables import Facts
 from walltime.workload import Workload, check_workload
 from walltime.workload.scaling import with_submits
 
-__all__ = ["Difference", "FirstDifference", "diff"]
-
 Array = np.ndarray
 Columns = Mapping[str, Array]
 LISTED = 12

@@ -19,8 +19,6 @@ from walltime.simulation.threads import in_threads
 from walltime.wording import seed_fault
 from walltime.workload.draws import uniforms
 
-__all__ = ["SAMPLE", "Fairness", "drawn", "fair_starts", "fairness"]
-
 Array = np.ndarray
 
 SAMPLE = 200

@@ -13,8 +13,6 @@ from walltime import metrics
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.spread import MEASURES, Spread
 
-__all__ = ["COPIES", "Look", "first_look"]
-
 COPIES = 5
 """Shaken copies of the log."""
 

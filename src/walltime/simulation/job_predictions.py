@@ -18,8 +18,6 @@ from walltime.workload import Workload
 if TYPE_CHECKING:
     from walltime.predictors.called import Calls
 
-__all__ = ["CalledPredictions", "Ends", "JobPredictions", "predict_beside"]
-
 Array = np.ndarray
 Ends = tuple[Array, Array, Array]
 """Start and end of each job, int64 s, and where they are known, bool."""

@@ -19,8 +19,6 @@ from walltime.policy.slurm import SlurmSettings
 from walltime.workload import Workload
 from walltime.workload.draws import whole_numbers
 
-__all__ = ["job_size", "nodes_of", "place_on_nodes", "placed_for", "placed_on_nodes", "with_priorities"]
-
 Array = np.ndarray
 
 

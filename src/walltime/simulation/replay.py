@@ -17,8 +17,6 @@ from walltime.simulation.run import simulate
 from walltime.simulation.threads import in_threads
 from walltime.workload import Workload
 
-__all__ = ["Replay", "held_out", "predict"]
-
 Array = np.ndarray
 ENGINES = ("kernel", "reference")
 

@@ -20,8 +20,6 @@ from walltime.simulation.threads import in_threads
 from walltime.wording import seed_fault, shown
 from walltime.workload import Workload
 
-__all__ = ["Replications", "replicate"]
-
 Array = np.ndarray
 
 

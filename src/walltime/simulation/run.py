@@ -33,18 +33,6 @@ if TYPE_CHECKING:
 
     Engine = NumberEngine | PoolsEngine | NodesEngine | OarEngine | ReferenceEngine
 
-__all__ = [
-    "Run",
-    "Times",
-    "check_asked_for",
-    "new_engine",
-    "number_problem",
-    "placed_under",
-    "pools_of",
-    "run_of",
-    "simulate",
-]
-
 Array = np.ndarray
 
 

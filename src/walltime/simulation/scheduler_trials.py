@@ -17,8 +17,6 @@ from walltime.simulation.specification import Scheduler
 from walltime.workload import Workload
 from walltime.workload.scaling import with_submits
 
-__all__ = ["WHAT_DIFFERS", "Trial", "Trials", "rule_of"]
-
 Array = np.ndarray
 WHAT_DIFFERS = "; what differs: "
 """In the rule that explains a difference, ahead of the readings that are not the same."""

@@ -19,7 +19,6 @@ from walltime.workload.filters import span_of
 if TYPE_CHECKING:
     from walltime.schedule.schedule import Schedule
 
-__all__ = ["PREDICTION_WORDS", "Scheduler", "Variation", "backfill_order_of_none", "parse_scheduler"]
 PREDICTION_WORDS = ("predictor", "believe", "correction", "history")
 ALIASES = {"easy++": "easy:backfill-order=sjf,predictor=tsafrir07"}
 """Schedulers with a name of their own; EASY++ is that of tsafrir07."""

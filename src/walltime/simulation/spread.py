@@ -19,8 +19,6 @@ from walltime.wording import shown
 from walltime.workload import Workload
 from walltime.workload.scaling import shake
 
-__all__ = ["COPIES", "MEASURES", "SHAKE", "Spread", "shaking_spread"]
-
 Array = np.ndarray
 
 SHAKE = 30

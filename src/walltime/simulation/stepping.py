@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from walltime.engine.interface.branch import Branch
     from walltime.simulation.run import Engine
 
-__all__ = ["Simulation", "State"]
-
 Array = np.ndarray
 LONG_AGO = -(2**62)
 """Before all events: jobs that run at first may end before 0."""

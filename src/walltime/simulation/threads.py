@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, CancelledError, Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
-__all__ = ["in_threads"]
-
 T = TypeVar("T")
 Worker = Callable[[int, Callable[[int], None]], T]
 LOOK = 0.1

@@ -18,8 +18,6 @@ from walltime.wording import shown
 from walltime.workload import Workload
 from walltime.workload.scaling import shake
 
-__all__ = ["DAY", "LEAST", "Window", "change_interval", "check_cost", "in_percent", "log_cost", "percent", "windows"]
-
 Array = np.ndarray
 DAY = 86_400
 LEAST = 20

@@ -12,8 +12,6 @@ from walltime.slurm.records import ClusterRecords, SlurmError, read_text
 from walltime.slurm.squeue_fields import FORMAT, QueueJob, check_key, read_queue
 from walltime.slurm_values import Minutes
 
-__all__ = ["CLUSTER", "Answer", "Client", "DeniedError", "Runner", "run"]
-
 TIMEOUT = 20.0
 """Seconds after which a command is ended; what it asked for may be done later all the same."""
 MANY = 2000

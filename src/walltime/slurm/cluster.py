@@ -17,8 +17,6 @@ from walltime.slurm.records import ClusterRecords, Record, expand, file_text, re
 from walltime.slurm_values import gpus_of, resource_of
 from walltime.wording import harmless
 
-__all__ = ["Cluster", "cluster_of", "read_cluster"]
-
 KEPT_SETTINGS = re.compile(
     r"(Scheduler|Priority|SelectType|Preempt|DefMem|MaxMem|Topology)\w*|SLURM_VERSION|MaxArraySize|MaxJobCount|OverTimeLimit|KillWait|"
     r"CompleteWait|BatchStartTimeout|EnforcePartLimits|AccountingStorageEnforce|ResvOverRun|Licenses|OverSubscribe"

@@ -10,8 +10,6 @@ from walltime.slurm.records import ClusterRecords, Record, SlurmError, expand
 from walltime.slurm.squeue_fields import QueueJob
 from walltime.slurm_values import Minutes, known, minutes_of, time_of
 
-__all__ = ["SOFT_LIMIT", "Configuration", "Limits", "Mode", "Partition", "Reservation", "read_configuration", "read_limits"]
-
 SOFT_LIMIT = "time_min_as_soft_limit"
 FREE = "partitiontimelimit"
 """The flag of a quality of service whose jobs may be longer than their partition allows."""

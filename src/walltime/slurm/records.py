@@ -13,8 +13,6 @@ from typing import Any
 from walltime.errors import LogError, WalltimeError
 from walltime.wording import printable
 
-__all__ = ["ClusterRecords", "Record", "SlurmError", "expand", "file_text", "read_records", "read_text"]
-
 Record = dict[str, str]
 
 KINDS = {"PartitionName": "partitions", "NodeName": "nodes", "ReservationName": "reservations"}

@@ -27,8 +27,6 @@ from walltime.slurm.snapshot_jobs import RUNNING, SNAPSHOT_RULES, WAITING, Snaps
 from walltime.slurm.squeue import BETWEEN, SQUEUE_JSON, SQUEUE_TEXT, read_squeue_json, read_squeue_text
 from walltime.wording import harmless, printable
 
-__all__ = ["Snapshot", "read_snapshot", "shown_commands", "snapshot_of", "take_snapshot"]
-
 VERSION = 1
 KIND = "walltime snapshot"
 TIMEOUT = 120.0

@@ -9,8 +9,6 @@ from typing import Any
 from walltime.errors import LogError
 from walltime.wording import harmless
 
-__all__ = ["MOST", "RUNNING", "SNAPSHOT_RULES", "WAITING", "SnapshotJob"]
-
 RUNNING, WAITING = "running", "waiting"
 
 SNAPSHOT_RULES = {

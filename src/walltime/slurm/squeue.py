@@ -26,8 +26,6 @@ from walltime.slurm_values import (
 )
 from walltime.wording import harmless
 
-__all__ = ["BETWEEN", "FIELDS", "SQUEUE_JSON", "SQUEUE_TEXT", "read_squeue_json", "read_squeue_text"]
-
 BETWEEN = "\x1f"
 FIELDS = {
     "%i": "id",

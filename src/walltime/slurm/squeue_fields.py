@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from walltime.slurm.records import SlurmError
 from walltime.slurm_values import Minutes, known, minutes_of, tasks_of, time_of
 
-__all__ = ["FIELDS", "FORMAT", "KEY", "QueueJob", "array_of", "check_key", "read_queue"]
-
 RUNNING = frozenset({"RUNNING", "CONFIGURING", "SUSPENDED", "SIGNALING", "STAGE_OUT", "STOPPED", "RESIZING"})
 ENDED = frozenset(
     {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "REVOKED", "TIMEOUT"}

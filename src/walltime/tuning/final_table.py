@@ -18,8 +18,6 @@ from walltime.tuning.objectives import OBJECTIVES, Part, Parts, by_log
 from walltime.workload import Workload
 from walltime.workload.scaling import shake
 
-__all__ = ["FinalRow", "FinalTable", "judge", "named_schedulers", "simulations", "used_predictors"]
-
 Array = np.ndarray
 LIMIT = 0.4
 """The limit with which the orders that have a name are tried, too."""

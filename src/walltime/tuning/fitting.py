@@ -22,8 +22,6 @@ from walltime.tuning.search import check_optimiser, make_order, search
 from walltime.tuning.trials import CostFolder, Trials, with_order
 from walltime.workload import Workload, check_workload
 
-__all__ = ["SIMPLE", "Candidate", "Tuning", "split", "tune"]
-
 Array = np.ndarray
 FEATURES = {"linear": ("wait", "believed", "procs", "area", "log-wait", "log-area"), "power": ("wait", "believed", "procs")}
 """The features of each kind of score that are fitted unless others are named."""

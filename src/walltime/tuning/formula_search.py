@@ -24,8 +24,6 @@ from walltime.tuning.search import search as minimise
 from walltime.tuning.trials import BELIEF, CostFolder, with_predictions
 from walltime.workload import Workload
 
-__all__ = ["BACKFILL", "CHOOSING", "TERMS", "Formula", "search_orders"]
-
 Array = np.ndarray
 TERMS = (
     "log(wait+60)",

@@ -17,8 +17,6 @@ from walltime.simulation.threads import in_threads
 from walltime.workload import Workload
 from walltime.workload.scaling import head, shake
 
-__all__ = ["OBJECTIVES", "Part", "Parts", "by_log", "late_percents", "merit", "objectives", "parts_of"]
-
 Array = np.ndarray
 OBJECTIVES = ("bounded_slowdown", "wait_by_area", "p99_wait", "longest_wait", "longest_waits")
 """Mean bounded slowdown; mean wait of a processor second, s; the 99th percentile and the longest of the waits, s; and the mean of the

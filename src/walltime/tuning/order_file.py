@@ -14,18 +14,6 @@ from walltime.files import whole_file
 from walltime.toml_file import NOTHING, TomlFile, to_toml
 from walltime.workload import Workload
 
-__all__ = [
-    "ORDER_FILE",
-    "LogIdentity",
-    "LogJudgement",
-    "OrderFile",
-    "Point",
-    "are_alike",
-    "fingerprint",
-    "read_order_file",
-    "write_order_file",
-]
-
 PRINTS = 64
 """How many numbers a fingerprint has."""
 ALIKE = 0.1

@@ -11,8 +11,6 @@ import numpy as np
 from walltime.errors import PolicyError
 from walltime.policy.formulas import WeightedOrder, score_order
 
-__all__ = ["OPTIMISERS", "check_optimiser", "make_order", "search"]
-
 Array = np.ndarray
 OPTIMISERS = ("cma", "random")
 DIGITS = 3

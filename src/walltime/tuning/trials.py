@@ -17,8 +17,6 @@ from walltime.simulation.specification import Scheduler, parse_scheduler
 from walltime.simulation.threads import in_threads
 from walltime.simulation.windows import Window, log_cost
 
-__all__ = ["BELIEF", "CostFolder", "Trials", "with_order", "with_predictions"]
-
 Array = np.ndarray
 PLACES = ("order", "backfill-order")
 """Where an order can be used."""

@@ -17,8 +17,6 @@ from walltime.simulation.specification import Scheduler
 from walltime.specification import Specification, options_of
 from walltime.workload import Workload
 
-__all__ = ["Adjustment", "TimeMin", "parse_adjustment", "planned_by_time_min"]
-
 Array = np.ndarray
 
 FLOOR = 10

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from walltime.whatif.effects import Effect
 from walltime.wording import human_percent, human_time, listed
 
-__all__ = ["answer_of", "one_by_one"]
-
 WORTH_TELLING = 0.05
 """From this share on jobs that wait longer are told beside shorter waits."""
 LEAST = 0.5

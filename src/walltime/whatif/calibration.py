@@ -32,20 +32,6 @@ from walltime.whatif.weekly_interval import FEWEST_WEEKS, LogWeeks, largest_of_p
 from walltime.wording import harmless, human_time, printable
 from walltime.workload import Workload, check_workload
 
-__all__ = [
-    "ALL",
-    "NEAR",
-    "Agreement",
-    "Calibration",
-    "Utilization",
-    "agreement_over",
-    "calibrate",
-    "left_out",
-    "machine_digest",
-    "read_calibration",
-    "verdict",
-]
-
 Array = np.ndarray
 
 GROUPED_BY = ("class", "user", "size", "partition", "queue")

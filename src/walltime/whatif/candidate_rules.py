@@ -16,23 +16,6 @@ import numpy as np
 from walltime.machine.machine import DAY, DAYS, Window
 from walltime.workload import Workload
 
-__all__ = [
-    "EXCEPTIONS",
-    "FEWEST",
-    "EachLimit",
-    "Part",
-    "RecordedLog",
-    "candidate_limits",
-    "candidate_parts",
-    "candidate_windows",
-    "not_eligible_before",
-    "running_at_start",
-    "stopped_stretches",
-    "submitted_in",
-    "windows_near",
-    "windows_of_few",
-]
-
 Array = np.ndarray
 SLOT = 1800
 """Clock rules are looked for at every half hour, s."""

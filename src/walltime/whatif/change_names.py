@@ -5,8 +5,6 @@ from __future__ import annotations
 from walltime.schedule.groups import round_time
 from walltime.whatif.changes import NO_LIMIT, Change, max_time_of
 
-__all__ = ["change_name"]
-
 
 def change_name(change: Change) -> str:
     """What people call the change.

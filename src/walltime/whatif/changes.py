@@ -23,21 +23,6 @@ from walltime.whatif.setting import Setting
 from walltime.wording import shown
 from walltime.workload.filters import parse_seconds
 
-__all__ = [
-    "NO_LIMIT",
-    "OF_SETTING",
-    "SETTINGS",
-    "TABLES",
-    "Change",
-    "ChangedTable",
-    "Target",
-    "complete_change",
-    "max_time_of",
-    "parse_change",
-    "signs_of",
-    "targets",
-]
-
 SPELLING = re.compile(r"\s*(?P<target>.+?)\s*(?P<sign>\+=|-=|\*=|=)\s*(?P<value>.*?)\s*", re.DOTALL)
 LISTS = ("SchedulerParameters", "PriorityFlags")
 """Settings of Slurm that are lists, so that single items can be added and removed."""

@@ -11,8 +11,6 @@ import numpy as np
 from walltime.metrics.summary import Averages
 from walltime.schedule.schedule import Schedule
 
-__all__ = ["Cost", "cost", "node_hours"]
-
 Array = np.ndarray
 MOST_NAMED = 5
 """So many users and jobs are named."""

@@ -19,21 +19,6 @@ from walltime.whatif.setting import Setting
 from walltime.whatif.weekly_interval import LogWeeks, share_that_agrees
 from walltime.wording import human_time
 
-__all__ = [
-    "MEASURES",
-    "Difference",
-    "Effect",
-    "GroupEffect",
-    "OtherUsers",
-    "differences",
-    "doubts",
-    "gains_of",
-    "group_effects",
-    "measures_of",
-    "pairs",
-    "signed",
-]
-
 Array = np.ndarray
 Pairs = tuple[Array, Array]
 """The places of the same jobs in two schedules, int64."""

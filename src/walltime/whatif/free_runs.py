@@ -14,8 +14,6 @@ from walltime.whatif.inference import FreeRun
 from walltime.workload import Workload
 from walltime.workload.scaling import held_until, shake
 
-__all__ = ["free_runs", "free_waits"]
-
 Array = np.ndarray
 BY_HINDSIGHT = "with the rules, by hindsight of who was free to start"
 

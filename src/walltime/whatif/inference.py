@@ -19,8 +19,6 @@ from walltime.whatif.order_choice import OrderChoice
 from walltime.whatif.step_agreement import GroupAgreement
 from walltime.wording import harmless
 
-__all__ = ["FreeRun", "Inference", "InferredRule", "MonthAgreement", "period_of", "site_text", "unread_of", "write_site"]
-
 
 @dataclass(frozen=True)
 class InferredRule:

@@ -12,8 +12,6 @@ from walltime.whatif.inference import period_of
 from walltime.whatif.rule_trial import LEAST_GAIN, AtOnce, RuleTrial, Suggestion
 from walltime.wording import human_time
 
-__all__ = ["inferred_limits", "limits_of_users", "processors"]
-
 Array = np.ndarray
 AT_ONCE = (1, 2, 3, 5, 10)
 """So many jobs of a user may run at once."""

@@ -19,8 +19,6 @@ import numpy as np
 from walltime.machine.windows import Hours
 from walltime.whatif.candidate_rules import FEWEST, RecordedLog
 
-__all__ = ["FORMS", "Choices", "OrderChoice", "fitted_logit", "fitted_weights", "order_choice", "recorded_choices"]
-
 Array = np.ndarray
 HOUR = 3600
 MOST_ALTERNATIVES = 30

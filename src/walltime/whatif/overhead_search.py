@@ -10,8 +10,6 @@ from walltime.auditor.one_step import OneStep
 from walltime.machine import NO_OVERHEAD, Overhead
 from walltime.whatif.rule_trial import LEAST_GAIN, RuleTrial, Suggestion
 
-__all__ = ["LONGEST_DELAY", "PROMPT", "inferred_overhead"]
-
 Array = np.ndarray
 LONGEST_DELAY = 600
 """A job that starts so long after the policy would start it waited for something else, s."""

@@ -9,8 +9,6 @@ import numpy as np
 from walltime import metrics
 from walltime.machine import Machine
 
-__all__ = ["PoolGroup", "pool_groups"]
-
 Array = np.ndarray
 
 

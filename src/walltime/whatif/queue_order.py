@@ -15,8 +15,6 @@ from walltime.whatif.order_choice import FORMS, fitted_weights, order_choice, re
 from walltime.whatif.rule_trial import LEAST_GAIN, Rules, RuleTrial, Suggestion
 from walltime.wording import human_time
 
-__all__ = ["inferred_policy", "linear", "said_linear", "said_order", "weighted"]
-
 POLICIES = ("easy", "fcfs", "hybrid:depth=0", "conservative", "easy:order=sjf", "easy:order=saf", "easy:order=wfp")
 """Policies that are tried last."""
 DEEPEST_SCORED = 100

@@ -36,8 +36,6 @@ from walltime.whatif.step_agreement import agreement_by
 from walltime.wording import human_time
 from walltime.workload import Workload, check_workload
 
-__all__ = ["infer"]
-
 Array = np.ndarray
 MOST_MISFITS = 0.05
 """From this share of starts on for which the record leaves too few processors, log and machine contradict each other."""

@@ -31,8 +31,6 @@ from walltime.whatif.order_choice import OrderChoice
 from walltime.wording import human_time
 from walltime.workload import Workload
 
-__all__ = ["LEAST_GAIN", "AtOnce", "RuleTrial", "Rules", "Suggestion"]
-
 Array = np.ndarray
 LEAST_GAIN = 0.005
 """A rule that adds less to the agreement of the folds that choose is left out."""

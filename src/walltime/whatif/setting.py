@@ -20,8 +20,6 @@ from walltime.whatif.adjustment import Adjustment, planned_by_time_min
 from walltime.workload import Workload
 from walltime.workload.scaling import scale_load, shake
 
-__all__ = ["NEEDED", "SHAKE", "Setting", "machine_of", "without_warnings"]
-
 SHAKE = 30
 """Seconds by which each submission is moved at most (Tsafrir, Ouaknine, Feitelson, MASCOTS 2007)."""
 NEEDED = {"policy": 'how the site schedules, such as policy = "easy"; or give one with --policy'}

@@ -26,8 +26,6 @@ from walltime.wording import harmless, shown
 from walltime.workload import Workload
 from walltime.workload.resampling import resample_weeks, with_sessions
 
-__all__ = ["TODAY", "SettingSchedules", "settings_of", "simulate_all"]
-
 Array = np.ndarray
 Check = Callable[[int], None]
 

@@ -16,8 +16,6 @@ from walltime.schedule.groups import group_jobs
 from walltime.simulation.specification import Scheduler
 from walltime.workload import Workload
 
-__all__ = ["GroupAgreement", "agreement_by", "said_of_record"]
-
 Array = np.ndarray
 FEWEST = 20
 """Groups of fewer starts are left out."""

@@ -14,8 +14,6 @@ from walltime.policy import Kind
 from walltime.schedule.schedule import Schedule
 from walltime.whatif.pool_groups import PoolGroup
 
-__all__ = ["Evidence", "WaitCause", "find_evidence"]
-
 Array = np.ndarray
 
 AT_ONCE = 60

@@ -8,8 +8,6 @@ from walltime.errors import PolicyError
 from walltime.machine import Machine, place
 from walltime.workload import MISSING, Workload
 
-__all__ = ["carried_over", "stretch"]
-
 Array = np.ndarray
 
 RUNNING = "running_since"

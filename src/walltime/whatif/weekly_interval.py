@@ -14,19 +14,6 @@ from walltime.metrics.intervals import LEVEL, SHOWN_LEVEL
 from walltime.metrics.series import BLOCKS, widening
 from walltime.schedule.schedule import Schedule
 
-__all__ = [
-    "FEWEST_WEEKS",
-    "WEEK",
-    "LogWeeks",
-    "largest_of_parts",
-    "over_weeks",
-    "parts_of",
-    "queued_share",
-    "share_that_agrees",
-    "weeks_of",
-    "why_no_interval",
-]
-
 Array = np.ndarray
 
 WEEK = 7 * 86_400

@@ -26,8 +26,6 @@ from walltime.whatif.simulations import TODAY, NamedSetting, settings_of, simula
 from walltime.wording import harmless, seed_fault, shown
 from walltime.workload import Workload, check_workload
 
-__all__ = ["REACT", "REPLICATIONS", "SUBMISSIONS", "WhatIf", "runs", "what_if"]
-
 Array = np.ndarray
 
 AS_RECORDED, REACT = "as-recorded", "react"

@@ -11,8 +11,6 @@ from walltime.errors import PolicyError, WorkloadError
 from walltime.workload import Workload
 from walltime.workload.filters import select
 
-__all__ = ["FACTS", "PUBLISHED", "CleaningReport", "Flurry", "clean", "find_flurries", "published_filters"]
-
 Array = np.ndarray
 WEEK = 7 * 86_400
 TIMES, SHARE = 2.0, 0.5

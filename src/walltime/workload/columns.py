@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["BATCH_COLUMNS", "BELIEVED", "LIMIT", "MISSING", "PROCS", "SCHEDULE_COLUMNS", "SWF_BY_NAME", "SWF_COLUMNS", "Column"]
-
 MISSING = -1
 """The value that means "unknown" in integer columns, as in the Standard Workload Format."""
 

@@ -13,8 +13,6 @@ import numpy as np
 from walltime.errors import WorkloadError
 from walltime.wording import seed_fault
 
-__all__ = ["philox", "uniforms", "whole_numbers"]
-
 Array = np.ndarray
 
 _LOW = np.uint64(0xFFFFFFFF)

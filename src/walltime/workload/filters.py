@@ -25,8 +25,6 @@ from walltime.errors import PolicyError, WorkloadError
 from walltime.wording import shown
 from walltime.workload import Workload
 
-__all__ = ["OWN", "UNITS", "parse_seconds", "parse_span", "select", "span_of"]
-
 Array = np.ndarray
 
 MOST_DIGITS = 18

@@ -12,8 +12,6 @@ from walltime.workload.draws import uniforms
 from walltime.workload.scaling import copied
 from walltime.workload.workload import Workload
 
-__all__ = ["resample_weeks", "with_sessions"]
-
 Array = np.ndarray
 
 WEEK = 7 * 86_400

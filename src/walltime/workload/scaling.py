@@ -12,8 +12,6 @@ from walltime.wording import seed_fault
 from walltime.workload.draws import uniforms
 from walltime.workload.workload import Workload
 
-__all__ = ["HIGHEST_LOAD", "WAYS", "copied", "head", "held_until", "resize", "scale_load", "shake", "tail", "window", "with_submits"]
-
 Array = np.ndarray
 LOWEST_LOAD, HIGHEST_LOAD = 1e-6, 1.5
 WAYS = ("interarrival", "runtime", "machine", "size", "thin", "users")

@@ -11,8 +11,6 @@ from walltime.errors import WorkloadError
 from walltime.workload.draws import uniforms
 from walltime.workload.workload import Workload
 
-__all__ = ["with_users"]
-
 STREAM_USERS, STREAM_POPULARITY = 104, 105
 LIKENESS = 0.9
 """Correlation of the normal scores of a job's runtime and of its user. Ours, chosen so that the mean of a user's last two runs is half

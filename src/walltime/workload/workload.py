@@ -18,8 +18,6 @@ from walltime.wording import harmless, seed_fault, shown
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["MAX_TIME", "Origin", "Workload", "check_workload"]
-
 Array = np.ndarray
 
 

@@ -14,8 +14,6 @@ from walltime.auditor.passes.places import put_to_work, score_waiting, sort_wait
 from walltime.auditor.passes.state import ASKS, COMING, DONE, NEVER, PASS, PAUSED, RUNNING, WAITING
 from walltime.engine.kernel.jit import called_kernel, entry, kernel
 
-__all__ = ["ASKED", "BY_CLOCK", "BY_OUTAGE", "FREE_TO_START", "WINDOW", "SiteAnswers", "ask_along"]
-
 Array = np.ndarray
 FREE_TO_START, BY_CLOCK, BY_LIMIT, BY_HOLD, BY_OUTAGE = range(5)
 """Whether a job may start now, and what forbids it."""

@@ -49,8 +49,6 @@ from walltime.auditor.passes.state import (
 from walltime.auditor.passes.together import together, within_slack
 from walltime.engine.kernel.jit import called_kernel, entry, kernel
 
-__all__ = ["RUNS", "arrive", "correct_expired", "decide", "end_job", "follow", "next_arrival", "next_start", "observe", "run_along"]
-
 NO_BRANCH = "the auditor decides nothing for this kind of passes: it needs a branch in auditor/passes/events.py"
 
 

@@ -5,19 +5,6 @@ from __future__ import annotations
 from walltime.auditor.passes.state import BACKFILLED, IMMEDIATE, RESERVED, RUNNING, SLACK, STARTED, WAITING
 from walltime.engine.kernel.jit import called_kernel, kernel
 
-__all__ = [
-    "expected_end",
-    "kind_behind",
-    "kind_of_head",
-    "leave",
-    "note",
-    "put_to_work",
-    "score_waiting",
-    "sort_running",
-    "sort_waiting",
-    "start",
-]
-
 
 @kernel
 def expected_end(state, jobs, job, overdue):

@@ -5,8 +5,6 @@ from __future__ import annotations
 from walltime.auditor.passes.places import expected_end
 from walltime.engine.kernel.jit import called_kernel, kernel
 
-__all__ = ["anchor", "build", "cut", "join", "move_on", "occupy", "reserve"]
-
 
 @called_kernel
 def build(state, jobs, lists, profile):

@@ -18,20 +18,6 @@ from walltime.auditor.passes.state import (
 )
 from walltime.engine.kernel.jit import called_kernel, kernel
 
-__all__ = [
-    "easy",
-    "find_shadow",
-    "fresh",
-    "greedy",
-    "kept",
-    "near_enough",
-    "note_head",
-    "relaxed",
-    "selective",
-    "several_queues",
-    "start_heads",
-]
-
 
 @kernel
 def head_of(state, rules, jobs, lists):

@@ -10,8 +10,6 @@ from walltime.auditor.passes.singly import find_shadow, near_enough, note_head, 
 from walltime.auditor.passes.state import BACKFILLED, NEVER, WAITING
 from walltime.engine.kernel.jit import called_kernel, kernel
 
-__all__ = ["BY_PROCS", "BY_PROCSECONDS", "BY_SECONDS", "BY_SLOWDOWN", "OBJECTIVES", "best", "fill", "together", "within_slack", "worth"]
-
 BY_PROCS, BY_SECONDS, BY_PROCSECONDS, BY_SLOWDOWN = range(4)
 OBJECTIVES = {"procs": BY_PROCS, "seconds": BY_SECONDS, "procseconds": BY_PROCSECONDS, "slowdown": BY_SLOWDOWN}
 MORE_THAN_SLOWDOWNS = 2**40

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from walltime.predictors import Tang13
     from walltime.slurm.sidecar.report import Report
 
-__all__ = ["adjust"]
-
 ACT, BOUNDS, OPERATORS, GAIN = "Whether to act", "How it works, and how far it may go", "For operators", "What it gains"
 PREDICTOR = "tang13:key=request,statistic=p95,window=3,weight=work,small=0.01"
 

@@ -13,8 +13,6 @@ from walltime.cli import options as o
 from walltime.errors import PolicyError
 from walltime.wording import printable
 
-__all__ = ["FIELDS", "cluster", "cluster_command", "sacct_command"]
-
 FIELDS = (
     "JobIDRaw,JobID,Cluster,User,Account,Partition,QOS,State,ExitCode,Submit,Eligible,Start,End,ElapsedRaw,TimelimitRaw,ReqCPUS,AllocCPUS,"
     "NNodes,ReqTRES,AllocTRES,Reason,Flags,Priority,Reservation"

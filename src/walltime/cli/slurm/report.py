@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from walltime.tables import Table
     from walltime.workload import Workload
 
-__all__ = ["report"]
-
 SACCT = (
     "TZ=UTC SLURM_TIME_FORMAT=%s sacct --allusers --allocations --duplicates --parsable2 --noconvert --starttime=now-90days --endtime=now "
     "--format={fields} | gzip > jobs.new && mv jobs.new jobs.txt.gz"

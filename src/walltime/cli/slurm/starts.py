@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from walltime.slurm import Draws, Snapshot
     from walltime.workload import Workload
 
-__all__ = ["clock", "score", "snapshot", "start_times"]
-
 MOMENTS = 150
 """At so many moments of the history predictions are replayed."""
 MOST_ROWS = 40

@@ -14,8 +14,6 @@ from walltime.cli.option_groups import LogOptions
 from walltime.cli.output import command_line
 from walltime.cli.slurm.starts import unix_time
 
-__all__ = ["what_happened"]
-
 
 @dataclass(frozen=True)
 class Span:

@@ -23,8 +23,6 @@ from walltime.engine.compiler.folder import cache_folder
 from walltime.engine.compiler.libraries import rebuilt
 from walltime.syntax import syntax_hash
 
-__all__ = ["file_name", "functions_kept", "is_intact", "is_kept", "keep_on_disk", "keeps_parts"]
-
 CHECKSUM = 32
 """Bytes of the checksum at the end of a file."""
 

@@ -7,8 +7,6 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["QUICK", "Compilation", "listen", "notice", "tell", "tell_who_watches"]
-
 QUICK = 3.0
 """Seconds; shorter compilations are not reported."""
 

@@ -24,20 +24,6 @@ from llvmlite import binding
 
 from walltime import syntax
 
-__all__ = [
-    "cache_folder",
-    "cache_root",
-    "folder_name",
-    "forget_sources",
-    "kernel_folders",
-    "last_use",
-    "remove",
-    "remove_unused",
-    "size",
-    "source_hash",
-    "temporary_root",
-]
-
 _config: Any = numba.core.config
 DAY = 86_400
 KEPT_UNUSED = 30 * DAY

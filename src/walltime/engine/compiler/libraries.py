@@ -14,8 +14,6 @@ from typing import Any
 from llvmlite import binding
 from numba.core.codegen import JITCodeLibrary
 
-__all__ = ["Part", "Whole", "new_part", "new_whole", "rebuilt"]
-
 _KIND = "part"
 
 

@@ -11,8 +11,6 @@ from walltime.engine.kernel.memory import records
 from walltime.engine.kernel.pools.memory import CHANGE, OPENS, SHUTS
 from walltime.engine.problem import IDLE, NEVER, ShutHours
 
-__all__ = ["Agenda"]
-
 Array = np.ndarray
 Piece = tuple[Array, Array, Array]
 """Times (s), the outages or limits that change then, and their phases; int64."""

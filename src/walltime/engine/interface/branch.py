@@ -23,8 +23,6 @@ from walltime.engine.kernel.memory import BY_USER, NEVER
 from walltime.engine.kernel.plan import LINE, aligned
 from walltime.engine.problem import Outcome, State
 
-__all__ = ["Branch", "Layout", "Log", "are_the_same", "fill_from", "sorted_heap", "take_state", "without"]
-
 Array = np.ndarray
 ROOM, MOST_ROOM = 256, 8192
 """Jobs to come in the first excerpt, at least; and in later ones, at most, so that little memory is needed."""

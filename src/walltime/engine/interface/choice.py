@@ -10,18 +10,6 @@ from walltime.policy import Policy, Wfp
 from walltime.policy.base import KERNEL, PASS_KINDS, Support
 from walltime.policy.orders import has_history
 
-__all__ = [
-    "ENGINES",
-    "FEATURES",
-    "MACHINES",
-    "check_features",
-    "check_support",
-    "choose",
-    "features_of",
-    "kind_of",
-    "support",
-]
-
 ENGINES = ("auto", "kernel", "reference")
 MACHINES = {"number": "a machine that is a number of processors", "pools": "a machine of several pools", "nodes": "single nodes"}
 """The kinds of machines."""

@@ -17,13 +17,6 @@ from walltime.engine.kernel.prediction_memory import NEVER_CORRECTED, Prediction
 from walltime.engine.problem import Outcome, Problem, State
 from walltime.errors import EngineError
 
-__all__ = [
-    "PIECE",
-    "CompiledEngine",
-    "compiled_prediction",
-    "lower_prediction",
-    "state_from",
-]
 Array = np.ndarray
 PIECE = 10_000_000
 """Steps over the queue or the profile in one call of the kernel: 10 to 50 ms, so that progress and Ctrl-C respond quickly."""

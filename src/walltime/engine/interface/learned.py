@@ -13,8 +13,6 @@ import numpy as np
 
 from walltime.engine.kernel.prediction_memory import HISTORY, KNOWN, PredictionRules, PredictionState, PredictorMemory
 
-__all__ = ["Excerpt", "Guesses", "LearnedMemory"]
-
 Array = np.ndarray
 
 

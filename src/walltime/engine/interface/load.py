@@ -52,8 +52,6 @@ from walltime.engine.kernel.pools.memory import (
 from walltime.engine.kernel.prediction_memory import CompiledPredictor, new_predicting, nothing_predicted
 from walltime.engine.problem import Nodes, Shares
 
-__all__ = ["ENTRIES", "Entry", "cluster_loop_name", "entries_in", "is_cached", "load", "load_predictor", "load_unchecked", "loop_name"]
-
 Arguments = tuple[Any, ...]
 
 

@@ -15,8 +15,6 @@ from walltime.engine.kernel.pools.memory import as_lists, followers_of
 from walltime.engine.problem import NodeDemands, NodeRanges, Nodes, Outcome, Problem, running_at_first
 from walltime.policy.slurm import SlurmSettings
 
-__all__ = ["NodesEngine"]
-
 Array = np.ndarray
 
 

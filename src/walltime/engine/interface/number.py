@@ -35,8 +35,6 @@ from walltime.engine.problem import Outcome, Problem, State
 from walltime.errors import PolicyError, WorkloadError
 from walltime.policy import Wfp
 
-__all__ = ["COINCIDENT", "NumberEngine", "Observation"]
-
 Array = np.ndarray
 COINCIDENT = ("batch", "sequential")
 

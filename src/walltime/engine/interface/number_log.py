@@ -12,8 +12,6 @@ from walltime.engine.interface.orders import LoweredOrder
 from walltime.engine.kernel.memory import BY_USER, HOLE, JOB, NEVER, Memory, new_memory, records
 from walltime.engine.kernel.plan import CHUNK, SLOTS, Plan
 
-__all__ = ["NumberLog"]
-
 Array = np.ndarray
 NOBODY = np.zeros(0, np.int64)
 

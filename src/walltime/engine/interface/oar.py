@@ -16,8 +16,6 @@ from walltime.engine.kernel.nodes.oar import OAR_JOB, OAR_RULES, OarMemory, new_
 from walltime.engine.kernel.pools.memory import followers_of
 from walltime.engine.problem import NodeDemands, Nodes, OarSettings, Outcome, Problem, running_at_first
 
-__all__ = ["OarEngine"]
-
 Array = np.ndarray
 
 

@@ -12,8 +12,6 @@ from walltime.engine.kernel.memory import ITEM, records
 from walltime.engine.kernel.nodes.oar import OAR_JOB, SUBMISSION, OarMemory, new_oar_memory
 from walltime.engine.problem import Nodes, Problem
 
-__all__ = ["OarLog", "slots_of"]
-
 Array = np.ndarray
 
 

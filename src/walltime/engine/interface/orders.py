@@ -23,8 +23,6 @@ from walltime.policy.files import own_code, place_of
 from walltime.policy.log_view import Calendar, LogView
 from walltime.policy.orders import STANDING, ShortestFirst
 
-__all__ = ["LoweredOrder", "clock_of", "lower_order", "lower_orders", "point_to_orders"]
-
 Array = np.ndarray
 DAY = 86_400
 NUMBERS = 4

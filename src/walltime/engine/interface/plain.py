@@ -15,8 +15,6 @@ from walltime.engine.reference.number import Reference
 from walltime.engine.reference.oar import OarReference
 from walltime.engine.reference.pools import ClusterReference
 
-__all__ = ["ReferenceEngine"]
-
 Array = np.ndarray
 
 

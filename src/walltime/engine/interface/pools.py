@@ -27,8 +27,6 @@ from walltime.engine.kernel.pools.memory import (
 from walltime.engine.problem import IDLE, Demands, Outcome, Pools, Problem, running_at_first
 from walltime.errors import WorkloadError
 
-__all__ = ["PoolsEngine", "fill", "lowered_limits"]
-
 Array = np.ndarray
 
 

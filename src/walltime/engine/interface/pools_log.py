@@ -22,8 +22,6 @@ from walltime.engine.kernel.pools.memory import (
 from walltime.engine.problem import NEVER, Demands, Problem
 from walltime.errors import WorkloadError
 
-__all__ = ["NodesLog", "PoolsLog", "have_the_same", "part_of", "why_waiting"]
-
 Array = np.ndarray
 NOBODY = np.zeros(0, np.int64)
 NO_LISTS = Lists(np.zeros(1, np.int64), NOBODY)

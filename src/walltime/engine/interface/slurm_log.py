@@ -13,8 +13,6 @@ from walltime.engine.kernel.nodes.memory import RANGE, SLURM_JOB, SlurmMemory, n
 from walltime.engine.kernel.nodes.plan import NOT_MADE
 from walltime.engine.problem import NodeRanges, Nodes, Problem
 
-__all__ = ["SlurmLog", "ranges_of", "slots_of"]
-
 Array = np.ndarray
 FEWEST_ROWS = 64
 """Running jobs for which there is room at first."""

@@ -12,8 +12,6 @@ import numpy as np
 
 from walltime.engine.kernel.jit import entry, kernel
 
-__all__ = ["AVERAGES", "Columns", "Scratch", "measure"]
-
 _WHOLE = ("jobs", "measured_jobs", "zero_runtime_jobs")
 _FIELDS = (
     "jobs measured_jobs mean_wait mean_response mean_slowdown mean_bounded_slowdown utilization offered_load backfilled_percent "

@@ -16,21 +16,6 @@ from numba.extending import intrinsic
 
 from walltime.engine.kernel.jit import kernel
 
-__all__ = [
-    "WORD",
-    "add_in_planes",
-    "count_between",
-    "exclude",
-    "include",
-    "mark",
-    "next_member",
-    "number_of",
-    "ones",
-    "total_between",
-    "total_of",
-    "words_of",
-]
-
 WORD = 64
 """Nodes to a word."""
 _config: Any = numba.config

@@ -16,18 +16,6 @@ from walltime.engine.kernel.jit import callback
 from walltime.engine.kernel.prediction_memory import nothing_learned
 from walltime.engine.kernel.words import number_at, word_at
 
-__all__ = [
-    "COLUMNS",
-    "FIRST_OFFSET",
-    "call_notice",
-    "call_predict",
-    "call_score",
-    "compile_notice",
-    "compile_predict",
-    "compile_score",
-    "local_time",
-]
-
 SCORE = types.float64(types.int64, types.int64, types.int64, types.int64, types.int64, types.int64)
 """Signature of a compiled user order: (facts, job, now, believed, procs, submit) -> score, `job` being the job's index.
 

@@ -22,8 +22,6 @@ from walltime.engine.kernel.memory import NEVER, RUN, records
 from walltime.engine.kernel.running import enter_running, find_shadow
 from walltime.engine.kernel.slots import sort_waiting, take_turns
 
-__all__ = ["EPISODE", "JOB", "RULES", "STATE", "Environments", "Log", "Observations", "decide", "new_environments"]
-
 
 def _dtype(fields: str, reals: str = "") -> np.dtype[np.void]:
     """A record with these fields, int64, and others that are float64."""

@@ -12,8 +12,6 @@ import numpy as np
 
 from walltime.engine.kernel.jit import entry, kernel
 
-__all__ = ["Source", "draw_f_estimates"]
-
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
 _UNUSED = np.uint64(11)

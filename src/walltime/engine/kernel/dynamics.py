@@ -17,8 +17,6 @@ from walltime.engine.kernel.jit import entry
 from walltime.engine.kernel.memory import ITEM, NEVER, RUN, records
 from walltime.engine.kernel.running import enter_running, find_shadow
 
-__all__ = ["Effects", "Scratch", "new_effects", "new_scratch", "replay_starts"]
-
 
 class Scratch(NamedTuple):
     """Working arrays: a heap of the waiting jobs by runtime, those that started, the running ones by end."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from walltime.engine.kernel.jit import kernel
 
-__all__ = ["drop_first", "push"]
-
 
 @kernel
 def push(heap, size, rank, tie, job):

@@ -19,8 +19,6 @@ from walltime.engine.kernel.jit import called_kernel, kernel
 from walltime.engine.kernel.memory import JOB, NOTE, Records, record
 from walltime.engine.kernel.words import address_of, number_at, records_at, set_number, set_word, word_at
 
-__all__ = ["MEASURES", "OWN", "bind_history", "change_at", "history_at", "history_of", "new_history", "read_history"]
-
 MEASURES = ("waited", "used", "started")
 """Seconds that jobs waited which started, processor seconds of jobs that ended, and the number of jobs that started."""
 WAITED, USED, STARTED = 0, 1, 2

@@ -17,8 +17,6 @@ from numba.core.typed_passes import NopythonRewrites
 from walltime.engine.compiler.cache import keep_on_disk, keeps_parts
 from walltime.engine.compiler.libraries import new_part, new_whole
 
-__all__ = ["KernelCompiler", "callback", "called_kernel", "entry", "kernel"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 _numba: Any = numba  # what is used below is not all declared in Numba's types
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from walltime.engine.kernel.jit import kernel
 
-__all__ = ["BOUND", "BOUNDED", "FCFS", "RESPONSE", "SLOWDOWN", "UNICEP", "WAIT", "WFP3", "cost_of", "score_of"]
-
 # Formulas, in the order of `walltime.learn.FORMULAS`; the lowest score comes first, ties by arrival.
 FCFS, SJF, SAF, WFP3, UNICEP, F1, F2, F3, F4 = range(9)
 # Costs of a job.

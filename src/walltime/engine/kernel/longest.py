@@ -14,8 +14,6 @@ from walltime.engine.kernel.jit import kernel
 from walltime.engine.kernel.memory import JOB, NEVER, NOTE, Records, record
 from walltime.engine.kernel.words import address_of, records_at, word_at
 
-__all__ = ["bind_longest", "longest_at", "new_longest", "starving_after"]
-
 LONGEST = np.dtype([(name, np.int64) for name in ("jobs", "notes", "started", "seen", "read", "longest")] + [("limit", np.float64)])
 """`jobs`, `notes`: addresses of the loop's records; `started`: that of the number of starts. `seen`: the time up to which the log is read;
 `read`: so many starts; `longest`: the longest wait among them, s; `limit`: the share of it that is a limit."""

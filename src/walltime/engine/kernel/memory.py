@@ -17,50 +17,6 @@ from walltime.engine.kernel.prediction_memory import PredictionRules, Prediction
 from walltime.engine.kernel.profile import NEVER as NEVER
 from walltime.engine.kernel.profile import Profile, new_profile
 
-__all__ = [
-    "BACKFILLED",
-    "BLOCK",
-    "BY_ARRIVAL",
-    "BY_FACTOR",
-    "BY_LENGTH",
-    "BY_PROCSECONDS",
-    "BY_SECONDS",
-    "BY_SLOWDOWN",
-    "BY_USER",
-    "BY_WFP",
-    "DONE",
-    "ENTRY",
-    "FRESH",
-    "GROUP",
-    "HEAD",
-    "HOLE",
-    "IMMEDIATE",
-    "ITEM",
-    "JOB",
-    "KEEP",
-    "MODE_OF_KIND",
-    "NOTE",
-    "NO_PLAN",
-    "OBJECTIVES",
-    "PAUSED",
-    "RANKED",
-    "RANKED_BLOCK",
-    "REACHED",
-    "RESERVED",
-    "RULES",
-    "RUN",
-    "SELECTS",
-    "STATE",
-    "STUCK",
-    "Line",
-    "Memory",
-    "Records",
-    "new_memory",
-    "record",
-    "records",
-    "restored",
-]
-
 Array = np.ndarray
 Records = Any
 """A record array, or one record of it."""

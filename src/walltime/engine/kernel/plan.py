@@ -14,30 +14,6 @@ import numpy as np
 from walltime.engine.kernel.jit import called_kernel, kernel
 from walltime.engine.kernel.profile import NEVER
 
-__all__ = [
-    "BORDER",
-    "CHUNK",
-    "COLUMNS",
-    "FEW",
-    "GONE",
-    "LINE",
-    "LOOKS",
-    "NONE",
-    "ROWS",
-    "SHORTEST",
-    "SLOTS",
-    "Plan",
-    "aligned",
-    "first_hole",
-    "forget_past",
-    "leave",
-    "new_plan",
-    "plan_of_running",
-    "step_at",
-    "step_back_at",
-    "take_until",
-]
-
 BORDER = np.uint32(0)
 """The slot before the first and behind the last step: at no time, and with no processor free."""
 GONE = -1

@@ -11,30 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = [
-    "DOUBLED",
-    "DOUBLED_FREELY",
-    "EXTENDED",
-    "FOR_EVER",
-    "FROM_ELAPSED",
-    "FROM_PREDICTION",
-    "GENERAL",
-    "HALF_OF_REST",
-    "HISTORY",
-    "KNOWN",
-    "NEVER_CORRECTED",
-    "NOTHING",
-    "OWN",
-    "TO_ESTIMATE",
-    "CompiledPredictor",
-    "PredictionRules",
-    "PredictionState",
-    "PredictorMemory",
-    "new_predicting",
-    "nothing_learned",
-    "nothing_predicted",
-]
-
 Array = np.ndarray
 FOR_EVER = np.iinfo(np.int64).max
 """An unlimited window."""

@@ -22,19 +22,6 @@ from walltime.engine.kernel.prediction_memory import (
     TO_ESTIMATE,
 )
 
-__all__ = [
-    "correct_expired",
-    "correct_running",
-    "next_expiry",
-    "note_end",
-    "note_start",
-    "observe",
-    "predict",
-    "predict_arrival",
-    "predict_arrivals",
-    "predict_waiting",
-]
-
 
 @kernel
 def predict(address, predicting, job, now):

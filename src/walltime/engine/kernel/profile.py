@@ -15,8 +15,6 @@ import numpy as np
 
 from walltime.engine.kernel.jit import called_kernel, kernel
 
-__all__ = ["NEVER", "STEPS_IN_BLOCK", "Profile", "first_hole", "new_profile", "occupy", "profile_of_running", "size_class"]
-
 NEVER = np.iinfo(np.int64).max
 """The time of an event that does not come."""
 STEPS_IN_BLOCK = 64

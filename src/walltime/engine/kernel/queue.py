@@ -13,20 +13,6 @@ from walltime.engine.kernel.jit import kernel
 from walltime.engine.kernel.longest import starving_after
 from walltime.engine.kernel.memory import BY_ARRIVAL, BY_LENGTH, BY_WFP, HOLE, NEVER, RANKED_BLOCK
 
-__all__ = [
-    "backfill_rank",
-    "bound_block",
-    "drop_started",
-    "enter_newcomers",
-    "first_by_rank",
-    "first_in_heap",
-    "first_in_window",
-    "order_rank",
-    "place_of",
-    "sort_queue",
-    "sort_waiting",
-]
-
 MOST = sys.float_info.max
 RANK_ERROR = 1e-6
 """By which share, or by how much, a rank may be lower than it was bounded: more than the rounding of logarithms."""

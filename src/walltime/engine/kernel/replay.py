@@ -9,8 +9,6 @@ import numpy as np
 from walltime.engine.kernel.jit import entry, kernel
 from walltime.engine.kernel.predictions import note_start, observe, predict
 
-__all__ = ["ADDRESSES", "LogColumns", "replay"]
-
 ADDRESSES = np.dtype([(name, np.int64) for name in ("predict", "started", "observe")])
 """Of the functions of a compiled predictor; 0 for none."""
 

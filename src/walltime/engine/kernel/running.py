@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from walltime.engine.kernel.jit import kernel
 
-__all__ = ["enter_running", "find_shadow", "leave_running", "overdue"]
-
 
 @kernel
 def enter_running(running, count, expected, job, procs):

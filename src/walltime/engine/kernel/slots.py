@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from walltime.engine.kernel.jit import kernel
 
-__all__ = ["sort_waiting", "take_turns"]
-
 
 @kernel
 def sort_waiting(orders, kept, sorted_before, arrived, jobs, start):

@@ -15,8 +15,6 @@ from walltime.engine.kernel.jit import kernel
 from walltime.engine.kernel.memory import ENTRY, JOB, NOTE, RUN, STATE, Memory, Records, record
 from walltime.engine.kernel.words import address_of, records_at
 
-__all__ = ["bind_standing", "new_standing", "standing_at"]
-
 _FIELDS = ["state", "jobs", "queue", "running", "notes", "now", "arrivals", "ended", "waiting", "queued", "free", "machine"]
 OWN = np.dtype([(name, np.int64) for name in _FIELDS])
 """`state`, `jobs`, `queue`, `running`, `notes`: addresses of the loop's records; `now`, `arrivals`, `ended`: when the values were read, and

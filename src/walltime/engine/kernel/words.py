@@ -9,8 +9,6 @@ from llvmlite import ir
 from numba import from_dtype, types
 from numba.extending import intrinsic
 
-__all__ = ["address_of", "number_at", "records_at", "set_number", "set_word", "word_at"]
-
 
 def _loader(kind: Any) -> Any:
     """A function (address, place) that gives the value of this type at a number of words after the address."""

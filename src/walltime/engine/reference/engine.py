@@ -12,8 +12,6 @@ from walltime.engine.reference.plain import Job
 from walltime.policy import FCFS, Order, UserOrder
 from walltime.policy.orders import HISTORY
 
-__all__ = ["Engine", "Predictions"]
-
 
 class Predictions(NamedTuple):
     """How runtimes are predicted, and where that is believed: a `walltime.predictors.Prediction` taken apart.

@@ -12,8 +12,6 @@ from typing import Any
 
 from walltime.engine.reference.plain import Job
 
-__all__ = ["PASS_OF_KIND"]
-
 
 def relaxed(engine: Any, policy: Any) -> None:
     """EASY, with the head's reservation put off to where it may still be (Ward, Mahood and West 2002)."""

@@ -14,8 +14,6 @@ from walltime.engine.reference.plain import BACKFILLED, IMMEDIATE, RESERVED
 from walltime.engine.reference.shares import FairShares
 from walltime.errors import EngineError, WorkloadError
 
-__all__ = ["SlurmReference"]
-
 Array = np.ndarray
 FIRST_PRIORITY = 4_294_901_760
 Free = dict[int, tuple[int, int]]

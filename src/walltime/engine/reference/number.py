@@ -18,8 +18,6 @@ from walltime.errors import EngineError, PolicyError
 from walltime.policy import FCFS, Order, Policy, Wfp
 from walltime.policy.plain import PlainRun, why_stuck
 
-__all__ = ["COINCIDENT", "PATIENCE", "Reference"]
-
 COINCIDENT = ("batch", "sequential", "arrivals-first", "one-by-one")
 PATIENCE = 100_000
 """How often in a row a policy in plain Python may be woken, nothing else happening and nothing ahead, before it is taken to loop."""

@@ -12,8 +12,6 @@ from walltime.engine.problem import NEVER, NodeDemands, Nodes, OarSettings, Prob
 from walltime.engine.reference.plain import BACKFILLED, IMMEDIATE, RESERVED
 from walltime.errors import EngineError, WorkloadError
 
-__all__ = ["OarReference"]
-
 Array = np.ndarray
 
 

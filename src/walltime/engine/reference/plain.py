@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-__all__ = ["BACKFILLED", "IMMEDIATE", "RESERVED", "Job", "Profile", "find_shadow"]
-
 IMMEDIATE, RESERVED, BACKFILLED = 0, 1, 2
 
 

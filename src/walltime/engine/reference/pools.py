@@ -15,8 +15,6 @@ from walltime.engine.reference.plain import BACKFILLED, IMMEDIATE, RESERVED, Job
 from walltime.errors import EngineError, PolicyError, WorkloadError
 from walltime.policy.plain import PlainRun, why_stuck
 
-__all__ = ["ClusterReference", "Place", "Shortage"]
-
 Amount = tuple[int, int]
 """Processors, and the second resource."""
 

@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from walltime.engine.problem import Shares
 from walltime.policy.slurm import SlurmSettings
 
-__all__ = ["FairShares"]
-
 
 class FairShares:
     """The tree of accounts and users; `factor` has the fair-share factor of each user, 0 to 1."""

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 else:
     pl = LaterModule("polars")
 
-__all__ = ["SLURM_JSON"]
-
 _HEAD = re.compile(rb'\A\s*+\{(?=.*"jobs")(?=(?i:.*slurm))', re.DOTALL)
 TIMES = {"submit": "submission", "eligible": "eligible", "start": "start", "end": "end"}
 STARTED = {"STARTED_ON_BACKFILL": "SchedBackfill", "STARTED_ON_SCHEDULE": "SchedMain", "STARTED_ON_SUBMIT": "SchedSubmit"}

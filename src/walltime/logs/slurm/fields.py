@@ -17,23 +17,6 @@ if TYPE_CHECKING:
 else:
     pl = LaterModule("polars")
 
-__all__ = [
-    "BLANK",
-    "NO_LIMITS",
-    "STATES",
-    "asked_limit",
-    "asked_option",
-    "blank",
-    "durations",
-    "limits",
-    "memory",
-    "resource",
-    "state_word",
-    "states",
-    "times",
-    "wholes",
-]
-
 Array = np.ndarray
 MOST = 2**53
 """No value may reach this; see `walltime.logs.joblog`."""

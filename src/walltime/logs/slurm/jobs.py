@@ -16,8 +16,6 @@ from walltime.logs.rules import Rule
 from walltime.logs.slurm.fields import CANCELLED, COMPLETED, OTHER, PENDING, RUNNING
 from walltime.workload import MISSING
 
-__all__ = ["RULES", "STEP", "TEXT_COLUMNS", "SlurmJobs", "SlurmLog", "Steps", "slurm_log"]
-
 Array = np.ndarray
 
 STEP = Rule("step", "drop", "A step of a job, such as `12.batch` or `12.0`; the job has its own record.")

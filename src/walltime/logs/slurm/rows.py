@@ -15,8 +15,6 @@ from walltime.logs.joblog import BadLines
 from walltime.logs.rules import Rule
 from walltime.logs.slurm.fields import BLANK, NO_LIMITS, state_word
 
-__all__ = ["NEEDED", "RULES", "Heading", "Rows", "heading_of", "is_fixed", "is_printed", "rows_of"]
-
 FREE_TEXT = frozenset(
     {"jobname", "comment", "admincomment", "systemcomment", "submitline", "workdir", "extra", "constraints", "container", "stdin", "stdout"}
     | {"stderr", "stdinexpanded", "stdoutexpanded", "stderrexpanded", "wckey", "licenses"}

@@ -30,8 +30,6 @@ Array = np.ndarray
 _LOOKED_AT = 50
 """So many rows are looked at whether sacct has printed them."""
 
-__all__ = ["SLURM", "Reader", "Table"]
-
 TIMES = ("submit", "eligible", "start", "end")
 KINDS = {
     **dict.fromkeys(TIMES, "time"),

@@ -33,8 +33,6 @@ from walltime.papers.study import Study
 from walltime.papers.subjects import PAPER, Subject
 from walltime.predictors.gaussier15 import Gaussier15
 
-__all__ = ["agreement", "published_metrics", "readings"]
-
 Array = np.ndarray
 EQUAL = 1e-9
 WITHIN = (0.001, 0.01, 0.05)

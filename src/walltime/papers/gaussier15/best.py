@@ -11,8 +11,6 @@ from walltime.papers.results import Claims, Entry, Notes, Part, Table, Value
 from walltime.papers.study import Study
 from walltime.papers.subjects import Subject
 
-__all__ = ["best", "slowdowns"]
-
 SHOWN = 10
 """The best triples that the table has."""
 EQUAL = 1e-9

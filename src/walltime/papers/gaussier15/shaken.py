@@ -18,8 +18,6 @@ from walltime.papers.shaken import METRIC, SHAKE, bars, difference, of_scheduler
 from walltime.papers.study import Study
 from walltime.papers.subjects import Subject
 
-__all__ = ["shaken"]
-
 Array = np.ndarray
 SHAKES, FEW_SHAKES = 20, 3
 BEST, FEW_BEST = 20, 3

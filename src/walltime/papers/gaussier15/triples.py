@@ -20,23 +20,6 @@ from walltime.simulation.batch import Case, Lane, compile_for
 from walltime.simulation.specification import Scheduler
 from walltime.workload import Workload
 
-__all__ = [
-    "CORRECTORS",
-    "EASY",
-    "EASY_PP",
-    "E_LOSS",
-    "FCFS",
-    "MEASURES",
-    "SJBF",
-    "Measured",
-    "Triple",
-    "deterministic",
-    "learned",
-    "measure",
-    "subjects_with_users",
-    "triples",
-]
-
 DIALECT = "predictsim"
 MEASURES = {
     "avgft": "mean response (s)",

@@ -24,8 +24,6 @@ from walltime.report.figures import style
 from walltime.schedule import Schedule
 from walltime.simulation.replay import predict
 
-__all__ = ["NEAR", "figure_8", "figure_9", "killed_jobs", "section_43", "table_2", "use_chart"]
-
 Array = np.ndarray
 NAMES = {
     "total": "total jobs",

@@ -21,24 +21,6 @@ from walltime.simulation import simulate
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = [
-    "CHAOS_NOTE",
-    "FEW_SEEDS",
-    "NOTICEABLE",
-    "POLICIES",
-    "SEEDS",
-    "chaos",
-    "compared",
-    "label",
-    "schedule_of",
-    "shaken_cells",
-    "sweep_cells",
-    "table_3",
-    "table_4",
-    "values_of",
-]
-
-
 Array = np.ndarray
 
 POLICIES = {"easy": Easy(), "conservative": Conservative()}

@@ -21,27 +21,6 @@ from walltime.report.figures import INK
 from walltime.simulation import simulate
 from walltime.workload.models import parse_model
 
-__all__ = [
-    "ALL_BATCHES",
-    "BATCH_NOTE",
-    "MODELS",
-    "MODEL_NOTE",
-    "OUT_OF_JOBS",
-    "PRECISE",
-    "SATURATED",
-    "SCHEDULERS",
-    "curve_chart",
-    "differences",
-    "figure_4",
-    "figure_5",
-    "figure_6",
-    "figure_7",
-    "largest",
-    "published_batch_means",
-    "run_models",
-    "steady",
-]
-
 Array = np.ndarray
 
 LOADS = (0.4, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)

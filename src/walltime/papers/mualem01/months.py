@@ -17,8 +17,6 @@ from walltime.papers.results import Claim, Claims, Entry, Notes, Part, Table, Va
 from walltime.papers.study import Study
 from walltime.papers.subjects import GENERATED, PAPER, Subject
 
-__all__ = ["correlated", "infer_start", "months_of", "table_1"]
-
 Array = np.ndarray
 KINDS = {"response": 0, "slowdown": 1}
 """And the digits of each."""

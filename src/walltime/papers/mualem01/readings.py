@@ -26,8 +26,6 @@ from walltime.workload import Workload
 from walltime.workload.cleaning import clean, published_filters
 from walltime.workload.draws import uniforms
 
-__all__ = ["READINGS", "later_number_first", "printed_of", "readings", "readings_table", "requested_processors", "uniform_estimates"]
-
 Array = np.ndarray
 MILLI = 1000
 """Ticks per second if estimates are not rounded to seconds."""

@@ -11,8 +11,6 @@ from walltime.papers.study import Study
 from walltime.policy import Conservative, Easy, Hybrid
 from walltime.workload import Workload
 
-__all__ = ["figure_1", "figure_2", "figure_3"]
-
 SCRATCH = Conservative(variant="scratch")
 
 

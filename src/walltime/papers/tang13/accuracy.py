@@ -31,8 +31,6 @@ from walltime.papers.tang13.schemes import (
 from walltime.predictors import alike
 from walltime.report.figures import COLOURS
 
-__all__ = ["figure_1", "figure_2", "figure_4", "figure_5", "figure_6", "figure_7", "table_1", "table_2", "table_3"]
-
 Array = np.ndarray
 
 

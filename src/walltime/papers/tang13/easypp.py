@@ -17,8 +17,6 @@ from walltime.papers.study import Study
 from walltime.papers.tang13.schemes import keys_of, learnable
 from walltime.workload import Workload
 
-__all__ = ["easypp"]
-
 Array = np.ndarray
 SHAKES, FEW_SHAKES = 25, 5
 CLASSES = ("heavy", "medium", "light")

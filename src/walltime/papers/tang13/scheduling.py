@@ -23,8 +23,6 @@ from walltime.predictors import Prediction, Predictor
 from walltime.simulation import simulate
 from walltime.workload import Workload
 
-__all__ = ["F14", "F15", "F16", "F17", "figure_12", "gains", "run_months"]
-
 Array = np.ndarray
 ORDERS: Mapping[str, Order] = {"wfp": WFP, "fcfs": FCFS}
 MODES = ("regular", "selective")

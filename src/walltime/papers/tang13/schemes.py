@@ -15,26 +15,6 @@ from walltime.predictors import Tang13
 from walltime.simulation.replay import Replay, predict
 from walltime.workload import Workload
 
-__all__ = [
-    "CLASSES",
-    "KEYS",
-    "METHOD",
-    "QUARTER",
-    "SCHEMES",
-    "STATISTICS",
-    "THRESHOLD",
-    "WINDOWS",
-    "class_shares",
-    "keys_of",
-    "learnable",
-    "mean_accuracy",
-    "months_of",
-    "own_accuracy",
-    "replays",
-    "scheme_of",
-    "simulated_scheme",
-]
-
 Array = np.ndarray
 
 STATISTICS = ("max", "p95", "p90", "p85", "p80", "p70", "median")

@@ -29,8 +29,6 @@ from walltime.papers.tang13.schemes import (
     simulated_scheme,
 )
 
-__all__ = ["figure_8", "figure_9", "figure_10", "figure_11", "figure_13"]
-
 Array = np.ndarray
 
 

@@ -11,8 +11,6 @@ from walltime.papers.subjects import PAPER
 from walltime.papers.tsafrir06.performance import sweep_data, sweep_figure
 from walltime.papers.tsafrir06.sweep import FINE, Sweep, run_sweep, smooth
 
-__all__ = ["figure_5", "figure_7", "figure_8", "figure_9"]
-
 AT = 10.0
 """The f at which tsafrir06 gives numbers."""
 

@@ -19,8 +19,6 @@ from walltime.report.estimates import draw_accuracy, draw_distributions
 from walltime.simulation import simulate
 from walltime.workload import Workload
 
-__all__ = ["figure_1", "figure_6", "figure_10", "figure_11", "figure_12", "table_1", "table_2"]
-
 SCALE = 3
 """The unit of time of the worked examples, s, so that thirds are whole."""
 RUNTIMES = {"J1": 6, "J2": 4, "J3": 3, "J4": 4, "J5": 3, "J6": 2}

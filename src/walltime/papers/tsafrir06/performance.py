@@ -17,8 +17,6 @@ from walltime.papers.study import Study
 from walltime.papers.subjects import Subject
 from walltime.papers.tsafrir06.sweep import COARSE, FEW_SEEDS, FINE, HIGH_LOAD, LOAD_SEEDS, LOW_LOAD, Sweep, f_values, run_sweep
 
-__all__ = ["figure_2", "figure_3", "figure_4", "figure_13", "loads", "modal", "sweep_data", "sweep_figure"]
-
 METRICS = {"mean_wait": "wait", "mean_bounded_slowdown": "slowdown"}
 UNITS = {"mean_wait": "average wait (min)", "mean_bounded_slowdown": "average bounded slowdown"}
 DIVISOR = {"mean_wait": 60.0, "mean_bounded_slowdown": 1.0}

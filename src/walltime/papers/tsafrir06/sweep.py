@@ -15,8 +15,6 @@ from walltime.papers.subjects import Subject
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["COARSE", "FEW_SEEDS", "FINE", "HIGH_LOAD", "LOAD_SEEDS", "LOW_LOAD", "Sweep", "f_values", "run_sweep", "smooth"]
-
 Array = np.ndarray
 
 FINE = tuple(k / 10 for k in range(101))

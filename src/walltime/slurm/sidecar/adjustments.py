@@ -8,8 +8,6 @@ from walltime.slurm.sidecar.host import Clock
 from walltime.slurm.sidecar.ledger import Entry, Event, Ledger, LedgerError, State
 from walltime.slurm.squeue_fields import QueueJob
 
-__all__ = ["OPEN", "Adjustments"]
-
 WRITE_AGAIN = 900.0
 """Seconds after which it is written again that a job is in the queue."""
 FORGET_AFTER = 3600.0

@@ -17,8 +17,6 @@ from walltime.slurm.squeue_fields import QueueJob
 from walltime.wording import printable
 from walltime.workload import Workload
 
-__all__ = ["ANY_SIZE", "NOT_READ", "Advice", "AdviceOfLog", "check_texts"]
-
 TEXTS = {"user": "user", "group": "account", "queue": "qos"}
 """Which text of a waiting job stands in which column of the log; the partition is there as well."""
 

@@ -20,8 +20,6 @@ from walltime.slurm.sidecar.report import Report
 from walltime.slurm.squeue_fields import QueueJob
 from walltime.slurm_values import Minutes
 
-__all__ = ["GiveBack"]
-
 STEP, RESERVE = 120, 60
 """Minutes: a limit in doubt is raised to STEP from now whenever less than RESERVE is left of it."""
 PASS = 120.0

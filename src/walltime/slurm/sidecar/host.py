@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Protocol
 
-__all__ = ["Budget", "Clock", "Host", "Signals", "SystemClock"]
-
 
 class Clock(Protocol):
     """The time."""

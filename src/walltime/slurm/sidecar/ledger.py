@@ -18,8 +18,6 @@ from walltime.errors import OutputError
 from walltime.slurm_values import Minutes
 from walltime.wording import printable
 
-__all__ = ["Entry", "Event", "Ledger", "LedgerError", "State", "open_ledger", "read_events"]
-
 
 class State(StrEnum):
     """How far an adjustment has come."""

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from walltime.slurm.sidecar.report import Report
 from walltime.slurm.sidecar.round import Sidecar
 
-__all__ = ["keep_on"]
-
 LAST_ROUNDS = 3
 """So many rounds in which nothing more could be given or taken back end a side-car that is to end."""
 PATIENCE = 120

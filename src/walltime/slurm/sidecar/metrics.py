@@ -11,8 +11,6 @@ from walltime.slurm.configuration import Mode
 from walltime.slurm.sidecar.report import Report
 from walltime.slurm.sidecar.round import Sidecar
 
-__all__ = ["COUNTERS", "GAUGES", "Metrics"]
-
 GAUGES: Mapping[str, tuple[str, Callable[[Report, Sidecar], int]]] = {
     "waiting_jobs": ("Jobs that wait.", lambda report, _: report.waiting),
     "adjusted_jobs": ("Waiting jobs that have a TimeMin of the side-car.", lambda report, _: report.adjusted + report.set_now),

@@ -13,8 +13,6 @@ from walltime.slurm.sidecar.ledger import Entry
 from walltime.slurm.sidecar.settings import SidecarSettings
 from walltime.slurm.squeue_fields import QueueJob
 
-__all__ = ["Overrun", "Overruns"]
-
 MEMORY = 7 * 86_400.0
 """Seconds for which it counts that a job has outlived its TimeMin."""
 OVERDUE, IN_TIME = "overdue", "in time"

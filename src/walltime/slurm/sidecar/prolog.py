@@ -24,8 +24,6 @@ from walltime.slurm.squeue_fields import KEY, check_key
 from walltime.slurm_values import Minutes
 from walltime.wording import printable
 
-__all__ = ["YEAR", "Spool", "script"]
-
 YEAR = 525_600
 """Minutes; what a job without a limit gets from the prolog, as in Slurm's accounting. The side-car takes the limit away after it."""
 MOST = 999_999

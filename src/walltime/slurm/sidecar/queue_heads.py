@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from walltime.slurm.sidecar.settings import SidecarSettings
 from walltime.slurm.squeue_fields import QueueJob
 
-__all__ = ["WHY", "QueueHead", "QueueHeads"]
-
 WHY = "a job at the head of its queue has waited too long after its reserved start"
 _WAITS_FOR_NODES = ("Resources", "Priority", "None", "ReqNodeNotAvail", "Nodes_required")
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 
 from walltime.slurm.configuration import Mode
 
-__all__ = ["Report"]
-
 
 @dataclass
 class Report:

@@ -24,8 +24,6 @@ from walltime.whatif.setting import Setting, without_warnings
 from walltime.whatif.whatif import REPLICATIONS
 from walltime.workload import Workload
 
-__all__ = ["Delay", "Review", "Run", "gain_of", "what_happened", "with_delays"]
-
 Array = np.ndarray
 
 NEAR = 300

@@ -28,8 +28,6 @@ from walltime.slurm.sidecar.settings import SidecarSettings
 from walltime.slurm.squeue_fields import QueueJob
 from walltime.slurm_values import Minutes
 
-__all__ = ["Sidecar"]
-
 KEEP_LIMITS = 600.0
 """Seconds for which limits on jobs are not asked for again."""
 LATEST = 300.0

@@ -8,8 +8,6 @@ from walltime.slurm.configuration import Configuration, Limits
 from walltime.slurm.sidecar.settings import SidecarSettings
 from walltime.slurm.squeue_fields import QueueJob
 
-__all__ = ["time_min_of", "why_never"]
-
 
 def why_never(job: QueueJob, cluster: Configuration, limits: Limits, settings: SidecarSettings, now: float) -> str | None:
     """Why this waiting job must not have a TimeMin of the side-car's, None if it may; `now`: Unix time."""

@@ -12,8 +12,6 @@ from walltime.slurm.sidecar.rules import time_min_of
 from walltime.slurm.sidecar.settings import SidecarSettings
 from walltime.slurm.squeue_fields import QueueJob, array_of
 
-__all__ = ["Predict", "choose", "in_turn"]
-
 Predict = Callable[[QueueJob, float], float | None]
 """The runtime, s, of a waiting job at a Unix time; None if too little is known of jobs like it."""
 Choice = tuple[QueueJob, int, float | None]

@@ -20,8 +20,6 @@ from walltime.slurm.sidecar.prolog import Spool
 from walltime.slurm.sidecar.settings import SidecarSettings
 from walltime.slurm.squeue_fields import QueueJob
 
-__all__ = ["NAMES", "PATIENCE", "WHOLE", "WORKS", "PrologTest", "SelfTest", "SelfTests"]
-
 NAMES = ("walltime-self-test", "walltime-self-test-prolog")
 LIMIT, SHORT, WHOLE = 10, 12, 15
 """Minutes: the limit at submission, the one that it is shortened to, and the one that it is changed to, or that it must be raised to."""

@@ -9,8 +9,6 @@ from walltime.declared import Key, wrong_field
 from walltime.errors import PolicyError
 from walltime.toml_file import TomlFile
 
-__all__ = ["SETTINGS_FILE", "SidecarSettings"]
-
 POLLS_IN_FLOOR = 5
 """A shortened job must live through so many polls, whatever the prediction."""
 

@@ -9,8 +9,6 @@ from contextlib import suppress
 
 from walltime.slurm.sidecar import installed_text
 
-__all__ = ["Systemd", "service"]
-
 _PLAIN = re.compile(r"[A-Za-z0-9_@+=:,./-]+")
 
 

@@ -10,8 +10,6 @@ import numpy as np
 
 from walltime.slurm.starts.replay import Record
 
-__all__ = ["LEAST", "no_model", "qbets"]
-
 Array = np.ndarray
 
 SIZES = (4, 16, 64)

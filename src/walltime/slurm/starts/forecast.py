@@ -20,8 +20,6 @@ from walltime.slurm.starts.sampling import DAY, LEVELS, WEEK, Arrivals, JobsToDr
 from walltime.wording import seed_fault
 from walltime.workload import Workload
 
-__all__ = ["USUAL", "Draws", "Forecast"]
-
 Array = np.ndarray
 
 LONGEST = 14 * 86400

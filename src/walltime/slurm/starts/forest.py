@@ -8,8 +8,6 @@ import numpy as np
 
 from walltime.engine.kernel.jit import entry
 
-__all__ = ["LEVELS", "Forest", "Trees"]
-
 Array = np.ndarray
 
 LEVELS = np.arange(1, 200) / 200

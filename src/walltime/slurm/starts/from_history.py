@@ -19,8 +19,6 @@ from walltime.slurm.starts.replay import Record
 from walltime.slurm.starts.start_times import StartTimes, unix
 from walltime.workload import MISSING, Workload
 
-__all__ = ["MOMENTS", "learn_from_history", "record_until"]
-
 Array = np.ndarray
 
 MOMENTS = 150

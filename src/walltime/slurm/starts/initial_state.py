@@ -14,8 +14,6 @@ from walltime.slurm.snapshot import Snapshot
 from walltime.slurm.snapshot_jobs import SnapshotJob
 from walltime.workload import MISSING, Origin, Workload
 
-__all__ = ["InitialState", "common_names", "initial_state_of"]
-
 Array = np.ndarray
 
 NAMED = {"user": "user", "group": "account", "queue": "qos", "partition": "partition", "executable": "name"}

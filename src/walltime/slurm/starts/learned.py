@@ -20,8 +20,6 @@ from walltime.slurm.starts.replay import Record, snapshot_at
 from walltime.slurm.starts.scores import CLASSES
 from walltime.slurm.starts.start_times import StartTimes, quantiles_of, start_times
 
-__all__ = ["FEWEST", "LITTLE", "SAMPLES", "Replay", "draw_between", "draw_past", "learned", "little_known", "replay", "said"]
-
 Array = np.ndarray
 
 SAMPLES = 10

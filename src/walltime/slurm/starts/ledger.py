@@ -18,8 +18,6 @@ from walltime.slurm.starts.start_times import StartTimes
 from walltime.wording import printable
 from walltime.workload import Workload
 
-__all__ = ["NAME", "PredictionLedger", "Scorecard"]
-
 NAME = "start-times.sqlite"
 VERSION = 1
 APPLICATION = 0x77616C6C

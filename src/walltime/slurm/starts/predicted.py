@@ -18,8 +18,6 @@ from walltime.slurm.snapshot_jobs import SnapshotJob
 from walltime.slurm.starts.initial_state import NAMED, UNLIMITED, common_names
 from walltime.workload import Origin, Workload
 
-__all__ = ["PredictedRuntimes", "predicted_of_log", "predicted_of_snapshot"]
-
 Array = np.ndarray
 OPEN = 2**31
 """What stands for the wait of a job that waits, and for the runtime of one that runs, s."""

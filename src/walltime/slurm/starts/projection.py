@@ -20,8 +20,6 @@ from walltime.simulation.specification import Scheduler
 from walltime.slurm.starts.initial_state import InitialState
 from walltime.workload import Workload
 
-__all__ = ["FIRST_NUMBER", "Projection", "misfit"]
-
 Array = np.ndarray
 FIRST_NUMBER = 10**12
 """The number of the first job in a schedule."""

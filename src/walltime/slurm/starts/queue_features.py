@@ -6,8 +6,6 @@ import numpy as np
 
 from walltime.slurm.starts.replay import Record
 
-__all__ = ["QueueFeatures"]
-
 Array = np.ndarray
 
 HOUR, DAY = 3600, 86400

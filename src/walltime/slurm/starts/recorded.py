@@ -21,8 +21,6 @@ from walltime.slurm.starts.scores import CLASSES, class_of
 from walltime.slurm.starts.start_times import LEFT_OUT
 from walltime.workload import Workload
 
-__all__ = ["METHODS", "SIZES", "RecordedStarts", "StartPredictions", "StartScore", "calibrate_starts", "draw_moments"]
-
 Array = np.ndarray
 
 METHODS = {

@@ -18,8 +18,6 @@ from walltime.slurm.starts.start_times import start_times
 from walltime.whatif.setting import machine_of
 from walltime.workload import MISSING, Workload
 
-__all__ = ["Record", "as_history", "outcomes", "snapshot_at"]
-
 Array = np.ndarray
 
 

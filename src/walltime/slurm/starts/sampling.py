@@ -9,8 +9,6 @@ import numpy as np
 
 from walltime.workload import Workload
 
-__all__ = ["DAY", "LEVELS", "WEEK", "Arrivals", "JobsToDraw", "RuntimePredictions", "Runtimes"]
-
 Array = np.ndarray
 
 WEEK, DAY = 7 * 86400, 86400

@@ -9,20 +9,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "CLASSES",
-    "DAY",
-    "LATEST",
-    "Factors",
-    "Outcome",
-    "Score",
-    "adjusted",
-    "calibrated",
-    "factors_of",
-    "scores_of",
-    "with_factors",
-]
-
 Array = np.ndarray
 
 CLASSES = {"under 1 h": 3600, "1 to 6 h": 6 * 3600, "over 6 h": 2**62}

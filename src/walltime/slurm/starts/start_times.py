@@ -25,8 +25,6 @@ from walltime.slurm.starts.scores import Factors, adjusted
 from walltime.wording import harmless
 from walltime.workload import Workload
 
-__all__ = ["Reasons", "StartTime", "StartTimes", "quantiles_of", "start_times", "unix", "why", "why_not"]
-
 Array = np.ndarray
 LEFT_OUT = "The overheads of the machine's file are left out: starts may be later by what the scheduler takes."
 """What is said of a machine with overheads."""

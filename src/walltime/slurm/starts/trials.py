@@ -25,8 +25,6 @@ from walltime.specification import Form, Specification, read_options
 from walltime.wording import harmless, shown
 from walltime.workload import Workload
 
-__all__ = ["Trial", "TrialJob", "Trials", "parse_trial", "try_jobs"]
-
 Array = np.ndarray
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}

@@ -12,8 +12,6 @@ from walltime.declared import Key
 from walltime.errors import WorkloadError
 from walltime.workload.models.model import ModelJobs, WorkloadModel, stream, stretch_to, total_work
 
-__all__ = ["Downey97", "chosen_size", "speedup"]
-
 Array = np.ndarray
 
 DAY = 86_400

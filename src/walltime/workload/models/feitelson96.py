@@ -15,8 +15,6 @@ from walltime.workload.models.marginals import CLASSES, CTC_SP2, Marginals, size
 from walltime.workload.models.model import ModelJobs, WorkloadModel, stream
 from walltime.workload.workload import MAX_TIME
 
-__all__ = ["THREE_STAGES", "TWO_STAGES", "Feitelson96", "FeitelsonVariant"]
-
 Array = np.ndarray
 
 CLOSE = 1e-3

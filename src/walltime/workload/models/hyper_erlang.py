@@ -9,8 +9,6 @@ import numpy as np
 
 from walltime.errors import WorkloadError
 
-__all__ = ["HyperErlang", "fit_hyper_erlang"]
-
 Array = np.ndarray
 
 LARGEST_ORDER = 100

@@ -14,8 +14,6 @@ from walltime.workload.models.hyper_erlang import HyperErlang, fit_hyper_erlang
 from walltime.workload.models.model import ModelJobs, WorkloadModel, stream, values_of
 from walltime.workload.workload import Workload
 
-__all__ = ["CTC_SP2", "Jann97"]
-
 Array = np.ndarray
 
 FEWEST_JOBS = 30

@@ -11,8 +11,6 @@ import numpy as np
 from walltime.declared import Key
 from walltime.workload.models.model import ModelJobs, WorkloadModel, stream, stretch_to, total_work
 
-__all__ = ["BATCH", "INTERACTIVE", "TYPELESS", "Lublin99", "LublinClass", "day_time", "day_weights", "gamma_cdf"]
-
 Array = np.ndarray
 
 BUCKETS = 48

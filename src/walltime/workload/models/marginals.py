@@ -10,8 +10,6 @@ from walltime.errors import WorkloadError
 from walltime.workload.models.model import values_of
 from walltime.workload.workload import Workload
 
-__all__ = ["CLASSES", "CTC_SP2", "Marginals", "size_class"]
-
 Array = np.ndarray
 
 CLASS_ENDS = (1, 4, 8, 16, 32, 64)

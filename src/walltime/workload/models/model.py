@@ -17,8 +17,6 @@ from walltime.wording import seed_fault
 from walltime.workload.scaling import HIGHEST_LOAD
 from walltime.workload.workload import MAX_TIME, Origin, Workload
 
-__all__ = ["ModelJobs", "WorkloadModel", "stream", "stretch_to", "total_work", "values_of"]
-
 Array = np.ndarray
 
 TOLERANCE = 0.01

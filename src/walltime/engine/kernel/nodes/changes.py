@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from walltime.engine.kernel.jit import called_kernel, kernel
 
-__all__ = ["gained_too_little", "keep_slack", "note_change", "note_lack", "take_slack", "tell_prospects"]
-
 
 @kernel
 def note_lack(state, time, lack):

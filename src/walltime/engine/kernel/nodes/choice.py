@@ -7,8 +7,6 @@ from walltime.engine.kernel.heap import drop_first, push
 from walltime.engine.kernel.jit import called_kernel, kernel
 from walltime.engine.kernel.nodes.memory import CAPACITY, CLOSED, USABLE
 
-__all__ = ["choose", "missing", "row_at"]
-
 
 @kernel
 def row_at(state, running, time):

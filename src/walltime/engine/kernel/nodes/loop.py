@@ -42,8 +42,6 @@ from walltime.engine.kernel.nodes.priority import count_end, priority_of, rank_u
 from walltime.engine.kernel.nodes.use import end_use, is_any_overdue, move_overdue, start_use
 from walltime.engine.kernel.pools.limits import count_towards_limits, within_limits
 
-__all__ = ["run_slurm"]
-
 
 def run_slurm(state, rules, jobs, site, use, plan, traffic, budget):
     """Simulate until all jobs have started and ended, or until about `budget` steps have been taken; returns as `run_cluster` does.

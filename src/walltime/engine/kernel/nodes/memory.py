@@ -15,20 +15,6 @@ from walltime.engine.kernel.memory import ITEM, NEVER, _dtype, record, records
 from walltime.engine.kernel.pools.memory import CHANGE, Lists, as_lists
 from walltime.engine.problem import Nodes, Shares
 
-__all__ = [
-    "CAPACITY",
-    "CLOSED",
-    "RANGE",
-    "SLURM_JOB",
-    "SLURM_RULES",
-    "USABLE",
-    "Records",
-    "SlurmMemory",
-    "as_set",
-    "new_slurm_memory",
-    "with_room",
-]
-
 Array = np.ndarray
 Records = Any
 

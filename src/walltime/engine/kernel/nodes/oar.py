@@ -37,8 +37,6 @@ from walltime.engine.kernel.memory import (
 )
 from walltime.engine.kernel.pools.memory import Lists, Records
 
-__all__ = ["OAR_JOB", "OAR_RULES", "SCRATCH", "OarMemory", "new_oar_memory", "run_oar"]
-
 Array = np.ndarray
 
 OAR_JOB = _dtype("submit runtime believed nodes partition noticed phase start kind reserved_start pending follows think")

@@ -23,23 +23,6 @@ from walltime.engine.kernel.nodes.choice import choose, missing, row_at
 from walltime.engine.kernel.nodes.memory import CAPACITY, USABLE
 from walltime.engine.kernel.profile import NEVER
 
-__all__ = [
-    "FIRST",
-    "NOT_MADE",
-    "first_to_look_at",
-    "forget",
-    "holds_as_before",
-    "lacks",
-    "least_needed",
-    "leave_plan",
-    "length_of",
-    "look_ahead",
-    "measure_again",
-    "pass_over",
-    "room_until",
-    "take_from_line",
-]
-
 FIRST = np.int64(0)
 """The first place of the queue."""
 NOT_MADE = np.int64(-1)

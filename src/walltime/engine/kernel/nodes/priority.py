@@ -6,8 +6,6 @@ import math
 
 from walltime.engine.kernel.jit import called_kernel, kernel
 
-__all__ = ["count_end", "priority_of", "rank_users", "sum_up_use"]
-
 LN2 = 0.6931471805599453
 BASIC = 4_294_901_760
 """The priority of the first job under priority/basic; each later one has one less."""

@@ -10,8 +10,6 @@ from walltime.engine.kernel.nodes.changes import note_change
 from walltime.engine.kernel.nodes.memory import CAPACITY
 from walltime.engine.kernel.nodes.plan import NOT_MADE, take_from_line
 
-__all__ = ["end_use", "is_any_overdue", "move_overdue", "start_use"]
-
 MORE, LESS = np.int64(1), np.int64(-1)
 """What is added is free, or no longer. A number of this type, as all others are, spares compiling for literals."""
 NOW = np.int64(-1)

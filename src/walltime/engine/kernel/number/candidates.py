@@ -20,8 +20,6 @@ from walltime.engine.kernel.jit import called_kernel, kernel
 from walltime.engine.kernel.memory import NEVER
 from walltime.engine.kernel.plan import CHUNK, COLUMNS, FEW, LOOKS, NONE, ROWS, SHORTEST
 
-__all__ = ["drop_bounds", "give_back_until", "join", "note_latest", "survey"]
-
 
 @kernel
 def _coarse(number):

@@ -23,8 +23,6 @@ from walltime.engine.kernel.plan import (
 from walltime.engine.kernel.queue import sort_waiting
 from walltime.engine.kernel.running import overdue
 
-__all__ = ["pass_with_kept_reservations"]
-
 
 @kernel
 def pass_with_kept_reservations(state, rules, jobs, machine, queue, ordered, kept):

@@ -27,8 +27,6 @@ from walltime.engine.kernel.queue import (
 )
 from walltime.engine.kernel.running import find_shadow
 
-__all__ = ["pass_with_head_reservation"]
-
 
 @kernel
 def pass_with_head_reservation(state, rules, jobs, machine, queue, ordered, head):

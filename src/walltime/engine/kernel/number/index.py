@@ -13,8 +13,6 @@ from walltime.engine.kernel.jit import kernel
 from walltime.engine.kernel.memory import BLOCK, GROUP, HOLE, NEVER
 from walltime.engine.kernel.profile import size_class
 
-__all__ = ["LONG", "SHORT", "index_places", "keep_index", "leave_hole", "may_backfill", "next_candidate"]
-
 LONG = 1024
 """A queue of more places than this is indexed; a shorter one is faster to search place by place."""
 SHORT = 256

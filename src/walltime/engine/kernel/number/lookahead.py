@@ -13,8 +13,6 @@ from walltime.engine.kernel.memory import BY_ARRIVAL, BY_PROCSECONDS, BY_SECONDS
 from walltime.engine.kernel.number.index import next_candidate
 from walltime.engine.kernel.queue import backfill_rank, order_rank
 
-__all__ = ["SLOWDOWNS", "choose_together"]
-
 SLOWDOWNS = 2**40
 """More than a sum of slowdowns in thousandths, for jobs that are considered together."""
 

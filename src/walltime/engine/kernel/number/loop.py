@@ -31,8 +31,6 @@ from walltime.engine.kernel.number.selective import pass_with_selected_reservati
 from walltime.engine.kernel.number.slack import pass_within_slack
 from walltime.engine.kernel.predictions import correct_expired, next_expiry, predict_arrivals
 
-__all__ = ["run"]
-
 
 def run(state, rules, jobs, machine, queue, ordered, reservations, budget):
     """Simulate until every job has started and ended, or until about `budget` steps over the queue or the profile have been taken.

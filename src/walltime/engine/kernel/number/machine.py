@@ -8,8 +8,6 @@ from walltime.engine.kernel.memory import BACKFILLED, IMMEDIATE, KEEP, NEVER, RE
 from walltime.engine.kernel.predictions import note_end, note_start
 from walltime.engine.kernel.running import enter_running, leave_running
 
-__all__ = ["SHORTEST", "end_expected_now", "end_job", "end_next", "start_behind", "start_job", "take_arrival"]
-
 SHORTEST = 10
 """Jobs count as running for at least 10 s in the bounded slowdown."""
 

@@ -16,8 +16,6 @@ from walltime.engine.kernel.memory import HOLE, RANKED_BLOCK
 from walltime.engine.kernel.queue import order_rank
 from walltime.engine.kernel.words import number_at, set_number, set_word, word_at
 
-__all__ = ["drop_rank", "first_of_ranks", "ranks_are_old", "renew_ranks"]
-
 
 @kernel
 def ranks_are_old(state, rules):

@@ -10,8 +10,6 @@ from walltime.engine.kernel.number.machine import start_behind, start_job
 from walltime.engine.kernel.profile import STEPS_IN_BLOCK, first_hole, occupy, profile_of_running
 from walltime.engine.kernel.queue import backfill_rank, drop_started, sort_queue
 
-__all__ = ["backfill", "fits_now", "pass_with_fresh_reservations", "reserve"]
-
 
 @kernel
 def pass_with_fresh_reservations(state, rules, jobs, machine, queue, ordered, fresh):

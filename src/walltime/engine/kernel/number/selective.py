@@ -11,8 +11,6 @@ from walltime.engine.kernel.number.scratch import backfill, reserve
 from walltime.engine.kernel.profile import STEPS_IN_BLOCK, profile_of_running
 from walltime.engine.kernel.queue import drop_started, sort_queue
 
-__all__ = ["pass_with_selected_reservations"]
-
 
 @kernel
 def pass_with_selected_reservations(state, rules, jobs, machine, queue, ordered, selection):

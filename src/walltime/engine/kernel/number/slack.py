@@ -12,8 +12,6 @@ from walltime.engine.kernel.number.machine import start_behind
 from walltime.engine.kernel.profile import STEPS_IN_BLOCK, first_hole, occupy, profile_of_running
 from walltime.engine.kernel.queue import drop_started
 
-__all__ = ["pass_within_slack"]
-
 
 @kernel
 def pass_within_slack(state, rules, jobs, machine, queue, slack):

@@ -30,8 +30,6 @@ from walltime.engine.kernel.pools.plan import (
 from walltime.engine.kernel.profile import size_class
 from walltime.engine.kernel.running import overdue
 
-__all__ = ["give_back_rest", "pass_with_kept_places"]
-
 
 @kernel
 def pass_with_kept_places(state, rules, jobs, machine, line, plan, kept):

@@ -22,8 +22,6 @@ from walltime.engine.kernel.pools.line import comes_before, is_steady, place_of,
 from walltime.engine.kernel.pools.memory import PLACES_IN_BLOCK
 from walltime.engine.kernel.queue import order_rank
 
-__all__ = ["call_next", "count_towards_limits", "full_limit", "is_any_tight", "is_shut", "may_start", "park", "parks", "within_limits"]
-
 
 @kernel
 def may_start(state, jobs, machine, index):

@@ -13,18 +13,6 @@ from walltime.engine.kernel.memory import HOLE, KEEP, NEVER
 from walltime.engine.kernel.pools.memory import PLACES_IN_BLOCK
 from walltime.engine.kernel.queue import order_rank
 
-__all__ = [
-    "before",
-    "comes_before",
-    "drop_started",
-    "enter_queue",
-    "is_steady",
-    "place_of",
-    "renew_block",
-    "sort_waiting_jobs",
-    "take_place",
-]
-
 
 @kernel
 def is_steady(rules):

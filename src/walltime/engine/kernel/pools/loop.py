@@ -32,8 +32,6 @@ from walltime.engine.kernel.pools.passes import pass_with_fresh_places
 from walltime.engine.kernel.predictions import correct_running, next_expiry, note_end, note_start, predict_arrival, predict_waiting
 from walltime.engine.kernel.running import enter_running, leave_running
 
-__all__ = ["run_cluster"]
-
 
 def run_cluster(state, rules, jobs, machine, line, plan, kept, budget):
     """Simulate until all jobs have started and ended, or until about `budget` steps have been taken; returns as `run` of loop.py does.

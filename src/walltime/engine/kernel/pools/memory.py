@@ -15,25 +15,7 @@ from walltime.engine.kernel.bits import WORD
 from walltime.engine.kernel.memory import ITEM, KEEP, RANKED, RUN, _dtype, record, records
 from walltime.engine.kernel.prediction_memory import PredictionRules, PredictionState, new_predicting
 from walltime.engine.kernel.profile import NEVER
-from walltime.engine.problem import Ragged
-
-__all__ = [
-    "CHANGE",
-    "CLUSTER_JOB",
-    "CLUSTER_RULES",
-    "LIMIT",
-    "OPENS",
-    "OUTAGE",
-    "PLACES_IN_BLOCK",
-    "SHUTS",
-    "ClusterMemory",
-    "Lists",
-    "Records",
-    "Restraints",
-    "as_lists",
-    "followers_of",
-    "new_cluster_memory",
-]
+from walltime.ragged import Ragged
 
 Array = np.ndarray
 Records = Any

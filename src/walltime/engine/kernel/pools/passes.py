@@ -30,14 +30,6 @@ from walltime.engine.kernel.predictions import note_start
 from walltime.engine.kernel.queue import backfill_rank
 from walltime.engine.kernel.running import enter_running, overdue
 
-__all__ = [
-    "next_candidate",
-    "pass_with_fresh_places",
-    "push_candidate",
-    "share_a_pool",
-    "start_in_place",
-]
-
 
 @kernel
 def pass_with_fresh_places(state, rules, jobs, machine, line, plan, kept):

@@ -11,8 +11,6 @@ from __future__ import annotations
 from walltime.engine.kernel.jit import called_kernel, kernel
 from walltime.engine.kernel.profile import NEVER
 
-__all__ = ["end_of_hole", "first_hole", "forget_past", "occupy", "occupy_until", "plan_of_running", "share", "step_before", "take"]
-
 SLACK = 8
 """So many steps that do not differ from the ones before are never worth the work of joining them."""
 

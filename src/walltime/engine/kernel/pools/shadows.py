@@ -9,8 +9,6 @@ from __future__ import annotations
 from walltime.engine.kernel.jit import kernel
 from walltime.engine.kernel.memory import NEVER
 
-__all__ = ["are_shadows_enough", "fits_beside", "reserve_shadow", "take_from_shadows"]
-
 
 @kernel
 def are_shadows_enough(state, rules):
