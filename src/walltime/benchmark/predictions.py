@@ -21,10 +21,10 @@ from walltime.metrics.jobs import accuracy, bounded_slowdown
 from walltime.metrics.recorded import rank_correlation
 from walltime.predictors import PlainPredictor, below_remark, parse_predictor
 from walltime.schedule import Schedule
+from walltime.schedule.weeks import LogWeeks
 from walltime.simulation.replay import held_out, predict
 from walltime.simulation.run import simulate
 from walltime.simulation.threads import in_threads
-from walltime.whatif.weekly_interval import LogWeeks
 from walltime.workload import Workload
 from walltime.workload.scaling import shake
 

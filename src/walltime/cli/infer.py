@@ -9,12 +9,9 @@ import typer
 
 from walltime.cli import options as o
 from walltime.cli import output as terminal
-from walltime.cli.explain import paragraphs
 from walltime.cli.option_groups import LogOptions, Stretch, machine_in
-from walltime.cli.output import PageOutput, command_line, progress_bar
+from walltime.cli.output import PageOutput, command_line, paragraphs, progress_bar
 from walltime.errors import PolicyError
-
-PANEL = "A site and its machine"
 
 
 def infer(

@@ -18,17 +18,17 @@ from walltime import metrics
 from walltime.errors import LogError, WorkloadError
 from walltime.files import whole_file
 from walltime.machine import Machine, said_of_held, with_hindsight, write_machine
+from walltime.machine.warm_start import carried_over
 from walltime.metrics.summary import Averages
 from walltime.policy import Policy
 from walltime.provenance import jobs_sha256, plain, version
 from walltime.schedule.groups import UNKNOWN, Groups, group_jobs, recorded_groups
 from walltime.schedule.schedule import Schedule
+from walltime.schedule.weeks import FEWEST_WEEKS, LogWeeks, largest_of_parts
 from walltime.simulation.specification import Scheduler
 from walltime.whatif.pool_groups import PoolGroup, pool_groups
 from walltime.whatif.setting import Setting, machine_of, without_warnings
 from walltime.whatif.wait_causes import Evidence, WaitCause, find_evidence
-from walltime.whatif.warm_start import carried_over
-from walltime.whatif.weekly_interval import FEWEST_WEEKS, LogWeeks, largest_of_parts
 from walltime.wording import harmless, human_time, printable
 from walltime.workload import Workload, check_workload
 

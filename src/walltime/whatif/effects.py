@@ -13,10 +13,10 @@ from walltime.metrics.intervals import SHOWN_LEVEL
 from walltime.metrics.summary import Averages
 from walltime.schedule.groups import UNKNOWN, group_jobs
 from walltime.schedule.schedule import Schedule
+from walltime.schedule.weeks import LogWeeks, share_that_agrees
 from walltime.whatif.calibration import ALL, Calibration
 from walltime.whatif.cost import Cost
 from walltime.whatif.setting import Setting
-from walltime.whatif.weekly_interval import LogWeeks, share_that_agrees
 from walltime.wording import human_time
 
 Array = np.ndarray
