@@ -126,7 +126,7 @@ def report(
     from walltime.campaign import read_results
     from walltime.campaign.caveats import campaign_caveats, count_flurries
     from walltime.comparison.combination_means import METRICS
-    from walltime.comparison.many_runs import line_records, line_tables
+    from walltime.comparison.many_runs_command import line_records, line_tables
 
     chosen, folder = _open(plan, store)
     results = read_results(chosen, folder)

@@ -90,7 +90,7 @@ def compare(
     if shown.month_of != "end" and not shown.monthly:
         raise PolicyError("--month-of determines how --monthly splits the jobs; give both")
     if many:
-        from walltime.comparison.many_runs import refuse, run_many
+        from walltime.comparison.many_runs_command import refuse, run_many
 
         refuse({"--monthly": shown.monthly, "--by": groupings, "--gains": shown.gains, "--test-share": run.test_share < 1})
         run_many(trace, reading.load(trace, machine)[0], chosen, run, part, machine, output, files)

@@ -116,7 +116,7 @@ def simulate(
         if missing:
             raise PolicyError(message)
     if not run.is_single or len(part.loads) > 1:
-        from walltime.comparison.many_runs import refuse, run_many
+        from walltime.comparison.many_runs_command import refuse, run_many
 
         single: dict[str, object] = {"--out": files.out, "--monthly": shown.monthly, "--dynamics": shown.dynamics, "--by": groupings}
         single |= {"--test-share": run.test_share < 1, "--batch-means": shown.batch_means}

@@ -155,7 +155,7 @@ def evaluate(
     if out is not None:
         write_rows(evaluation.table(), out)
     if output.report is not None:
-        from walltime.learn import learned_page
+        from walltime.learn.page import learned_page
 
         output.write(learned_page(evaluation, workload, {"command": command_line()}))
     blocks = [*learned_tables(evaluation), *evaluation.verdict, *caveats(evaluation.caveats)]

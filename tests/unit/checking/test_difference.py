@@ -8,7 +8,7 @@ import pytest
 import walltime as wt
 from tests.cli import call, one_line
 from tests.traces import published_path, trace_path
-from walltime.simulation import scheduler_trials
+from walltime.checking import scheduler_trials
 
 JOBS = wt.Workload.from_arrays(submit=[0, 1, 2, 3], runtime=[10, 10, 5, 8], procs=[3, 4, 1, 1], machine_procs=4)
 
