@@ -49,10 +49,7 @@ LATER = {
         auditor/decisions.py auditor/passes/*.py auditor/policy_numbers.py auditor/pool_*.py
         auditor/rows.py auditor/scores.py auditor/slurm_*.py auditor/walk.py""",
     "rules of a site read off its log": """
-        auditor/one_step.py auditor/machine_steps.py cli/infer.py machine/held.py machine/windows.py machine/overheads.py
-        report/inference.py whatif/candidate_rules.py whatif/free_runs.py whatif/inference.py whatif/limit_search.py
-        whatif/overhead_search.py whatif/queue_order.py
-        whatif/rule_*.py whatif/step_agreement.py""",
+        cli/infer.py inference/*.py machine/held.py machine/windows.py machine/overheads.py""",
     "OAR": "auditor/oar_decisions.py engine/*/oar*.py engine/*/*/oar*.py policy/oar.py",
     "differences between schedules": "cli/diff.py report/difference.py simulation/difference.py simulation/scheduler_trials.py",
     "letters and reports of a week": """

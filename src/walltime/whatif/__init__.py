@@ -1,11 +1,10 @@
 """For those who run a machine: does a simulation resemble it, and what would a change of its settings do."""
 
-from walltime.whatif.calibration import Agreement, Calibration, Utilization, calibrate, machine_digest, read_calibration
+from walltime.metrics.agreement import Agreement
+from walltime.whatif.calibration import Calibration, Utilization, calibrate, machine_digest, read_calibration
 from walltime.whatif.changes import Change, parse_change
 from walltime.whatif.cost import Cost
 from walltime.whatif.effects import Difference, Effect, GroupEffect
-from walltime.whatif.inference import FreeRun, Inference, InferredRule, MonthAgreement, write_site
-from walltime.whatif.rule_search import infer
 from walltime.whatif.setting import Setting
 from walltime.whatif.wait_causes import Evidence, WaitCause
 from walltime.whatif.warm_start import stretch
@@ -19,22 +18,16 @@ __all__ = [
     "Difference",
     "Effect",
     "Evidence",
-    "FreeRun",
     "GroupEffect",
-    "Inference",
-    "InferredRule",
-    "MonthAgreement",
     "Setting",
     "Utilization",
     "WaitCause",
     "WhatIf",
     "calibrate",
-    "infer",
     "machine_digest",
     "parse_change",
     "read_calibration",
     "runs",
     "stretch",
     "what_if",
-    "write_site",
 ]

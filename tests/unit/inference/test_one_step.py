@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 
 import walltime as wt
 from tests.strategies import examples, workloads
-from walltime.auditor.machine_steps import one_step_on
-from walltime.auditor.one_step import TICK, OneStep, SiteRules, one_step, prompt_within
 from walltime.errors import PolicyError, WorkloadError
+from walltime.inference import infer
+from walltime.inference.candidate_rules import RecordedLog, not_eligible_before, periods, stopped_stretches
+from walltime.inference.inference import site_text
+from walltime.inference.machine_steps import one_step_on
+from walltime.inference.one_step import TICK, OneStep, SiteRules, one_step, prompt_within
 from walltime.machine import Limit, Machine, Outage, Overhead, Partition, Pool, Window
 from walltime.machine.files import parse_machine
 from walltime.machine.windows import Hours
 from walltime.policy import parse_policy
-from walltime.whatif import infer
-from walltime.whatif.candidate_rules import RecordedLog, not_eligible_before, periods, stopped_stretches
-from walltime.whatif.inference import site_text
 from walltime.workload.models import MODELS
 from walltime.workload.users import with_users
 
