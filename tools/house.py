@@ -47,7 +47,7 @@ LOADED = {
 LATER = {
     "what holds in a schedule's decisions, policy by policy": """
         auditor/decisions.py auditor/passes/*.py auditor/policy_numbers.py auditor/pool_*.py
-        auditor/rows.py auditor/scores.py auditor/slurm_*.py auditor/walk.py""",
+        auditor/rows.py policy/schedule_scores.py auditor/slurm_*.py auditor/walk.py""",
     "rules of a site read off its log": """
         cli/infer.py inference/*.py machine/held.py machine/windows.py machine/overheads.py""",
     "OAR": "auditor/oar_decisions.py engine/*/oar*.py engine/*/*/oar*.py policy/oar.py",
@@ -60,7 +60,7 @@ LATER = {
         tuning/order_file.py""",
     "orders as expressions, of histories, with limits": """
         engine/kernel/history.py engine/kernel/longest.py engine/kernel/standing.py engine/kernel/number/ranks.py
-        engine/kernel/words.py explanation/past.py policy/expressions.py policy/growth.py""",
+        engine/kernel/words.py policy/expressions.py policy/growth.py""",
     "logs in any layout": """
         cli/mapping.py logs/cells.py logs/guess.py logs/joined.py logs/objects.py logs/sample.py logs/sge.py logs/size.py
         logs/titles.py logs/untitled.py logs/zones.py""",

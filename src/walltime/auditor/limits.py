@@ -1,7 +1,7 @@
 """Limits on what runs at once, in compiled code of the auditor: on machines of pools and of nodes alike.
 
-`place`: the machine of either kind of passes. `limits` has the limits of each job, in a piece that begins at `first`; `most` and `used` have
-jobs, processors and second resource of each limit.
+`place`: the machine of either kind of passes. `limits` has the limits of each job, in a piece that begins at `first`; `most` and `used`
+have jobs, processors and second resource of each limit.
 """
 
 from __future__ import annotations

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from walltime.engine.reference.plain import find_shadow
 from walltime.errors import WorkloadError
 from walltime.estimates import effective_times
 from walltime.policy import Dialect
+from walltime.policy.easy import find_shadow
 from walltime.simulation.scheduler_trials import Trial, Trials, rule_of
 from walltime.tables import Facts
 from walltime.workload import Workload, check_workload

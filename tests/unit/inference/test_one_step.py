@@ -183,6 +183,13 @@ def test_control__fair_share_agrees_with_its_own_schedule(used, time):
     assert asked(workload, schedule.start, end=schedule.end).score(within=0).prompt_f1 < 0.98
 
 
+def test_control__an_order_by_the_past_with_a_limit_on_waiting_agrees_with_its_own_schedule():
+    workload = with_users(MODELS["lublin99"].generate(300, 64, 0.9, 3), 5, 0)
+    policy = "easy:order=expr:wait-0.3*user_waited,half-life=20,limit=0.8"
+    schedule = wt.simulate(workload, policy)
+    assert asked(schedule.workload, schedule.start, policy, end=schedule.end).made.all()
+
+
 @given(workloads(), st.sampled_from(["fcfs", "easy", "hybrid:depth=2", "easy:order=sjf"]))
 @examples(40)
 def test_control__of_any_workload_every_start_is_the_policys(workload, policy):

@@ -1,8 +1,7 @@
-"""What the reference engine works on, in plain Python: jobs, and free processors over future time; and EASY's reservation."""
+"""What the reference engine works on, in plain Python: jobs, and free processors over future time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 IMMEDIATE, RESERVED, BACKFILLED = 0, 1, 2
@@ -108,17 +107,3 @@ class Profile:
         anchor = self.anchor(job)
         self.occupy(anchor, anchor + job.believed, job.procs)
         return anchor
-
-
-def find_shadow(running: Iterable[tuple[int, int]], free: int, wanted: int, now: int, literal: bool = False) -> tuple[int, int]:
-    """The shadow time, at which so many processors are free if nobody else starts, and the extra nodes (mualem01, section 2.2).
-
-    `running`: the ends (s) and the processors of those that run. Of the jobs that end at the shadow time all count; read literally, the
-    walk stops at the first sufficient one.
-    """
-    shadow, by_end = now, sorted(running, key=lambda one: one[0])
-    while by_end and (free < wanted or (not literal and by_end[0][0] <= shadow)):
-        end, procs = by_end.pop(0)
-        free += procs
-        shadow = max(end, now)
-    return shadow, free - wanted
