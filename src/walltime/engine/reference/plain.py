@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 IMMEDIATE, RESERVED, BACKFILLED = 0, 1, 2
 
@@ -107,3 +109,15 @@ class Profile:
         anchor = self.anchor(job)
         self.occupy(anchor, anchor + job.believed, job.procs)
         return anchor
+
+
+def release_followers(jobs: Iterable[Any], ended: int, end: int) -> list[Any]:
+    """Tell the jobs that wait for a job (an index) that it has ended (s); return those that wait for no further one.
+
+    A job that follows it is submitted after its think time, but not before 0 s, the others at once.
+    """
+    told = [job for job in jobs if ended in job.waits_for]
+    for job in told:
+        job.waits_for.remove(ended)
+        job.submit = max(end + job.think, 0) if job.after == ended else max(job.submit, end)
+    return [job for job in told if not job.waits_for]
