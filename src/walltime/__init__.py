@@ -27,6 +27,7 @@ The most common names are here; the rest are in groups:
 * `auditor`: whether a schedule is what its policy promises
 * `machine`: machines of several pools: partitions, outages, limits
 * `whatif`: for those who run a machine: calibration, and what a change would do
+* `inference`: a site's rules, inferred from its log
 * `learn`: environments in which an agent learns to schedule, and one that does
 * `slurm`: a Slurm cluster as a machine and as it is now, and when its waiting jobs will start
 * `tuning`: orders fitted to a log, and searched for on many logs
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from walltime import estimates as estimates
     from walltime import explanation as explanation
     from walltime import figures as figures
+    from walltime import inference as inference
     from walltime import learn as learn
     from walltime import logs as logs
     from walltime import machine as machine
@@ -70,6 +72,7 @@ if TYPE_CHECKING:
     from walltime.errors import WalltimeError as WalltimeError
     from walltime.errors import WorkloadError as WorkloadError
     from walltime.explanation.waits import explain as explain
+    from walltime.inference import infer as infer
     from walltime.logs import read as read
     from walltime.logs.fetch import fetch as fetch
     from walltime.policy import FCFS as FCFS
@@ -95,7 +98,6 @@ if TYPE_CHECKING:
     from walltime.simulation import simulate_many as simulate_many
     from walltime.tuning import tune as tune
     from walltime.whatif import calibrate as calibrate
-    from walltime.whatif import infer as infer
     from walltime.whatif import what_if as what_if
     from walltime.workload import Workload as Workload
 

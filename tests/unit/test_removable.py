@@ -8,8 +8,15 @@ import pytest
 from walltime import Workload
 from walltime.logs import write_swf
 
-OPTIONAL = ("benchmark", "campaign", "explanation", "learn", "papers", "slurm", "tuning", "whatif")
-COMMANDS = {"benchmark": ["benchmark"], "campaign": ["campaign"], "explanation": ["explain"], "learn": ["learn"], "papers": ["paper"]}
+OPTIONAL = ("benchmark", "campaign", "explanation", "inference", "learn", "papers", "slurm", "tuning", "whatif")
+COMMANDS = {
+    "benchmark": ["benchmark"],
+    "campaign": ["campaign"],
+    "explanation": ["explain"],
+    "inference": ["infer"],
+    "learn": ["learn"],
+    "papers": ["paper"],
+}
 COMMANDS |= {"slurm": ["slurm"], "tuning": ["search", "tune"], "whatif": ["calibrate", "what-if"]}
 CODE = """
 import sys

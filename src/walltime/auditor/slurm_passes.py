@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from walltime.auditor.limits import count_start, within_limits
 from walltime.engine.kernel.jit import called_kernel, entry, kernel
 
 Array = np.ndarray
@@ -120,18 +121,6 @@ def is_enough(sight: Any, jobs: Any, job: Any) -> Any:
     if sight.sums[0] < jobs[job].nodes:
         return False
     return jobs[job].whole == 1 or (sight.sums[1] >= jobs[job].procs and sight.sums[2] >= jobs[job].second)
-
-
-@kernel
-def within_limits(jobs: Any, ground: Any, job: Any) -> Any:
-    """Whether a job may run beside those that run and count towards the same limits."""
-    for k in range(ground.first[job], ground.first[job + 1]):
-        one = ground.limits[k]
-        if ground.used[one, 0] + 1 > ground.most[one, 0] or ground.used[one, 1] + jobs[job].procs > ground.most[one, 1]:
-            return False
-        if ground.used[one, 2] + jobs[job].second > ground.most[one, 2]:
-            return False
-    return True
 
 
 @called_kernel
@@ -264,11 +253,7 @@ def begin_now(state: Any, jobs: Any, ground: Any, slots: Any, lists: Any, sight:
         state.slots += 1
         ground.free[n, 0] -= sight.chosen[i, 1]
         ground.free[n, 1] -= sight.chosen[i, 2]
-    for k in range(ground.first[job], ground.first[job + 1]):
-        one = ground.limits[k]
-        ground.used[one, 0] += 1
-        ground.used[one, 1] += jobs[job].procs
-        ground.used[one, 2] += jobs[job].second
+    count_start(jobs, ground, job)
     lists.started[state.started] = job
     state.started += 1
     count_free(ground, sight)

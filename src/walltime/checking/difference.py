@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from walltime.checking.scheduler_trials import Trial, Trials, rule_of
-from walltime.engine.reference.plain import find_shadow
 from walltime.errors import WorkloadError
 from walltime.estimates import effective_times
 from walltime.policy import Dialect
+from walltime.policy.easy import find_shadow
 from walltime.tables import Facts
 from walltime.workload import Workload, check_workload
 from walltime.workload.scaling import with_submits

@@ -34,7 +34,7 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
     },
     "A site and its machine": {
         "calibrate": "whatif.calibrate_command",
-        "infer": "cli.infer",
+        "infer": "inference.command",
         "report": "weekly_report.command",
         "slurm": "slurm.commands",
         "what-if": "whatif.what_if_command",

@@ -288,6 +288,19 @@ class State(NamedTuple):
     expected_end: Array
 
 
+class Observation(NamedTuple):
+    """What a scheduling pass has left behind.
+
+    `started`: the jobs that it started, in this order, and how long each was expected to run while it waited, s. `reserved`: the
+    reservations after it, by job, s. `extra`: under EASY, the processors that the head of the queue will not need when it starts.
+    """
+
+    state: State
+    started: dict[int, int]
+    reserved: dict[int, int]
+    extra: int | None
+
+
 @dataclass(frozen=True, eq=False)
 class Outcome:
     """What has become of the jobs of a problem; arrays have one entry per job.

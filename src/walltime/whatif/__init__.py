@@ -6,8 +6,8 @@ from walltime.lazy import lazy
 
 if TYPE_CHECKING:
     from walltime.machine.warm_start import stretch as stretch
+    from walltime.metrics.agreement import Agreement as Agreement
     from walltime.whatif.agreement_page import calibration_page as calibration_page
-    from walltime.whatif.calibration import Agreement as Agreement
     from walltime.whatif.calibration import Calibration as Calibration
     from walltime.whatif.calibration import Utilization as Utilization
     from walltime.whatif.calibration import calibrate as calibrate
@@ -19,13 +19,7 @@ if TYPE_CHECKING:
     from walltime.whatif.effects import Difference as Difference
     from walltime.whatif.effects import Effect as Effect
     from walltime.whatif.effects import GroupEffect as GroupEffect
-    from walltime.whatif.inference import FreeRun as FreeRun
-    from walltime.whatif.inference import Inference as Inference
-    from walltime.whatif.inference import InferredRule as InferredRule
-    from walltime.whatif.inference import MonthAgreement as MonthAgreement
-    from walltime.whatif.inference import write_site as write_site
     from walltime.whatif.page import what_if_page as what_if_page
-    from walltime.whatif.rule_search import infer as infer
     from walltime.whatif.setting import Setting as Setting
     from walltime.whatif.wait_causes import Evidence as Evidence
     from walltime.whatif.wait_causes import WaitCause as WaitCause

@@ -8,10 +8,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from walltime.comparison.tables import RECORDED
+from walltime.metrics.agreement import Agreement
 from walltime.provenance import provenance
 from walltime.report.page import Block, Drawing, Fold, Heading, Page, Section, note, workload_facts
 from walltime.tables import Table
-from walltime.whatif.calibration import Agreement, Calibration
+from walltime.whatif.calibration import Calibration
 from walltime.whatif.effects import signed
 from walltime.wording import UNDEFINED, human_percent, human_time
 from walltime.workload import Workload

@@ -61,10 +61,10 @@ def calibrate(
         return
     if drawn.predictor is not None:
         raise PolicyError("--predictor is for --starts; what the scheduler plans with is a part of --policy: easy:predictor=tsafrir07")
+    from walltime.inference.step_agreement import said_of_record
     from walltime.simulation.specification import parse_scheduler
     from walltime.whatif import calibrate as run
     from walltime.whatif.setting import NEEDED, Setting, machine_of
-    from walltime.whatif.step_agreement import said_of_record
 
     if site.policy is not None:
         parse_scheduler(site.policy)  # so that what is misspelled is told before the log is read

@@ -13,9 +13,9 @@ from walltime import metrics
 from walltime.errors import PolicyError, WalltimeError, WorkloadError
 from walltime.machine import Machine
 from walltime.machine.warm_start import carried_over
+from walltime.metrics.weekly_interval import FEWEST_WEEKS, weeks_of
 from walltime.policy import Policy
 from walltime.schedule.schedule import Schedule
-from walltime.schedule.weeks import FEWEST_WEEKS, weeks_of
 from walltime.simulation.specification import Scheduler
 from walltime.simulation.threads import in_threads
 from walltime.whatif.change_names import change_name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -31,25 +31,12 @@ from walltime.engine.kernel.memory import (
 )
 from walltime.engine.kernel.number import index
 from walltime.engine.kernel.standing import bind_standing
-from walltime.engine.problem import Outcome, Problem, State
+from walltime.engine.problem import Observation, Outcome, Problem
 from walltime.errors import PolicyError, WorkloadError
 from walltime.policy import Wfp
 
 Array = np.ndarray
 COINCIDENT = ("batch", "sequential")
-
-
-class Observation(NamedTuple):
-    """What a scheduling pass has left behind.
-
-    `started`: the jobs that it started, in this order, and how long each was expected to run while it waited, s. `reserved`: the
-    reservations after it, by job, s. `extra`: under EASY, the processors that the head of the queue will not need when it starts.
-    """
-
-    state: State
-    started: dict[int, int]
-    reserved: dict[int, int]
-    extra: int | None
 
 
 class NumberEngine(CompiledEngine):

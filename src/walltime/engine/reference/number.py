@@ -13,9 +13,10 @@ from collections.abc import Iterable, Sequence
 from walltime.engine.problem import Problem
 from walltime.engine.reference import later
 from walltime.engine.reference.engine import Engine
-from walltime.engine.reference.plain import BACKFILLED, IMMEDIATE, RESERVED, Job, Profile, find_shadow
+from walltime.engine.reference.plain import BACKFILLED, IMMEDIATE, RESERVED, Job, Profile
 from walltime.errors import EngineError, PolicyError
 from walltime.policy import FCFS, Order, Policy, Wfp
+from walltime.policy.easy import find_shadow
 from walltime.policy.plain import PlainRun, why_stuck
 
 COINCIDENT = ("batch", "sequential", "arrivals-first", "one-by-one")
@@ -216,6 +217,16 @@ class Reference(Engine):
     def _expected_end(self, job: Job, overdue: int) -> int:
         """Expected end of a running job; one that has passed it is taken to end at `overdue`."""
         return job.expected_end if job.expected_end > self.now else overdue
+
+    def reserved(self) -> tuple[dict[int, int], int | None]:
+        """Return the reservations after a pass, by job, s, and under EASY the extra nodes of the head."""
+        if self.policy.reservations.kept:
+            return {job.index: job.reservation for job in self.waiting}, None
+        head, shadow, extra = self._kept
+        queue = self._in_order(self.waiting, self.policy.order)
+        if self.policy.reservations.of == "head" and queue and head is queue[0]:
+            return {head.index: shadow}, extra
+        return {job.index: job.reserved_start for job in self.waiting if job.reserved_start >= 0}, None
 
     # ---------------------------------------------------------------- policies
 

@@ -11,7 +11,7 @@ import numpy as np
 from walltime.engine.problem import IDLE, NEVER, Demands, Pools, Problem
 from walltime.engine.reference.engine import Engine
 from walltime.engine.reference.number import PATIENCE
-from walltime.engine.reference.plain import BACKFILLED, IMMEDIATE, RESERVED, Job
+from walltime.engine.reference.plain import BACKFILLED, IMMEDIATE, RESERVED, Job, release_followers
 from walltime.errors import EngineError, PolicyError, WorkloadError
 from walltime.policy.plain import PlainRun, why_stuck
 
@@ -156,11 +156,7 @@ class ClusterReference(Engine):
             self._note_end(job)
             if self._own is not None:
                 self._own.ended(job, self.now)
-            for other in self.jobs:
-                if job.index in other.waits_for:
-                    other.waits_for.remove(job.index)
-                    following = other.after == job.index
-                    other.submit = max(self.now + other.think, 0) if following else max(other.submit, self.now)
+            release_followers(self.jobs, job.index, self.now)
         self._correct_expired()
         # Another round of the instant, in which a job of no length has ended, keeps the reservations that the first one has made.
         self.reservations_void = self.reservations_void or (first_round and any(min(s.known, s.begin) == self.now for s in self.shortages))

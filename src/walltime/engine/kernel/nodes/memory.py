@@ -20,7 +20,7 @@ Records = Any
 
 SLURM_JOB = _dtype(
     "submit runtime believed procs second nodes whole each partition tier time_min user association start kind reserved_start arrival "
-    "pending follows think limit first count priority merit",
+    "pending after think limit first count priority merit",
     {"merit": np.float64},
 )
 """A job; the fields of memory.JOB and of `NodeDemands`, and `pending`, how many jobs must end before it can wait, the one that it follows

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from walltime.engine.kernel.bits import count_bits
+from walltime.engine.kernel.followers import release
 from walltime.engine.kernel.heap import drop_first, push
 from walltime.engine.kernel.jit import called_kernel, kernel
 from walltime.engine.kernel.memory import (
@@ -39,7 +40,7 @@ from walltime.engine.kernel.pools.memory import Lists, Records
 
 Array = np.ndarray
 
-OAR_JOB = _dtype("submit runtime believed nodes partition noticed phase start kind reserved_start pending follows think")
+OAR_JOB = _dtype("submit runtime believed nodes partition noticed phase start kind reserved_start pending after think")
 """A job; times in s, but `noticed` and `phase`, as in `problem.OarSettings`; it needs so many `nodes`."""
 
 OAR_RULES = _dtype("security bug step clock idle busy start launch end period tick")
@@ -211,14 +212,9 @@ def _end(state, jobs, traffic, index):
         traffic.running[i] = traffic.running[i + 1]
     end, followers = jobs[index].start + jobs[index].runtime, traffic.followers
     for k in range(followers.first[index], followers.first[index + 1]):
-        follower = jobs[followers.items[k]]
-        follower.pending -= 1
-        if follower.follows == index:
-            follower.submit = max(end + follower.think, 0)
-        else:
-            follower.submit = max(follower.submit, end)
-        if follower.pending == 0:
-            _push(state, traffic, 1000 * follower.submit + follower.noticed, SUBMISSION, followers.items[k])
+        follower = followers.items[k]
+        if release(jobs[follower], index, end):
+            _push(state, traffic, 1000 * jobs[follower].submit + jobs[follower].noticed, SUBMISSION, follower)
 
 
 @kernel

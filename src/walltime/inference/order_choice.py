@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from walltime.inference.candidate_rules import FEWEST, RecordedLog
 from walltime.machine.windows import Hours
-from walltime.whatif.candidate_rules import FEWEST, RecordedLog
 
 Array = np.ndarray
 HOUR = 3600

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from walltime.inference.inference import FreeRun
 from walltime.machine import Machine
+from walltime.metrics.agreement import NEAR, agreement
+from walltime.metrics.weekly_interval import LogWeeks
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.run import simulate
-from walltime.whatif.calibration import NEAR, agreement_over
-from walltime.whatif.inference import FreeRun
 from walltime.workload import Workload
 from walltime.workload.scaling import held_until, shake
 
@@ -54,6 +55,7 @@ def _places(ids: Array, wanted: Array) -> Array:
 
 
 def _free_run(name: str, schedule: Schedule, recorded: Array, chosen: Array, held: Array | int = 0) -> FreeRun:
-    own = agreement_over(schedule, recorded, chosen, held)
+    weeks = LogWeeks.of(schedule.workload.submit, (schedule.submit, schedule.start))
+    own = agreement("", "", recorded[chosen], (schedule.wait + held)[chosen], weeks, chosen)
     within = own.within[NEAR.index(600)]
     return FreeRun(name, own.jobs, own.mean_recorded, own.mean_simulated, own.rank_correlation, within, own.threshold, own.doubt)

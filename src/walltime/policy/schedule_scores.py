@@ -1,13 +1,17 @@
-"""The scores by which queues are ordered, computed again from the orders themselves."""
+"""The scores by which a queue was ordered, computed from a given schedule: for the auditor and for explanations.
+
+No engine uses this module: each computes its scores from what it has simulated so far.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from walltime.policy import LogView, Order
-from walltime.policy.orders import HISTORY, ScoredOrder
+from walltime.policy.log_view import LogView
+from walltime.policy.orders import HISTORY, Order, ScoredOrder
 from walltime.workload import Workload
 
 Array = np.ndarray
@@ -56,12 +60,15 @@ class Given:
         self._events = {"waited": (start, start - submit), "used": (end, (end - start) * procs), "started": (start, np.ones_like(start))}
         self._kept: dict[tuple[str, int | None, int], tuple[Array, Array]] = {}
 
-    def at(self, name: str, order: Order, jobs: Array, now: int) -> Array:
-        """The amount by a name that orders have for it, for each of these jobs, float64."""
-        known, place = np.unique(self._columns[HISTORY[name]][jobs], return_inverse=True)
-        return np.array([self._of(name, order, value, now) for value in known.tolist()])[place]
+    def of(self, order: Order, jobs: Array, now: int) -> dict[str, Array]:
+        """Return what an order asks of the past of each of these jobs, by the names that orders have for it, float64."""
+        return {name: self._each(name, order, jobs, now) for name in order.asks() if name in HISTORY}
 
-    def _of(self, name: str, order: Order, value: int, now: int) -> float:
+    def _each(self, name: str, order: Order, jobs: Array, now: int) -> Array:
+        known, place = np.unique(self._columns[HISTORY[name]][jobs], return_inverse=True)
+        return np.array([self._one(name, order, value, now) for value in known.tolist()])[place]
+
+    def _one(self, name: str, order: Order, value: int, now: int) -> float:
         half_life: int | None = getattr(order, "half_life", None)
         times, totals = self._totals(name, half_life, value)
         until = int(np.searchsorted(times, now))
@@ -96,10 +103,27 @@ class _Sums:
 
 
 class Scores:
-    """Scores of the jobs of a workload under some orders; `waits`, `standing` and `given`: of its schedule."""
+    """Scores of the jobs of a workload under some orders, as a schedule has made them.
 
-    def __init__(self, workload: Workload, orders: Sequence[Order], waits: LongestWait, standing: Standing, given: Given | None = None):
-        self._workload, self._waits, self._standing, self._given = workload, waits, standing, given
+    `times`: submissions, starts, ends and estimates of its jobs, int64 s, shape (jobs,) each. `job`: their places in the workload, int64,
+    by default all in its order. `machine`: processors, by default those of the workload. A column that the log lacks has one value.
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        orders: Sequence[Order],
+        times: tuple[Array, Array, Array, Array],
+        job: Array | None = None,
+        machine: int | None = None,
+    ):
+        submit, start, end, estimate = times
+        job = np.arange(len(workload)) if job is None else job
+        procs, alike = workload.procs[job], np.zeros(len(workload), np.int64)
+        self._workload, self._waits = workload, LongestWait(submit, start)
+        self._standing = Standing(submit, start, end, procs, estimate, workload.machine_procs if machine is None else machine)
+        columns = {name: workload.columns.get(name, alike) for order in orders for name in order.history_of}
+        self._given = Given(columns, job, submit, start, end, procs)
         self._procs = workload.procs.tolist()
         self._first = int(workload.submit[0]) if len(workload) else 0
         view = LogView.of({name for order in orders for name in order.reads}, workload, workload.requested)
@@ -117,9 +141,7 @@ class Scores:
         columns = {"believed": lengths, "procs": self._workload.procs[jobs], "submit": submit, "elapsed": submit - self._first}
         columns |= {name: np.array(self._columns[name], np.int64)[jobs] for name in order.columns if name in self._columns}
         if now is not None:
-            if self._given is not None:
-                asked = [name for name in order.asks() if name in HISTORY]
-                columns |= {name: self._given.at(name, order, jobs, now) for name in asked}
+            columns |= self._given.of(order, jobs, now)
             columns |= {"wait": now - submit, "longest": np.full(len(jobs), self._waits.before(now) if order.reads_longest else 0)}
         if order.bounds != (None, None) or (now is None and order.reads_time) or not set(order.asks()) <= set(columns):
             return None
@@ -132,7 +154,7 @@ class Scores:
         key = (order, job, length)
         if stays and key in self._known:
             return self._known[key]
-        others = {name: values[job] for name, values in self._columns.items() if name in order.columns}
+        others: dict[str, Any] = {name: values[job] for name, values in self._columns.items() if name in order.columns}
         others["elapsed"] = submit - self._first
         if order.reads_calendar:
             if self._calendar is None:
@@ -141,6 +163,7 @@ class Scores:
             others |= {"hour": local.hour, "weekday": local.weekday()}
         if order.reads_standing:
             others |= self._standing.at(now)
+        others |= {name: float(values[0]) for name, values in self._given.of(order, np.array([job]), now).items()}
         wait, longest = now - submit, self._waits.before(now) if order.reads_longest else 0
         value = order.standing(order.score(wait, length, self._procs[job], submit, longest=longest, **others), wait, longest)
         if stays:

@@ -3,9 +3,9 @@
 import numpy as np
 
 import walltime as wt
+from walltime.inference.step_agreement import said_of_record
 from walltime.machine import Machine
 from walltime.simulation.specification import parse_scheduler
-from walltime.whatif.step_agreement import said_of_record
 
 FOUR = Machine.one_pool(4, "four", "easy")
 

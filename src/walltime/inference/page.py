@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from walltime.auditor.one_step import Score
+from walltime.inference.inference import Inference, site_text
+from walltime.inference.one_step import Score
+from walltime.inference.order_choice import OrderChoice
+from walltime.inference.step_agreement import GroupAgreement
 from walltime.provenance import provenance
 from walltime.report.page import Code, Drawing, Page, Section, note, workload_facts
 from walltime.tables import Cell, Row, Table
-from walltime.whatif.inference import Inference, site_text
-from walltime.whatif.order_choice import OrderChoice
-from walltime.whatif.step_agreement import GroupAgreement
 from walltime.wording import human_time
 from walltime.workload import Workload
 

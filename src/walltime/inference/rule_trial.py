@@ -1,6 +1,6 @@
 """Rules on trial: the record, the agreement of a policy with it under rules, and whether a rule is kept.
 
-Each rule is chosen by one-step agreement (auditor/one_step.py): in the recorded state, does the policy with this rule promptly start what
+Each rule is chosen by one-step agreement (one_step.py): in the recorded state, does the policy with this rule promptly start what
 was started? Folds, which are months, and weeks of a short log, take turns: in every other one rules are chosen, the others judge. A
 simulation that runs freely cannot tell a right rule from a wrong one, but a rule with which it agrees less with the record is not kept.
 """
@@ -17,17 +17,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from walltime.auditor.one_step import OneStep, SiteRules, one_step, prompt_within
 from walltime.errors import WorkloadError
+from walltime.inference.candidate_rules import EachLimit, Part, RecordedLog, submitted_in
+from walltime.inference.free_runs import free_waits
+from walltime.inference.inference import InferredRule
+from walltime.inference.one_step import OneStep, SiteRules, one_step, prompt_within
+from walltime.inference.order_choice import OrderChoice
 from walltime.machine import NO_OVERHEAD, Limit, Machine, Outage, Overhead, Partition, Pool, Window
 from walltime.machine.machine import DAY
 from walltime.machine.windows import Hours, hours_of
 from walltime.metrics.recorded import rank_correlation
 from walltime.policy import Easy, Policy
-from walltime.whatif.candidate_rules import EachLimit, Part, RecordedLog, submitted_in
-from walltime.whatif.free_runs import free_waits
-from walltime.whatif.inference import InferredRule
-from walltime.whatif.order_choice import OrderChoice
 from walltime.wording import human_time
 from walltime.workload import Workload
 

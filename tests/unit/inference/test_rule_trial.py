@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 
 import walltime as wt
+from walltime.inference.candidate_rules import EachLimit, Part
+from walltime.inference.limit_search import _kept_at_first
+from walltime.inference.rule_trial import AtOnce, Rules, RuleTrial, stretches_of
 from walltime.machine import Limit, place
 from walltime.policy import parse_policy
-from walltime.whatif.candidate_rules import EachLimit, Part
-from walltime.whatif.limit_search import _kept_at_first
-from walltime.whatif.rule_trial import AtOnce, Rules, RuleTrial, stretches_of
 
 DAY = 86_400
 

@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 
 import walltime as wt
 from tests.strategies import examples, workloads
-from walltime.auditor.machine_steps import one_step_on
-from walltime.auditor.one_step import TICK, OneStep, SiteRules, one_step, prompt_within
 from walltime.errors import PolicyError, WorkloadError
+from walltime.inference import infer
+from walltime.inference.candidate_rules import RecordedLog, not_eligible_before, periods, stopped_stretches
+from walltime.inference.inference import site_text
+from walltime.inference.machine_steps import one_step_on
+from walltime.inference.one_step import TICK, OneStep, SiteRules, one_step, prompt_within
 from walltime.machine import Limit, Machine, Outage, Overhead, Partition, Pool, Window
 from walltime.machine.files import parse_machine
 from walltime.machine.windows import Hours
 from walltime.policy import parse_policy
-from walltime.whatif import infer
-from walltime.whatif.candidate_rules import RecordedLog, not_eligible_before, periods, stopped_stretches
-from walltime.whatif.inference import site_text
 from walltime.workload.models import MODELS
 from walltime.workload.users import with_users
 
@@ -181,6 +181,13 @@ def test_control__fair_share_agrees_with_its_own_schedule(used, time):
     schedule = wt.simulate(workload, policy)
     assert asked(workload, schedule.start, policy, end=schedule.end).score(within=0).prompt_f1 >= 0.998
     assert asked(workload, schedule.start, end=schedule.end).score(within=0).prompt_f1 < 0.98
+
+
+def test_control__an_order_by_the_past_with_a_limit_on_waiting_agrees_with_its_own_schedule():
+    workload = with_users(MODELS["lublin99"].generate(300, 64, 0.9, 3), 5, 0)
+    policy = "easy:order=expr:wait-0.3*user_waited,half-life=20,limit=0.8"
+    schedule = wt.simulate(workload, policy)
+    assert asked(schedule.workload, schedule.start, policy, end=schedule.end).made.all()
 
 
 @given(workloads(), st.sampled_from(["fcfs", "easy", "hybrid:depth=2", "easy:order=sjf"]))

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from walltime.auditor.one_step import OneStep
+from walltime.inference.one_step import OneStep
+from walltime.inference.rule_trial import LEAST_GAIN, RuleTrial, Suggestion
 from walltime.machine import NO_OVERHEAD, Overhead
-from walltime.whatif.rule_trial import LEAST_GAIN, RuleTrial, Suggestion
 
 Array = np.ndarray
 LONGEST_DELAY = 600

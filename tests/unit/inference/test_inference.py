@@ -1,8 +1,8 @@
 """What `infer` says of a machine's description that it does not read, and in the file that it writes."""
 
-from walltime.auditor.one_step import Score
+from walltime.inference.inference import Inference, InferredRule, site_text, unread_of, write_site
+from walltime.inference.one_step import Score
 from walltime.machine import Limit, Machine, Outage, Partition, Pool, Window, read_machine
-from walltime.whatif.inference import Inference, InferredRule, site_text, unread_of, write_site
 
 NODES = Pool("all", 4, 8)
 MAIN = Partition("main", ("all",))

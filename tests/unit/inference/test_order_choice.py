@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import walltime as wt
+from walltime.inference.candidate_rules import RecordedLog
+from walltime.inference.order_choice import FORMS, Choices, fitted_logit, fitted_weights, order_choice, recorded_choices
+from walltime.inference.queue_order import linear, said_linear
 from walltime.machine.windows import Hours
-from walltime.whatif.candidate_rules import RecordedLog
-from walltime.whatif.order_choice import FORMS, Choices, fitted_logit, fitted_weights, order_choice, recorded_choices
-from walltime.whatif.queue_order import linear, said_linear
 
 
 def log_of(submit, start, runtime, procs, requested=None, **columns):

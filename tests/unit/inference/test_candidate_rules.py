@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 import walltime as wt
-from walltime.machine import Window
-from walltime.whatif.candidate_rules import (
+from walltime.inference.candidate_rules import (
     EachLimit,
     Part,
     RecordedLog,
@@ -16,6 +15,7 @@ from walltime.whatif.candidate_rules import (
     windows_near,
     windows_of_few,
 )
+from walltime.machine import Window
 
 HOUR, DAY = 3600, 86_400
 MONDAY = 4 * DAY

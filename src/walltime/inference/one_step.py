@@ -1,9 +1,9 @@
 """One-step agreement: at every recorded instant, in the recorded state, what would the policy start?
 
 A simulation that runs freely drifts away from what a machine did, whatever its policy. Here the machine's record is followed, and the
-policy is asked at each instant: it makes its pass (passes/) in the state that the record has led to. Two shares say how well it explains
-the record: of the starts that were recorded, those that it would have made; and of what it would have started, what was started, however
-late or promptly.
+policy is asked at each instant: it makes its pass (one_step_pass.py) in the state that the record has led to. Two shares say how well it
+explains the record: of the starts that were recorded, those that it would have made; and of what it would have started, what was started,
+however late or promptly.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import numpy as np
 
 from walltime.auditor.decisions import STEPS, Decisions, RecordedJobs
 from walltime.auditor.passes import state as s
-from walltime.auditor.passes.asked import ASKED, BY_CLOCK, BY_OUTAGE, FREE_TO_START, WINDOW, SiteAnswers, ask_along
 from walltime.auditor.policy_numbers import lowered
 from walltime.errors import PolicyError, WorkloadError
+from walltime.inference.one_step_pass import ASKED, BY_CLOCK, BY_OUTAGE, FREE_TO_START, WINDOW, SiteAnswers, ask_along
 from walltime.machine import NO_OVERHEAD, Overhead
 from walltime.machine.overheads import freed
 from walltime.machine.windows import Hours
@@ -28,7 +28,7 @@ from walltime.workload import Workload
 
 Array = np.ndarray
 IN_THE_WAY = ("nothing", "the clock", "a limit", "not eligible", "an outage", "too few processors", "the order or a reservation")
-"""What keeps a policy from a start; the first ones have the numbers of `passes.asked`."""
+"""What keeps a policy from a start; the first ones have the numbers of `one_step_pass`."""
 TOO_FEW, RESERVED = 5, 6
 LONGEST = np.iinfo(np.int64).max // 4
 TICK, LATEST = 60, 300

@@ -14,9 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from walltime.auditor.one_step import OneStep
-from walltime.machine import Machine, Window
-from walltime.whatif.candidate_rules import (
+from walltime.inference.candidate_rules import (
     Part,
     candidate_parts,
     candidate_windows,
@@ -26,13 +24,15 @@ from walltime.whatif.candidate_rules import (
     windows_near,
     windows_of_few,
 )
-from walltime.whatif.free_runs import free_runs
-from walltime.whatif.inference import Inference, MonthAgreement, unread_of
-from walltime.whatif.limit_search import inferred_limits, limits_of_users, processors
-from walltime.whatif.overhead_search import LONGEST_DELAY, PROMPT, inferred_overhead
-from walltime.whatif.queue_order import inferred_policy
-from walltime.whatif.rule_trial import LEAST_GAIN, Rules, RuleTrial, Suggestion
-from walltime.whatif.step_agreement import agreement_by
+from walltime.inference.free_runs import free_runs
+from walltime.inference.inference import Inference, MonthAgreement, unread_of
+from walltime.inference.limit_search import inferred_limits, limits_of_users, processors
+from walltime.inference.one_step import OneStep
+from walltime.inference.overhead_search import LONGEST_DELAY, PROMPT, inferred_overhead
+from walltime.inference.queue_order import inferred_policy
+from walltime.inference.rule_trial import LEAST_GAIN, Rules, RuleTrial, Suggestion
+from walltime.inference.step_agreement import agreement_by
+from walltime.machine import Machine, Window
 from walltime.wording import human_time
 from walltime.workload import Workload, check_workload
 

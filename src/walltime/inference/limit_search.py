@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from walltime.auditor.one_step import OneStep
-from walltime.whatif.candidate_rules import EXCEPTIONS, FEWEST, candidate_limits, running_at_start
-from walltime.whatif.inference import period_of
-from walltime.whatif.rule_trial import LEAST_GAIN, AtOnce, RuleTrial, Suggestion
+from walltime.inference.candidate_rules import EXCEPTIONS, FEWEST, candidate_limits, running_at_start
+from walltime.inference.inference import period_of
+from walltime.inference.one_step import OneStep
+from walltime.inference.rule_trial import LEAST_GAIN, AtOnce, RuleTrial, Suggestion
 from walltime.wording import human_time
 
 Array = np.ndarray

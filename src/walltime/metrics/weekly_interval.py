@@ -7,12 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from walltime import metrics
-from walltime.metrics import Interval
-from walltime.metrics.confidence import student_t
+from walltime.metrics.confidence import Interval, student_t
 from walltime.metrics.intervals import LEVEL, SHOWN_LEVEL
+from walltime.metrics.machine import FEW_WAITING, queue_stretches
 from walltime.metrics.series import BLOCKS, widening
-from walltime.schedule.schedule import Schedule
 
 Array = np.ndarray
 
@@ -48,8 +46,8 @@ def queued_share(submit: Array, start: Array) -> float:
     """
     if not len(submit) or submit.max() == submit.min():
         return 0.0
-    lengths, means = metrics.queue_stretches(submit, start, int(submit.max()))
-    return float(lengths[means >= metrics.FEW_WAITING].sum()) / int(submit.max() - submit.min())
+    lengths, means = queue_stretches(submit, start, int(submit.max()))
+    return float(lengths[means >= FEW_WAITING].sum()) / int(submit.max() - submit.min())
 
 
 def why_no_interval(submit: Array, queued: float) -> str:
@@ -107,9 +105,9 @@ class LogWeeks:
     withheld: str
 
     @classmethod
-    def of(cls, submit: Array, *schedules: Schedule) -> LogWeeks:
-        """Those of a log with these submissions, by the schedule that has the longest queues."""
-        queued = max(queued_share(schedule.submit, schedule.start) for schedule in schedules)
+    def of(cls, submit: Array, *schedules: tuple[Array, Array]) -> LogWeeks:
+        """Divide a log with these submissions; of the schedules, each submissions and starts, the one with the longest queues counts."""
+        queued = max(queued_share(*one) for one in schedules)
         return cls(weeks_of(submit), parts_of(submit), queued, why_no_interval(submit, queued))
 
     def ends(self, values: Array, jobs: Array) -> tuple[float, float]:

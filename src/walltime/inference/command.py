@@ -31,10 +31,10 @@ def infer(
 
     Ctrl-C ends the search, and what was found until then is written.
     """
-    from walltime.report import inference as rows
+    from walltime.inference import infer as run
+    from walltime.inference import page as rows
+    from walltime.inference import write_site
     from walltime.report.page import Items
-    from walltime.whatif import infer as run
-    from walltime.whatif import write_site
 
     if eligible and out is None:
         raise PolicyError("--eligible writes a table beside the machine; say where with --out, such as --out site.toml")

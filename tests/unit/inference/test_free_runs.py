@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import walltime as wt
+from walltime.inference.free_runs import BY_HINDSIGHT, free_runs
 from walltime.machine import Machine, Partition, Pool
-from walltime.whatif.free_runs import BY_HINDSIGHT, free_runs
 from walltime.workload.models import MODELS
 from walltime.workload.scaling import held_until
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from walltime.auditor.one_step import OneStep, SiteRules, one_step
 from walltime.errors import PolicyError
+from walltime.inference.one_step import OneStep, SiteRules, one_step
 from walltime.machine import Machine, Placement, place
 from walltime.machine.placing import NEVER
 from walltime.policy import Policy

@@ -6,11 +6,11 @@ import pytest
 
 import walltime as wt
 from validation.planted_rules import at_random
+from walltime.inference import infer
+from walltime.inference.candidate_rules import Part
+from walltime.inference.page import inference_page, tables_of, verdict
+from walltime.inference.rule_trial import RuleTrial, Suggestion
 from walltime.policy import parse_policy
-from walltime.report.inference import inference_page, tables_of, verdict
-from walltime.whatif import infer
-from walltime.whatif.candidate_rules import Part
-from walltime.whatif.rule_trial import RuleTrial, Suggestion
 
 DAY = 86_400
 
@@ -68,7 +68,7 @@ def test_free_runs__leave_out_a_rule_with_which_waits_are_much_longer(monkeypatc
     log = replace(log, columns={**log.columns, "wait": wt.simulate(log, "easy").wait})
     search = RuleTrial(log, 64, 1, None)
     monkeypatch.setattr(RuleTrial, "is_sure", lambda *_: True)
-    monkeypatch.setattr("walltime.whatif.rule_trial.RANKS", 2.0)
+    monkeypatch.setattr("walltime.inference.rule_trial.RANKS", 2.0)
     small = search.rules._replace(parts=(Part(4, int(log.requested.max()), 4),))
     assert not search.keep(Suggestion("part", "a small part", "", small, lambda rules: rules), search.answer, search.ask(small))
     assert search.kept == []

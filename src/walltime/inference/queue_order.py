@@ -8,11 +8,11 @@ from functools import partial
 
 import numpy as np
 
-from walltime.auditor.one_step import OneStep
+from walltime.inference.candidate_rules import not_eligible_before
+from walltime.inference.one_step import OneStep
+from walltime.inference.order_choice import FORMS, fitted_weights, order_choice, recorded_choices
+from walltime.inference.rule_trial import LEAST_GAIN, Rules, RuleTrial, Suggestion
 from walltime.policy import Easy, Policy, parse_policy
-from walltime.whatif.candidate_rules import not_eligible_before
-from walltime.whatif.order_choice import FORMS, fitted_weights, order_choice, recorded_choices
-from walltime.whatif.rule_trial import LEAST_GAIN, Rules, RuleTrial, Suggestion
 from walltime.wording import human_time
 
 POLICIES = ("easy", "fcfs", "hybrid:depth=0", "conservative", "easy:order=sjf", "easy:order=saf", "easy:order=wfp")

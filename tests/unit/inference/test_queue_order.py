@@ -2,8 +2,8 @@
 
 import pytest
 
+from walltime.inference.queue_order import said_order, weighted
 from walltime.policy import parse_policy
-from walltime.whatif.queue_order import said_order, weighted
 
 DOUBLING = 4 * 3600
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from walltime.auditor.machine_steps import one_step_on
-from walltime.auditor.one_step import OneStep, Score, prompt_within
 from walltime.errors import PolicyError, WorkloadError
+from walltime.inference.machine_steps import one_step_on
+from walltime.inference.one_step import OneStep, Score, prompt_within
 from walltime.machine import Machine
 from walltime.schedule.groups import group_jobs
 from walltime.simulation.specification import Scheduler

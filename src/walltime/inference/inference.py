@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from walltime.auditor.one_step import Score
 from walltime.files import whole_file
+from walltime.inference.one_step import Score
+from walltime.inference.order_choice import OrderChoice
+from walltime.inference.step_agreement import GroupAgreement
 from walltime.machine import NO_OVERHEAD, Machine, write_held, write_machine
 from walltime.provenance import plain
-from walltime.whatif.order_choice import OrderChoice
-from walltime.whatif.step_agreement import GroupAgreement
 from walltime.wording import harmless
 
 
