@@ -31,10 +31,11 @@ from walltime.whatif.warm_start import carried_over
 from walltime.whatif.weekly_interval import FEWEST_WEEKS, LogWeeks, largest_of_parts
 from walltime.wording import harmless, human_time, printable
 from walltime.workload import Workload, check_workload
+from walltime.workload.columns import GROUPED_COLUMNS
 
 Array = np.ndarray
 
-GROUPED_BY = ("class", "user", "size", "partition", "queue")
+GROUPED_BY = ("class", "user", "size", *GROUPED_COLUMNS)
 """The groupings whose groups have a threshold each."""
 MOST_GROUPS = 40
 """A grouping with more groups has no rows."""
