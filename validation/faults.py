@@ -1,6 +1,7 @@
 """Faults planted in the auditor, one by one: each must be found by the trial on schedules in which one thing was made wrong (mutations.py).
 
-A fault is one place of the auditor's source that says something else; it is found by its function and its syntax, not by its text. The trial runs in a process of its own, uncompiled.
+A fault is one place of the auditor's source that says something else; its function and its syntax name it, not the layout of the text. The
+trial runs in a process of its own, uncompiled.
 
 python -m validation.faults [NAME...]
 """

@@ -36,7 +36,9 @@ def test_faults__stand_where_the_auditor_can_have_them(name):
     assert [policy for policy in POLICIES if policy.startswith(fault["policies"])]
 
 
-@pytest.mark.parametrize(("right", "times"), [("( used >\n self.workload.machine_procs )", 1), ("used > self.workload.procs", 0), ("used", 3)])
+@pytest.mark.parametrize(
+    ("right", "times"), [("( used >\n self.workload.machine_procs )", 1), ("used > self.workload.procs", 0), ("used", 3)]
+)
 def test_faulty__finds_an_expression_by_its_syntax_and_needs_it_once(monkeypatch, right, times):
     monkeypatch.setitem(FAULTS, "one", {"file": "rows.py", "function": "Rows.over_capacity", "right": right, "wrong": "0 > 1"})
     if times == 1:
