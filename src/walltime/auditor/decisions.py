@@ -15,9 +15,9 @@ from walltime.auditor.passes import state as s
 from walltime.auditor.passes.events import RUNS
 from walltime.auditor.policy_numbers import orders_of
 from walltime.auditor.report import Violation
-from walltime.engine.compiler.cache import is_kept
-from walltime.engine.compiler.compilation import Compilation, tell
-from walltime.engine.compiler.folder import cache_folder
+from walltime.compiled.cache import is_kept
+from walltime.compiled.compilation import Compilation, tell
+from walltime.compiled.folder import cache_folder
 from walltime.policy import FCFS, Dialect, Kind, Order, Policy, Wfp
 from walltime.policy.schedule_scores import Scores
 from walltime.predictors import Prediction
@@ -273,6 +273,6 @@ class Decisions:
 def _loaded(name: str) -> Callable[..., int]:
     """A compiled run; says so where it is compiled only now."""
     function = RUNS[name]
-    if not getattr(function, "signatures", True) and not is_kept(function, cache_folder()):
+    if getattr(function, "dispatcher", function) is None and not is_kept(function, cache_folder()):
         tell(Compilation(f"audit-{name}", "audits", *COMPILED[name]))
     return function

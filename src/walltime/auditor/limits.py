@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from walltime.engine.kernel.jit import kernel
+from walltime.compiled.jit import kernel
 
 
 @kernel

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from walltime.auditor.limits import count_start, within_limits
-from walltime.engine.kernel.jit import called_kernel, entry, kernel
+from walltime.compiled.jit import called_kernel, entry, kernel
 
 Array = np.ndarray
 NEVER = np.iinfo(np.int64).max // 4

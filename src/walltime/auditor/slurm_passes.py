@@ -10,23 +10,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from walltime.auditor.limits import count_start, within_limits
-from walltime.engine.kernel.jit import called_kernel, entry, kernel
+from walltime.compiled.jit import called_kernel, entry, kernel
+from walltime.compiled.records import record_dtype
 
 Array = np.ndarray
 NEVER = np.iinfo(np.int64).max // 4
 
 
-def _dtype(names: str) -> np.dtype[np.void]:
-    return np.dtype([(name, np.int64) for name in names.split()], align=True)
-
-
-SLURM_JOB = _dtype("procs second nodes whole each partition user believed time_min priority submit reserved limit first count")
+SLURM_JOB = record_dtype("procs second nodes whole each partition user believed time_min priority submit reserved limit first count")
 """A job. `nodes`: the fewest that it needs; `each`: what each of them must have of the second resource. `first`, `count`: its slots."""
-SLURM_RULES = _dtype(
+SLURM_RULES = record_dtype(
     "partition_depth least_priority least_age most_tested most_of_user most_of_partition most_of_user_in_partition most_started "
     "most_reserved window resolution soft half"
 )
-SLURM_STATE = _dtype("now waiting running blocks slots chosen started depth last")
+SLURM_STATE = record_dtype("now waiting running blocks slots chosen started depth last")
 
 
 class Ground(NamedTuple):

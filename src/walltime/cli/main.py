@@ -22,7 +22,7 @@ from walltime.cli.completion import answer_bash
 from walltime.cli.option_groups import CommandGroup
 from walltime.cli.output import CompilationRow
 from walltime.cli.table import COMMANDS, module_of
-from walltime.engine.compiler.compilation import listen
+from walltime.compiled.compilation import listen
 from walltime.errors import OutputError, PolicyError, WalltimeError
 from walltime.files import guarded_inputs
 from walltime.permission import python_files, sealed

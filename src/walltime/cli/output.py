@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from walltime.cli import options as o
-from walltime.engine.compiler.compilation import QUICK, Compilation
+from walltime.compiled.compilation import QUICK, Compilation
 from walltime.errors import PolicyError
 from walltime.wording import human_time
 

@@ -12,7 +12,7 @@ import numpy as np
 from walltime.auditor.passes.events import all_events, decide, follow, give_up_plan, next_event, next_start
 from walltime.auditor.passes.places import put_to_work, score_waiting, sort_waiting
 from walltime.auditor.passes.state import ASKS, COMING, DONE, NEVER, PASS, PAUSED, RUNNING, WAITING
-from walltime.engine.kernel.jit import called_kernel, entry, kernel
+from walltime.compiled.jit import called_kernel, entry, kernel
 
 Array = np.ndarray
 FREE_TO_START, BY_CLOCK, BY_LIMIT, BY_HOLD, BY_OUTAGE = range(5)

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from walltime.engine.kernel.jit import called_kernel, kernel
+from walltime.compiled.jit import called_kernel, kernel
 from walltime.engine.kernel.memory import JOB, NOTE, Records, record
 from walltime.engine.kernel.words import address_of, number_at, records_at, set_number, set_word, word_at
 

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from walltime.engine.kernel.jit import kernel
+from walltime.compiled.jit import kernel
 from walltime.engine.kernel.memory import JOB, NEVER, NOTE, Records, record
 from walltime.engine.kernel.words import address_of, records_at, word_at
 

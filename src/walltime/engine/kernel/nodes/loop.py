@@ -18,9 +18,9 @@ Simplified: passes take no time, so nothing changes while they are made.
 
 from __future__ import annotations
 
+from walltime.compiled.jit import called_kernel, kernel
 from walltime.engine.kernel.followers import release
 from walltime.engine.kernel.heap import drop_first, push
-from walltime.engine.kernel.jit import called_kernel, kernel
 from walltime.engine.kernel.memory import BACKFILLED, DONE, IMMEDIATE, NEVER, PAUSED, REACHED, RESERVED, STUCK
 from walltime.engine.kernel.nodes.changes import tell_prospects
 from walltime.engine.kernel.nodes.choice import choose

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from walltime.engine.kernel.jit import called_kernel, kernel
+from walltime.compiled.jit import called_kernel, kernel
 from walltime.engine.kernel.memory import NEVER
 from walltime.engine.kernel.pools.limits import may_start
 from walltime.engine.kernel.pools.line import drop_started, is_steady, sort_waiting_jobs

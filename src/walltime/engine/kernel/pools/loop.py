@@ -21,9 +21,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from walltime.compiled.jit import called_kernel, kernel
 from walltime.engine.kernel.followers import release
 from walltime.engine.kernel.heap import drop_first, push
-from walltime.engine.kernel.jit import called_kernel, kernel
 from walltime.engine.kernel.memory import DONE, NEVER, PAUSED, REACHED, STUCK
 from walltime.engine.kernel.pools.kept import give_back_rest, pass_with_kept_places
 from walltime.engine.kernel.pools.limits import call_next, count_towards_limits

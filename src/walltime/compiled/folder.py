@@ -10,6 +10,7 @@ import contextlib
 import functools
 import hashlib
 import os
+import secrets
 import shutil
 import sys
 import tempfile
@@ -20,37 +21,40 @@ from typing import Any
 
 import llvmlite
 import numba
+import numpy as np
 from llvmlite import binding
 
 from walltime import syntax
+
+PACKAGE = Path(syntax.__file__).parent
+"""The folder of this package's modules."""
 
 _config: Any = numba.core.config
 DAY = 86_400
 KEPT_UNUSED = 30 * DAY
 """Seconds after which a folder that nobody used is removed."""
 _NAME, _REMOVED, _STAMP, _SOURCES = "kernels-", ".removed-", "used", "sources"
-SOURCES_KNOWN = 8
+SOURCES_KNOWN = 32
 """So many versions of the sources are remembered, those met last."""
 
 
 @functools.cache
 def source_hash() -> str:
     """Hash (16 hexadecimal digits) of everything that the compiled code depends on."""
-    engine = Path(__file__).parent.parent
-    files = [*sorted((engine / "kernel").rglob("*.py")), Path(__file__).with_name("libraries.py")]
+    options = [PACKAGE / "compiled" / name for name in ("jit.py", "indices.py", "records.py")]
+    files = [*sorted((PACKAGE / "engine" / "kernel").rglob("*.py")), *options]
     processor = f"{binding.get_host_cpu_name()} {binding.get_host_cpu_features().flatten()}"
-    options = f"{_config.BOUNDSCHECK} {_config.OPT}"
-    parts = (_syntax_hash(files, engine), sys.version, numba.__version__, llvmlite.__version__, processor, options)
+    versions = (sys.version, np.__version__, numba.__version__, llvmlite.__version__)
+    parts = (code_hash(files, PACKAGE), *versions, processor, f"{_config.BOUNDSCHECK} {_config.OPT}")
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
-def _syntax_hash(files: list[Path], engine: Path) -> str:
+def code_hash(files: list[Path], folder: Path) -> str:
     """Hash of what the sources do. To parse them takes longer than to read them, so it is remembered by what is written in them."""
-    written = hashlib.sha256(sys.version.encode())
-    for file in (*files, Path(syntax.__file__)):
+    written = hashlib.sha256(sys.version.encode() + Path(syntax.__file__).read_bytes())
+    for file in files:
         content = file.read_bytes()
-        name = file.relative_to(engine.parent).as_posix()
-        written.update(f"\0{name}\0{len(content)}\0".encode() + content)
+        written.update(f"\0{file.relative_to(folder).as_posix()}\0{len(content)}\0".encode() + content)
     name, memo = written.hexdigest(), cache_root() / _SOURCES
     known: dict[str, str] = {}
     with contextlib.suppress(OSError, UnicodeDecodeError):
@@ -58,10 +62,10 @@ def _syntax_hash(files: list[Path], engine: Path) -> str:
         known = {line[0]: line[1] for line in lines if len(line) == 3 and line[2] == _mark(*line[:2])}
     if name in known:
         return known[name]
-    known[name] = syntax.syntax_hash(files, engine)
+    known[name] = syntax.syntax_hash(files, folder)
     with contextlib.suppress(OSError):
         memo.parent.mkdir(parents=True, exist_ok=True)
-        _write_whole(memo, "".join(f"{' '.join(line)} {_mark(*line)}\n" for line in list(known.items())[-SOURCES_KNOWN:]))
+        write_whole(memo, "".join(f"{' '.join(line)} {_mark(*line)}\n" for line in list(known.items())[-SOURCES_KNOWN:]))
     return known[name]
 
 
@@ -70,14 +74,15 @@ def _mark(written: str, does: str) -> str:
     return hashlib.sha256(f"{written} {does}".encode()).hexdigest()[:16]
 
 
-def _write_whole(file: Path, text: str) -> None:
-    """Write a file so that another process finds all of the old text or all of the new one."""
-    with tempfile.NamedTemporaryFile("w", dir=file.parent, prefix=_REMOVED, delete=False) as new:
-        new.write(text)
+def write_whole(file: Path, text: str) -> None:
+    """Write a file so that another process finds all of the old text or all of the new one, with one date for all: Numba compares it."""
+    new = file.with_name(f"{_REMOVED}{secrets.token_hex(8)}")
     try:
-        Path(new.name).replace(file)
+        new.write_text(text)
+        os.utime(new, (0, 0))
+        new.replace(file)
     except OSError:
-        Path(new.name).unlink()
+        new.unlink(missing_ok=True)
         raise
 
 
