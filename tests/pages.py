@@ -1,6 +1,6 @@
 """Pages as strings, for tests of what is on them."""
 
-from walltime.report.comparison_page import comparison_page
+from walltime.comparison.page import comparison_page
 from walltime.report.html import render as html
 
 

@@ -16,9 +16,13 @@ The most common names are here; the rest are in groups:
 * `metrics`: definitions on plain arrays
 * `policy`: policies and queue orders
 * `predictors`: runtimes predicted from history
-* `report`: the HTML page and its figures
+* `report`: the parts of a page and its forms: HTML, terminal, PDF
 * `schedule`: the result of a simulation, its files and groups
 * `simulation`: one simulation, what it is told, batches, replications, stepping
+* `accuracy`: how accurate estimates and predictions are, and what to ask for
+* `checking`: where two schedules differ
+* `comparison`: schedules side by side, as tables and pages
+* `dialects`: the readings of rules that papers leave open
 * `explanation`: why a job waited
 * `auditor`: whether a schedule is what its policy promises
 * `machine`: machines of several pools: partitions, outages, limits
@@ -35,9 +39,13 @@ from typing import TYPE_CHECKING
 from walltime.lazy import lazy
 
 if TYPE_CHECKING:
+    from walltime import accuracy as accuracy
     from walltime import auditor as auditor
     from walltime import benchmark as benchmark
     from walltime import campaign as campaign
+    from walltime import checking as checking
+    from walltime import comparison as comparison
+    from walltime import dialects as dialects
     from walltime import errors as errors
     from walltime import estimates as estimates
     from walltime import explanation as explanation
@@ -57,6 +65,8 @@ if TYPE_CHECKING:
     from walltime import whatif as whatif
     from walltime import workloads as workloads
     from walltime.auditor.audit import audit as audit
+    from walltime.checking import diff as diff
+    from walltime.comparison import write_comparison_page as write_comparison_page
     from walltime.errors import LogError as LogError
     from walltime.errors import PolicyError as PolicyError
     from walltime.errors import WalltimeError as WalltimeError
@@ -77,13 +87,11 @@ if TYPE_CHECKING:
     from walltime.policy import order as order
     from walltime.predictors import Prediction as Prediction
     from walltime.predictors import predictor as predictor
-    from walltime.report import write_comparison_page as write_comparison_page
     from walltime.schedule import Schedule as Schedule
     from walltime.schedule import compare as compare
     from walltime.schedule import read_schedule as read_schedule
     from walltime.simulation import Scheduler as Scheduler
     from walltime.simulation import Simulation as Simulation
-    from walltime.simulation import diff as diff
     from walltime.simulation import predict as predict
     from walltime.simulation import replicate as replicate
     from walltime.simulation import simulate as simulate

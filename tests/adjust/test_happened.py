@@ -12,8 +12,8 @@ from tests.adjust.fake import BEGIN, STEP, FakeSlurm, Job, sacct
 from tests.cli import call
 from walltime.logs import read_log
 from walltime.machine import Machine, Partition, Pool
-from walltime.report.adjust import adjust_page, sentences
 from walltime.slurm.sidecar.ledger import Event, Ledger, LedgerError, read_events
+from walltime.slurm.sidecar.page import adjust_page, sentences
 from walltime.slurm.sidecar.review import what_happened, with_delays
 
 MACHINE = """policy = "easy"

@@ -15,8 +15,6 @@ from walltime.cli.output import Output
 if TYPE_CHECKING:
     from walltime.tables import Table
 
-PANEL = "This program"
-
 
 def cache(
     *,

@@ -12,7 +12,7 @@ import numpy as np
 from walltime.policy import Policy
 from walltime.policy.log_view import LogView
 from walltime.policy.oar import Latencies
-from walltime.ragged import Ragged
+from walltime.ragged import Ragged as Ragged
 
 Array = np.ndarray
 NEVER = np.iinfo(np.int64).max

@@ -18,6 +18,7 @@ from walltime import metrics
 from walltime.errors import LogError, WorkloadError
 from walltime.files import whole_file
 from walltime.machine import Machine, said_of_held, with_hindsight, write_machine
+from walltime.machine.warm_start import carried_over
 from walltime.metrics.agreement import NEAR, Agreement, agreement
 from walltime.metrics.summary import Averages
 from walltime.metrics.weekly_interval import LogWeeks
@@ -29,7 +30,6 @@ from walltime.simulation.specification import Scheduler
 from walltime.whatif.pool_groups import PoolGroup, pool_groups
 from walltime.whatif.setting import Setting, machine_of, without_warnings
 from walltime.whatif.wait_causes import Evidence, WaitCause, find_evidence
-from walltime.whatif.warm_start import carried_over
 from walltime.wording import harmless, human_time, printable
 from walltime.workload import Workload, check_workload
 

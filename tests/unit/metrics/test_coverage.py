@@ -30,7 +30,7 @@ MADE_BY = {
     "replications.band": [
         "simulation.replication.Replications.band",
         "campaign.combination_means.compare_cells",
-        "report.replicated.draw_bands",
+        "comparison.many_runs_page.draw_bands",
     ],
     "shaken.range": ["simulation.dialects._band"],
     "runs.percentiles": [

@@ -10,8 +10,8 @@ from walltime.machine import Machine, Partition, Pool
 from walltime.metrics.series import widening
 from walltime.metrics.weekly_interval import WEEK, largest_of_parts, over_weeks, parts_of, queued_share, share_that_agrees, why_no_interval
 from walltime.report.html import render
-from walltime.report.what_if import sure_rows, what_if_page
 from walltime.whatif.effects import Difference, doubts
+from walltime.whatif.page import sure_rows, what_if_page
 
 MACHINE = Machine((Pool("thin", 8, 4),), (Partition("main", ("thin",)),), policy="easy")
 

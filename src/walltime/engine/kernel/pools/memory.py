@@ -15,7 +15,7 @@ from walltime.engine.kernel.bits import WORD
 from walltime.engine.kernel.memory import ITEM, KEEP, RANKED, RUN, _dtype, record, records
 from walltime.engine.kernel.prediction_memory import PredictionRules, PredictionState, new_predicting
 from walltime.engine.kernel.profile import NEVER
-from walltime.ragged import Ragged
+from walltime.engine.problem import Ragged
 
 Array = np.ndarray
 Records = Any
