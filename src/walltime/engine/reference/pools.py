@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from walltime.engine.problem import IDLE, NEVER, Demands, Pools, Problem
+from walltime.engine.problem import IDLE, NEVER, Demands, Pools, Problem, ShutHours
 from walltime.engine.reference.engine import Engine
 from walltime.engine.reference.plain import BACKFILLED, IMMEDIATE, RESERVED, Job, release_followers
 from walltime.errors import EngineError, WorkloadError
-from walltime.machine.windows import ShutHours
 from walltime.policy import Order
 
 Amount = tuple[int, int]
