@@ -27,6 +27,7 @@ EXAMPLES = {
     "predictor": "Similar15|similar15",
     "queue order": "sqf",
     "log format": "lsf|LSF",
+    "log column": "run_count",
     "metric": "mean_procs_others",
     "workload model": "Jann97|jann97",
     "command": "demo",

@@ -20,6 +20,7 @@ from walltime.schedule.groups import UNKNOWN, Groups, group_jobs, largest_groups
 from walltime.tables import Table, number
 from walltime.wording import shown
 from walltime.workload import Workload
+from walltime.workload.columns import GROUPED_COLUMNS
 
 if TYPE_CHECKING:
     import polars as pl
@@ -28,7 +29,7 @@ Array = np.ndarray
 
 LARGEST = 15
 """Users, accounts, partitions and queues that are named: those that ask for most."""
-COLUMNS = {"user": "user", "account": "group", "partition": "partition", "queue": "queue"}
+COLUMNS = {"user": "user", "account": "group", **{column: column for column in GROUPED_COLUMNS}}
 """Groupings by a column of the log."""
 FEW_JOBS = 1000
 """A log of fewer jobs gets a caveat."""

@@ -412,8 +412,7 @@ def _simulated(simulated: WalltimeAccuracy | None) -> Iterator[Block | Facts | s
 
     if simulated is None:
         return
-    for by in ("user", "account", "partition", "queue", "size", "length", "time"):
-        rows = simulated.groups.get(by, ())
+    for by, rows in simulated.groups.items():
         if len(rows) > 1 or (rows and by == "user"):
             yield accuracy.use_table(rows, f"by {by}", "")
     yield accuracy.MEANING

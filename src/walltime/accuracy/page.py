@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from walltime.accuracy.accuracy import WalltimeAccuracy
+from walltime.accuracy.accuracy import COLUMNS, WalltimeAccuracy
 from walltime.accuracy.adjusted import MEANINGS, MOST_BAD, MOST_UNDER, AdjustedWalltimes
 from walltime.accuracy.advice import KindAdvice
 from walltime.comparison.answers import ELSEWHERE
@@ -27,7 +27,6 @@ MOST_NAMED = 5
 """Users named in a sentence."""
 MOST_DRAWN = 10
 """Users in a picture whose letters can be read on a first screen."""
-KINDS = {"user": "By user", "account": "By account", "partition": "By partition", "queue": "By queue"}
 WORDS = {"executable": "job"}
 MEANING = (
     "Hours are processor-hours: request or runtime, times processors; used: their sum over that of the requests. Accuracy of a request: "
@@ -130,9 +129,9 @@ def _who(accuracy: WalltimeAccuracy) -> Section:
     if accuracy.advice:
         who = "; ".join(f"user {one.user} {hours(one.unused_hours)}" for one in accuracy.advice[:MOST_NAMED])
         blocks.append(Paragraph(f"Could give back most, in hours not used: {who}."))
-    for by, heading in KINDS.items():
+    for by in COLUMNS:
         if by in accuracy.groups and (by == "user" or len(accuracy.groups[by]) > 1):
-            blocks += [Heading(heading), use_table(accuracy.groups[by], heading, by)]
+            blocks += [Heading(f"By {by}"), use_table(accuracy.groups[by], f"By {by}", by)]
     return Section("Who asks for how much", blocks)
 
 

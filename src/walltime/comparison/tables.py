@@ -15,11 +15,13 @@ from walltime.metrics.intervals import SHOWN_LEVEL
 from walltime.metrics.summary import LESS, averages
 from walltime.policy import Kind
 from walltime.report.page import Block, Fold
+from walltime.schedule.groups import TITLES
 from walltime.schedule.longest_waits import longest_waits
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.spread import Spread
 from walltime.tables import Cell, Column, Row, Table
 from walltime.wording import UNDEFINED, human_difference, human_number, human_percent, human_time, in_prose
+from walltime.workload.columns import GROUPED_COLUMNS
 
 COLUMNS = {name: average for name, average in averages().items() if average.table}
 """The fields of a Summary that the table of policies shows."""
@@ -37,13 +39,7 @@ KINDS = {
 SCATTER = {"mean_wait": "wait", "mean_bounded_slowdown": "slowdown"}
 """Fields beside which it is said how far a further copy of the log lies away."""
 SURE = f"±, {INTERVALS['shaken.copy'].of}, {SHOWN_LEVEL}"
-GROUPINGS = {
-    "class": "short and long, narrow and wide jobs",
-    "user": "heavy, medium and light users",
-    "users": "the users with most processor time",
-    "queue": "queue",
-    "partition": "partition",
-}
+GROUPINGS = ("class", "user", "users", *GROUPED_COLUMNS)
 """The groupings that a page shows, where the log knows the groups; sizes, lengths and hours are in the heat maps."""
 RECORDED = (
     "The recorded waits come from the real machine: its scheduler had queues, priorities, limits and reservations that are not modelled, "
@@ -178,9 +174,9 @@ def groups_table(rows: Rows, by: str) -> Table:
 def breakdowns(names: Sequence[str], schedules: Sequence[Schedule], trim: str) -> list[Block]:
     """A folded table for each of `GROUPINGS` that the log knows, with from 2 to 60 groups."""
     parts: list[Block] = []
-    for by, title in GROUPINGS.items():
+    for by in GROUPINGS:
         try:
-            table = breakdown_table(names, [schedule.breakdown(by, trim=trim).to_dicts() for schedule in schedules], title)
+            table = breakdown_table(names, [schedule.breakdown(by, trim=trim).to_dicts() for schedule in schedules], TITLES[by])
         except WorkloadError:  # the log does not say
             continue
         if 2 <= len(table.rows) <= MOST_GROUPS:

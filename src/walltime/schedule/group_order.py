@@ -44,10 +44,8 @@ def group_rank(by: str, name: str) -> tuple[Any, ...]:
         case "class" | "user":
             usual = CLASSES if by == "class" else USE
             return (0, usual.index(name) if name in usual else len(usual), name)
-        case "users" | "queue" | "partition":
-            number = _NUMBER.search(name)
-            return (0, int(number[0]) if number else math.inf, name)
-    return (0, name)
+    number = _NUMBER.search(name)
+    return (0, int(number[0]) if number else math.inf, name)
 
 
 def _size(name: str) -> float:

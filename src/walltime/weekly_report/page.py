@@ -13,6 +13,7 @@ from walltime.accuracy.page import hours
 from walltime.metrics.machine import busy_processors, levels_at, queue_length
 from walltime.provenance import provenance
 from walltime.report.page import Block, Drawing, Page, Paragraph, Section, note
+from walltime.schedule.groups import TITLES as GROUP_TITLES
 from walltime.tables import Cell, Row, Table
 from walltime.weekly_report.period import USUAL, Period, PeriodNumbers, unusual
 from walltime.wording import UNDEFINED, human_percent, human_time
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 SHOWN = 52
 """Periods of the trend that are drawn."""
-TITLES = {"partition": "By partition", "queue": "By queue", "size": "By processors", "length": "By requested time", "user": "By user"}
+TITLES = {**GROUP_TITLES, "user": "user"}
 MEANING = (
     "Waits are those of the jobs that started. Asked for and not used, failed, at the limit: processor-hours of the jobs that ended; "
     "failed as the log says. Jobs at their limit may have saved what they had."
@@ -186,7 +187,7 @@ def groups_table(numbers: Period, by: str) -> Table:
         last = row["mean_wait_before"]
         rows.append([str(row["group"]), f"{row['jobs']:,}", *times, Cell(UNDEFINED if last is None else human_time(last), value=last)])
     unit = _length(numbers.numbers)
-    return Table(["", "jobs", "mean wait", "median", "nine in ten", f"mean, the {unit} before"], rows, TITLES[by].lower())
+    return Table(["", "jobs", "mean wait", "median", "nine in ten", f"mean, the {unit} before"], rows, f"by {TITLES[by]}")
 
 
 def _group_blocks(numbers: Period) -> list[Block]:
@@ -197,7 +198,8 @@ def _group_blocks(numbers: Period) -> list[Block]:
     blocks: list[Block] = []
     for k, by in enumerate(numbers.groups):
         table = groups_table(numbers, by)
-        blocks += [Heading(TITLES[by]), table] if k < 2 else [Fold(TITLES[by], [table])]
+        title = f"By {TITLES[by]}"
+        blocks += [Heading(title), table] if k < 2 else [Fold(title, [table])]
     return blocks
 
 

@@ -14,6 +14,7 @@ from walltime.metrics.estimates import FAILED, YEAR
 from walltime.metrics.machine import busy_processors, utilization
 from walltime.schedule.groups import UNKNOWN, group_jobs, largest_groups
 from walltime.workload import Workload
+from walltime.workload.columns import GROUPED_COLUMNS
 
 Array = np.ndarray
 
@@ -24,6 +25,8 @@ USUAL = 0.9
 """A change is unusual if it is larger than this share of the earlier ones."""
 MOST = 10
 """Users and jobs that are listed."""
+GROUPED_BY = (*GROUPED_COLUMNS, "size", "length", "user")
+"""The groupings whose waits are shown, the last one by single users."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,7 @@ def period(workload: Workload, begin: int, end: int) -> Period:
     length, first = end - begin, int(jobs.submit[0])
     starts = range(begin - length, first - 1, -length) if length > 0 else range(0)
     before = [record.numbers(one, one + length) for one in starts][::-1]
-    groups = {by: rows for by in ("partition", "queue", "size", "length", "user") if (rows := record.groups(by, begin, end))}
+    groups = {by: rows for by in GROUPED_BY if (rows := record.groups(by, begin, end))}
     return Period(jobs, numbers, before, groups, record.lost(begin, end), record.longest(begin, end), int((~known).sum()))
 
 
@@ -180,7 +183,7 @@ class _Record:
     def groups(self, by: str, begin: int, end: int) -> list[dict[str, Any]]:
         """Waits of the jobs that started, by group; nothing where the log does not say, or has one group."""
         w, started = self.jobs, _within(self.start, begin, end)
-        column = {"partition": "partition", "queue": "queue", "user": "user"}.get(by)
+        column = by if by in ("user", *GROUPED_COLUMNS) else None
         if column is not None and not (w.columns.get(column, np.array([-1])) >= 0).any():
             return []
         weight = np.where(started, self.wait, 0).astype(np.float64)

@@ -11,8 +11,9 @@ from walltime.comparison.tables import RECORDED
 from walltime.metrics.agreement import Agreement
 from walltime.provenance import provenance
 from walltime.report.page import Block, Drawing, Fold, Heading, Page, Section, note, workload_facts
+from walltime.schedule.groups import TITLES
 from walltime.tables import Table
-from walltime.whatif.calibration import Calibration
+from walltime.whatif.calibration import ALL, GROUPED_BY, Calibration
 from walltime.whatif.effects import signed
 from walltime.wording import UNDEFINED, human_percent, human_time
 from walltime.workload import Workload
@@ -35,15 +36,7 @@ COLUMNS = (
     "1 h",
     "rank correlation",
 )
-TITLES = {
-    "all jobs": "",
-    "class": "by class",
-    "user": "by heavy, medium and light users",
-    "size": "by processors",
-    "partition": "by partition",
-    "queue": "by queue",
-}
-SHORT = ("all jobs", "class", "user", "partition")
+SHORT = (ALL, "class", "user", "partition")
 """The groupings of the figure and of the terminal."""
 MOST_GROUPS = 24
 MOST_LINES = 20
@@ -105,10 +98,10 @@ RULE = (
 def agreement_tables(calibration: Calibration) -> list[Table]:
     """Recorded and simulated waits, of all jobs and of groups."""
     tables = []
-    for by, title in TITLES.items():
+    for by in (ALL, *GROUPED_BY):
         rows = [agreement(row) for row in calibration.rows if row.by == by]
-        if rows and (len(rows) > 1 or by == "all jobs"):
-            tables.append(Table(COLUMNS, rows, title, look="months"))
+        if rows and (len(rows) > 1 or by == ALL):
+            tables.append(Table(COLUMNS, rows, "" if by == ALL else f"by {TITLES[by]}", look="months"))
     if len(calibration.months) > 1:
         columns, rows = [name for name in COLUMNS if name != "trusted from"], [agreement(row) for row in calibration.months]
         tables.append(Table(columns, [[*row[:2], *row[3:]] for row in rows], "by month of submission", look="months"))

@@ -32,10 +32,11 @@ from walltime.whatif.setting import Setting, machine_of, without_warnings
 from walltime.whatif.wait_causes import Evidence, WaitCause, find_evidence
 from walltime.wording import harmless, human_time, printable
 from walltime.workload import Workload, check_workload
+from walltime.workload.columns import GROUPED_COLUMNS
 
 Array = np.ndarray
 
-GROUPED_BY = ("class", "user", "size", "partition", "queue")
+GROUPED_BY = ("class", "user", "size", *GROUPED_COLUMNS)
 """The groupings whose groups have a threshold each."""
 MOST_GROUPS = 40
 """A grouping with more groups has no rows."""

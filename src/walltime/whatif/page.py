@@ -14,8 +14,10 @@ from walltime.metrics import range_meaning
 from walltime.metrics.intervals import KINDS, SCOPES, SHOWN_LEVEL
 from walltime.provenance import provenance
 from walltime.report.page import Block, Drawing, Fold, Heading, Items, Page, Paragraph, Section, note, workload_facts
+from walltime.schedule.groups import TITLES
 from walltime.tables import Cell, Row, Table
 from walltime.whatif import agreement_page as calibrated
+from walltime.whatif.calibration import GROUPED_BY
 from walltime.whatif.cost import Cost
 from walltime.whatif.effects import Difference, Effect, GroupEffect, signed
 from walltime.whatif.simulations import TODAY
@@ -26,13 +28,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SHOWN = {"mean_wait": "mean wait", "median_wait": "median wait", "p90_wait": "wait, 90 %", "mean_bounded_slowdown": "bounded slowdown"}
-GROUPED = {
-    "user": "heavy, medium and light users",
-    "class": "classes: over 1 h is long, over 8 processors is wide",
-    "size": "processors",
-    "partition": "partitions",
-    "queue": "queues",
-}
 SURE = (
     "difference",
     f"{KINDS['shaken.copy'].of}, {SHOWN_LEVEL}",
@@ -111,9 +106,9 @@ def effect_sections(answer: WhatIf) -> list[Section]:
     """What each change does, how sure that is, whose waits change, who gains, and whether the simulation resembles the machine."""
     became = [f"{effect.name}: {'; '.join(effect.became)}" for effect in answer.effects[: len(answer.changes)] if effect.became]
     groups: list[Block] = []
-    for by, words in GROUPED.items():
+    for by in GROUPED_BY:
         table = groups_table(answer, by, [effect.name for effect in answer.effects])
-        groups += [Heading(f"{words[0].upper()}{words[1:]}"), table] if table else []
+        groups += [Heading(f"By {TITLES[by]}"), table] if table else []
     small = f"Mean waits; small print: difference from today. {UNTRUSTED} Below what the calibration trusts for the group."
     gains: list[Block] = []
     for effect in answer.effects:
@@ -167,7 +162,7 @@ def tables_of(answer: WhatIf) -> list[Table]:
         effects_table(answer, names, title).without("jobs"),
         Table(("change", *SURE), sure, "how sure the difference in mean wait is"),
     ]
-    tables += [table for by in GROUPED if (table := groups_table(answer, by, numbers))]
+    tables += [table for by in GROUPED_BY if (table := groups_table(answer, by, numbers))]
     tables.append(Table(("change", *COSTS), cost_rows(answer, names), "what it costs, what it saves, in node-hours while jobs arrive"))
     changed = [(name, effect) for name, effect in zip(names, answer.effects, strict=True) if not effect.nothing]
     return tables + [sides_table(effect.gains, f"who gains: {name}") for name, effect in changed]
@@ -296,7 +291,7 @@ def groups_table(answer: WhatIf, by: str, columns: Sequence[str]) -> Table | Non
             mark = "" if one.trusted or answer.calibration is None or not one.difference else UNTRUSTED
             cells.append(Cell(human_time(one.changed), [signed(one.difference) + mark], value=one.changed))
         rows.append(cells)
-    return Table(["", "jobs", TODAY, *columns], rows, f"mean wait by {GROUPED[by]}", look="months")
+    return Table(["", "jobs", TODAY, *columns], rows, f"mean wait by {TITLES[by]}", look="months")
 
 
 COSTS = ("nodes", "there", "used", "idle", "jobs cut", "lost with them", "jobs left out", "used by them")
