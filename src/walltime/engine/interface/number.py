@@ -13,8 +13,7 @@ from walltime.engine.interface.load import load
 from walltime.engine.interface.number_log import NumberLog
 from walltime.engine.interface.orders import lower_orders, point_to_orders
 from walltime.engine.kernel.dynamics import new_effects, new_scratch
-from walltime.engine.kernel.history import bind_history
-from walltime.engine.kernel.longest import bind_longest
+from walltime.engine.kernel.history import bind_past
 from walltime.engine.kernel.memory import (
     HOLE,
     JOB,
@@ -89,9 +88,9 @@ class NumberEngine(CompiledEngine):
 
     def _bind(self) -> None:
         for order in self._kept:
-            for own, bind in ((order.history, bind_history), (order.longest, bind_longest)):
+            for own in (order.history, order.longest):
                 if own is not None:
-                    bind(own, self._memory.jobs, self._memory.machine.notes, self._memory.state)
+                    bind_past(own, self._memory.jobs, self._memory.machine.notes, self._memory.state)
             if order.standing is not None:
                 bind_standing(order.standing, self._memory)
 
