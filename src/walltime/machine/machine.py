@@ -308,7 +308,8 @@ class Machine:
             if partition.exclusive and len(sizes) > 1:
                 raise WorkloadError(
                     f"partition {partition.name!r} gives whole nodes, so its pools must have nodes of one size, not of "
-                    f"{', '.join(map(str, sorted(sizes)))} processors; make a partition of each"
+                    f"{', '.join(map(str, sorted(sizes)))} processors; make a partition of each",
+                    "mixed_nodes",
                 )
         for what, total in (("processors", self.procs), (self.second, self.second_total)):
             if total > MOST:

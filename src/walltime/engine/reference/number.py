@@ -98,9 +98,11 @@ class Reference(Engine):
 
     def _stuck(self) -> EngineError:
         if self._own is None:
-            return EngineError(f"{len(self.waiting)} jobs wait for processors that nobody will free")
+            return EngineError(f"{len(self.waiting)} jobs wait for processors that nobody will free", "endless_wait")
         ids = self.known.columns.get("job_id", range(1, len(self.jobs) + 1))
-        return EngineError(why_stuck(self.policy, self.now, [ids[job.index] for job in self.waiting], PATIENCE if self._wake_ups else 0))
+        return EngineError(
+            why_stuck(self.policy, self.now, [ids[job.index] for job in self.waiting], PATIENCE if self._wake_ups else 0), "endless_wait"
+        )
 
     def _nothing_but_arrivals(self) -> bool:
         """Whether only jobs arrive now, and the policy makes no pass for those that do not fit."""
@@ -240,7 +242,7 @@ class Reference(Engine):
             case kind if kind in later.PASS_OF_KIND:
                 later.PASS_OF_KIND[kind](self, policy)
             case _:
-                raise PolicyError(f"the reference engine does not know the policy {policy!r}")
+                raise PolicyError(f"the reference engine does not know the policy {policy!r}", "unsupported_policy")
 
     def _start_heads(self, policy: Policy) -> list[Job]:
         """While the head of the queue fits, start it (feitelson98, section 1); returns the queue that is left, in order."""
@@ -402,9 +404,12 @@ class Reference(Engine):
         chosen, wake_at = self._own.choose(self.now, self.waiting, self.running, self.free)
         for job in [self.jobs[index] for index in chosen]:
             if job not in self.waiting:
-                raise PolicyError(f"{policy.name} chose job number {job.index + 1}, which is not waiting")
+                raise PolicyError(f"{policy.name} chose job number {job.index + 1}, which is not waiting", "choice_not_waiting")
             if job.procs > self.free:
-                raise PolicyError(f"{policy.name} chose job number {job.index + 1}, which needs {job.procs} processors of {self.free} free")
+                raise PolicyError(
+                    f"{policy.name} chose job number {job.index + 1}, which needs {job.procs} processors of {self.free} free",
+                    "choice_too_large",
+                )
             self._start(job, self._kind_behind(job, self._ahead(job)))
         if wake_at is not None:
             self._wake_ups.add(self._next_tick(wake_at))

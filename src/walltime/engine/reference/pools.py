@@ -135,9 +135,12 @@ class ClusterReference(Engine):
         self.done = not times and not self.waiting and not coming
         if not times and self.waiting and self._own is not None and until == math.inf:
             ids = self.known.columns.get("job_id", range(1, len(self.jobs) + 1))
-            raise EngineError(why_stuck(self.policy, self.now, [ids[job.index] for job in self.waiting], PATIENCE if self._wake_ups else 0))
+            raise EngineError(
+                why_stuck(self.policy, self.now, [ids[job.index] for job in self.waiting], PATIENCE if self._wake_ups else 0),
+                "endless_wait",
+            )
         if not times and not self.done and until == math.inf:
-            raise EngineError(f"{len(self.waiting) + len(coming)} jobs wait for ever")
+            raise EngineError(f"{len(self.waiting) + len(coming)} jobs wait for ever", "endless_wait")
         if not times or min(times) > until:
             return False
         first, first_round = not self._seen, not self._seen or min(times) > self.now

@@ -62,7 +62,7 @@ class Spool:
             self._known = {one.name: (-1, -1) for one in os.scandir(folder) if KEY.fullmatch(one.name)}
         except OSError as error:
             raise OutputError(
-                f"{printable(folder)}: cannot be used as a spool folder ({(error.strerror or str(error)).lower()})"
+                f"{printable(folder)}: cannot be used as a spool folder ({(error.strerror or str(error)).lower()})", "unusable_folder"
             ) from error
 
     def put(self, key: str, known: int, longest: Minutes) -> None:
