@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -11,10 +12,13 @@ from walltime.errors import WalltimeError
 
 
 @contextmanager
-def raises(kind: type[WalltimeError], code: str, *naming: object) -> Iterator[pytest.ExceptionInfo[WalltimeError]]:
+def raises(
+    kind: type[Exception] | tuple[type[Exception], ...], code: str, *naming: object
+) -> Iterator[pytest.ExceptionInfo[WalltimeError]]:
     """Like pytest.raises: the error has this code, and its one line names these values, such as a file, a line number or a key."""
     with pytest.raises(kind) as caught:
         yield caught
     message = str(caught.value)
-    assert (caught.value.code, [value for value in naming if str(value) not in message]) == (code, []), message
+    missing = [value for value in naming if not re.search(rf"(?<!\w){re.escape(str(value))}(?!\w)", message)]
+    assert (caught.value.code, missing) == (code, []), message
     assert "\n" not in message

@@ -14,7 +14,8 @@ class WalltimeError(Exception):
 
     @property
     def code(self) -> str:
-        return self._code or getattr(self.__cause__, "code", "")
+        """Return the kind of fault as one word, or "" where it has none."""
+        return self._code or (self.__cause__.code if isinstance(self.__cause__, WalltimeError) else "")
 
 
 class LogError(WalltimeError, ValueError):

@@ -5,6 +5,7 @@ import pytest
 from tests.adjust.fake import BEGIN, FakeSlurm, Job, row
 from tests.adjust.test_rules import FACTS, crowd, queued, sidecar
 from tests.adjust.test_unlucky import go, short_soon, until
+from tests.errors import raises
 from walltime.cli.slurm.adjust import PREDICTOR
 from walltime.errors import LogError, WorkloadError
 from walltime.logs import read_log
@@ -58,12 +59,12 @@ def test_a_log_with_texts_of_users_is_not_learned_from(tmp_path):
     clean = path.read_text()
     for name in ("JobName", "SubmitLine"):
         path.write_text("\n".join(f"{line}|{name if k == 0 else 'x'}" for k, line in enumerate(clean.splitlines())) + "\n")
-        with pytest.raises(LogError, match=name.lower()):
+        with raises(LogError, "forgeable_texts", name.lower()):
             AdviceOfLog(parse_predictor(PREDICTOR), path).read()
     path.write_text(clean)
     assert AdviceOfLog(parse_predictor(PREDICTOR), path).read().jobs == 12
     check_texts(tmp_path / "missing.swf")
-    with pytest.raises(WorkloadError, match="names of programs"):
+    with raises(WorkloadError, "unsupported_predictor"):
         Advice(parse_predictor("tang13:key=program"), _with_programs(tmp_path))
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.adjust.fake import BEGIN, FakeSlurm, Job, row
+from tests.errors import raises
 from walltime.errors import PolicyError
 from walltime.slurm.client import Answer, Client, DeniedError, run
 from walltime.slurm.configuration import Limits, read_configuration, read_limits
@@ -102,7 +103,7 @@ def test_limits_are_read_of_what_sacctmgr_prints__or_are_unknown(without):
     cluster = FakeSlurm(4)
     client = Client(lambda words, timeout: cluster([word.replace(f",{without}", "") if without else word for word in words], timeout))
     if without:
-        with pytest.raises(SlurmError, match=without):
+        with raises(SlurmError, "unknown_output", without):
             client.limits()
     else:
         assert client.limits().minutes == {"bio"}
@@ -232,7 +233,7 @@ ENTRY = Entry("7_1", "ann", 12, 60, None, 0, True, State.INTENT, 5.0)
 def test_the_ledger_is_on_disk_and_belongs_to_one(tmp_path):
     ledger = Ledger(tmp_path)
     ledger.write(ENTRY, 5.0)
-    with pytest.raises(LedgerError, match="another side-car"):
+    with raises(LedgerError, "ledger_in_use"):
         Ledger(tmp_path)
     ledger.note("tested", "yes")
     ledger.close()
@@ -246,9 +247,9 @@ def test_the_ledger_is_on_disk_and_belongs_to_one(tmp_path):
 
 def test_a_ledger_that_is_none(tmp_path):
     (tmp_path / "ledger.sqlite").write_text("nothing of the kind, but long enough to be looked at\n" * 50)
-    with pytest.raises(LedgerError, match="is no ledger"):
+    with raises(LedgerError, "not_a_ledger"):
         Ledger(tmp_path)
-    with pytest.raises(LedgerError, match="cannot be used"):
+    with raises(LedgerError, "unusable_ledger"):
         Ledger(tmp_path / "missing")
 
 

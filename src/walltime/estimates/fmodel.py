@@ -40,7 +40,9 @@ class FModel(EstimateModel):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.F < 1:
-            raise PolicyError(f"F of the f-model must be 1 (perfect) or more, not {self.F:g}; the badness f of tsafrir06 is F - 1")
+            raise PolicyError(
+                f"F of the f-model must be 1 (perfect) or more, not {self.F:g}; the badness f of tsafrir06 is F - 1", "number_out_of_range"
+            )
         if self.truncated is not None and self.limit == "user":
             raise PolicyError("a truncated f-model sets the kill limit itself; the users' limits cannot stay", "conflicting_options")
 

@@ -64,7 +64,7 @@ class Rules:
         for name, values in known.items():
             value = getattr(self, name)
             if value not in values and not (name in ("baseline", "selection") and value is None):
-                raise PolicyError(f"unknown {name} {value!r} of a learning environment; known are {', '.join(values)}", "unknown_decision")
+                raise PolicyError(f"unknown {name} {value!r} of a learning environment; known are {', '.join(values)}", "unknown_value")
         if self.dense and self.reward in AT_THE_END:
             raise PolicyError(
                 f"{self.reward} is known at the end of an episode only; use dense=False, or one of {', '.join(REWARDS)}", "sparse_reward"

@@ -214,7 +214,7 @@ class WeightedOrder(ScoredOrder):
         super().__post_init__()
         if not any(self.weights):
             names = ", ".join(self.known_features())
-            raise PolicyError(f"it needs a weight that is not 0, such as {self.name}:wait=1; its features are {names}")
+            raise PolicyError(f"it needs a weight that is not 0, such as {self.name}:wait=1; its features are {names}", "no_features")
 
     @classmethod
     def known_features(cls) -> tuple[str, ...]:

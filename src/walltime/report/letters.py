@@ -114,7 +114,7 @@ def write_letters(folder: str | Path, gains: AdviceGains, *, template: str | Non
     target = Path(folder)
     try:
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
-            raise OutputError(f"{printable(target)}: there is something already; name a new folder for the letters")
+            raise FileExistsError(17, "there is something already")
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(

@@ -111,8 +111,10 @@ def check_known(workload: Workload, by: str, groups: Groups) -> None:
     column = {"user": "user", "users": "user", "queue": "queue", "partition": "partition"}.get(by)
     if column is None:
         cure = "group them by another property, or add a line to its header, such as '; UnixStartTime: 1262304000'"
-        raise WorkloadError(f"{workload.origin.name} does not say when it begins (UnixStartTime), so its jobs have no {by}; {cure}")
-    raise WorkloadError(f"{workload.origin.name} does not say the {column} of its jobs; group them by another property")
+        raise WorkloadError(
+            f"{workload.origin.name} does not say when it begins (UnixStartTime), so its jobs have no {by}; {cure}", "unknown_start_time"
+        )
+    raise WorkloadError(f"{workload.origin.name} does not say the {column} of its jobs; group them by another property", "missing_column")
 
 
 def check_same_jobs(first: Workload, other: Workload) -> None:
@@ -147,7 +149,7 @@ class Grouping(Specification):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.by == "size-length" and (self.sizes is None) != (self.lengths is None):
-            raise PolicyError("give both sizes and lengths, as in size-length:8/64,1h/1d")
+            raise PolicyError("give both sizes and lengths, as in size-length:8/64,1h/1d", "missing_option")
 
     @property
     def edges(self) -> Edges:

@@ -163,9 +163,8 @@ class Calibration:
             ("policy", self.policy, policy),
         ):
             if mine != other:
-                raise WorkloadError(
-                    f"the calibration is one of another {what} ({getattr(self, what)}); calibrate again, or leave it out", "other_log"
-                )
+                text = f"the calibration is one of another {what} ({getattr(self, what)}); calibrate again, or leave it out"
+                raise WorkloadError(text, "other_calibration")
 
 
 def calibrate(

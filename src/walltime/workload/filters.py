@@ -83,7 +83,7 @@ class _Parser:
     def parse(self) -> Array:
         mask = self._either()
         if self.next < len(self.tokens):
-            raise self._error("and or or", self.tokens[self.next])
+            raise self._error("missing_conjunction", "and or or", self.tokens[self.next])
         return mask
 
     def _tokens(self) -> list[_Token]:
@@ -113,9 +113,9 @@ class _Parser:
     def _name(self) -> str:
         return f"the filter {self.text!r}" if len(self.text) <= SHOWN else f"the filter that begins with {self.text[:SHOWN]!r}"
 
-    def _error(self, wanted: str, token: _Token | None = None) -> PolicyError:
+    def _error(self, code: str, wanted: str, token: _Token | None = None) -> PolicyError:
         where = "at its end" if token is None else f"at {token.text[:SHOWN]!r} (character {token.place + 1})"
-        return PolicyError(f"{self._name()} needs {wanted} {where}", "filter_syntax")
+        return PolicyError(f"{self._name()} needs {wanted} {where}", code)
 
     def _peek(self) -> _Token | None:
         return self.tokens[self.next] if self.next < len(self.tokens) else None
@@ -147,7 +147,7 @@ class _Parser:
             self._enter()
             mask = self._either()
             if not self._take(")"):
-                raise self._error("a closing parenthesis", self._peek())
+                raise self._error("missing_parenthesis", "a closing parenthesis", self._peek())
         else:
             return self._comparison()
         self.depth -= 1
@@ -170,13 +170,13 @@ class _Parser:
             mask = part if mask is None else mask & part
             left = right
         if mask is None:
-            raise self._error("a comparison such as = or <", self._peek())
+            raise self._error("missing_comparison", "a comparison such as = or <", self._peek())
         return mask
 
     def _check_operand(self, token: _Token | None) -> None:
         """Go past a column, a number or a name; raises PolicyError for anything else."""
         if token is None or token.text in COMPARE or token.text in ("and", "or", "not", "(", ")"):
-            raise self._error("a column or a number", token)
+            raise self._error("missing_operand", "a column or a number", token)
         self.next += 1
         if token.value is None and token.name is None:
             self._column(token.text)
@@ -193,7 +193,7 @@ class _Parser:
         if token.name is None:
             return self._column(token.text)
         if sign.text not in ("=", "==", "!=") or other.value is not None or other.name is not None:
-            raise self._error("= or != between a column and a name", sign)
+            raise self._error("wrong_comparison", "= or != between a column and a name", sign)
         number = self.workload.origin.number_of(other.text, token.name)
         if number < 0:
             log = self.workload.origin.name

@@ -9,6 +9,7 @@ import pytest
 
 import walltime as wt
 from tests.cli import call, one_line
+from tests.errors import raises
 from walltime.benchmark.predictions import MEASURES, SCHEDULERS, SLURM, judge_predictions, tells
 
 
@@ -86,7 +87,7 @@ def test_judgement__with_copies_has_a_range_and_skips_what_a_log_does_not_allow(
     several = tells(found.rows)
     assert {one.measure for one in several} == set(MEASURES)
     assert {one.log for one in several} == {"log"}
-    with pytest.raises(wt.WorkloadError, match="does not say the user"):
+    with raises(wt.WorkloadError, "missing_column", "user"):
         judge_predictions({"log": unknown}, ["tsafrir07"], copies=0, only=True)
 
 
@@ -99,7 +100,7 @@ def test_judgement__measures_the_last_part_only():
     assert found.rows[0].jobs == later.sum()
     assert found.rows[0].gains[0].mean_wait == pytest.approx(100 * (after - before) / before)
     assert found.waits["log", "easy"] == pytest.approx(before)
-    with pytest.raises(wt.PolicyError, match="held out must be over 0"):
+    with raises(wt.PolicyError, "number_out_of_range", "0"):
         judge_predictions({"log": jobs}, copies=0, test_share=0.0)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli import HEADER, call, one_line, record
+from tests.errors import raises
 from walltime.campaign import DIMENSIONS, Plan, plan_keys, read_plan
 from walltime.errors import PolicyError
 
@@ -227,7 +228,7 @@ def read(tmp_path: Path, text: str) -> Plan:
 
 
 def test_read_plan__raises_one_kind_of_error(tmp_path):
-    with pytest.raises(PolicyError, match=r"plan\.toml: this is no TOML"):
+    with raises(PolicyError, "not_toml", "plan.toml"):
         read(tmp_path, "=")
 
 

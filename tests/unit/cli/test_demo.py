@@ -10,6 +10,7 @@ import pytest
 
 import walltime as wt
 from tests.cli import call
+from tests.errors import raises
 from walltime.errors import WorkloadError
 from walltime.report import terminal
 
@@ -95,7 +96,7 @@ def test_users__can_be_learned_from():
 
 @pytest.mark.parametrize("users", [0, -1, 51, 1.5, True, "60"])
 def test_users__a_number_that_cannot_be_is_refused(users):
-    with pytest.raises(WorkloadError, match="the number of users must be a whole number from 1 to that of the jobs, 50"):
+    with raises(WorkloadError, "number_out_of_range", "1", "50"):
         wt.workloads.with_users(wt.workloads.Lublin99().generate(50, 128, None, 1), users)
 
 

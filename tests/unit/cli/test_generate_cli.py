@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import walltime as wt
+from tests.errors import raises
 from walltime.cli.main import run
 from walltime.errors import WorkloadError
 from walltime.report.figure_files import figure_bytes
@@ -163,10 +164,10 @@ def test_compare_workloads__of_clocks_that_nobody_knows():
 
 
 def test_compare_workloads__nothing_to_draw():
-    with pytest.raises(WorkloadError, match=r"^there is no workload to draw$"):
+    with raises(WorkloadError, "no_workload"):
         compare_workloads([])
     one = wt.Workload.from_arrays(submit=[0], runtime=[1], procs=[1], machine_procs=1)
-    with pytest.raises(WorkloadError, match=r"^workload has 1 jobs, too few to draw distributions of$"):
+    with raises(WorkloadError, "too_few_jobs", "workload", "1"):
         compare_workloads([one])
 
 

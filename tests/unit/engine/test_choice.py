@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import walltime as wt
+from tests.errors import raises
 from walltime.auditor.policy_numbers import OF_KIND
 from walltime.engine.interface.choice import FEATURES, LIMITED, MACHINES, support
 from walltime.engine.kernel.memory import MODE_OF_KIND
@@ -173,9 +174,7 @@ def test_passes_of_an_unknown_kind__are_refused_in_one_line(engine):
         passes = Passes("mine", 1)
 
     jobs = wt.Workload.from_arrays(submit=[0], runtime=[1], procs=[1], machine_procs=1)
-    with pytest.raises(
-        wt.PolicyError, match="Mine does not run because its passes are of the kind 'mine', which no engine makes; known are head"
-    ):
+    with raises(wt.PolicyError, "unsupported_policy", "Mine", "'mine'", "head"):
         wt.simulate(jobs, Mine(), engine=engine)
 
 

@@ -15,6 +15,7 @@ import pytest
 
 import walltime as wt
 from tests.cli import call, one_line
+from tests.errors import raises
 from walltime.logs import FORMATS, Header, JobLog, LogFormat, Rule, all_rules, write_swf
 from walltime.logs.catalogue import catalogue_entry
 
@@ -147,14 +148,14 @@ def test_read__from_a_pipe(tmp_path):
 
 @pytest.mark.parametrize("name", ["procs", "Nodes", "job", "and", "two words", ""])
 def test_table__further_columns_have_names_that_filters_can_use(name):
-    with pytest.raises(wt.LogError, match="is no field of a log"):
+    with raises(wt.LogError, "unknown_column"):
         JobLog(1, {name: [1]})
 
 
 def test_table__header_becomes_lines():
     log = JobLog(1, {"submit": [1]}, header=Header({"MaxProcs": ["8"], "Note": ["one\ntwo", "three"]}))
     assert log.header_lines == ("; MaxProcs: 8", "; Note: one", "; Note: two", "; Note: three")
-    with pytest.raises(KeyError, match="nodes is no field"):
+    with pytest.raises(KeyError, match="nodes"):
         log.column("nodes")
 
 
@@ -174,7 +175,7 @@ def test_read__of_a_directory(tmp_path):
 @pytest.mark.parametrize("value", [5, None, 1.5, ["KTH-SP2"], {"a": 1}])
 @pytest.mark.parametrize("reader", [wt.read, wt.logs.read_log, wt.logs.read_swf])
 def test_read__of_something_else(reader, value):
-    with pytest.raises(wt.LogError, match="is not a path; a log is given by its path, or by its name in the catalogue") as error:
+    with raises(wt.LogError, "wrong_type") as error:
         reader(value)
     assert "\n" not in str(error.value)
 

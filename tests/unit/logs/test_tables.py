@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 from tests.cli import call
+from tests.errors import raises
 from tests.profiles import scaled
 from validation.hostile import trials
 from walltime.errors import LogError
@@ -244,7 +245,7 @@ def test_guess__takes_a_first_column_without_a_title_for_the_number_of_the_job(t
 def test_guess__asks_what_is_doubtful_with_both_readings_and_five_rows(tmp_path, capsys):
     path = tmp_path / "t.csv"
     path.write_text("job,submit,runtime,cores\n" + "".join(f"{n},0{n}/0{n + 1}/2024 10:00:00,60,4\n" for n in range(1, 8)))
-    with pytest.raises(LogError, match=r"'submit' day or month first .*03/04/2024 10:00:00, 04/05/2024 10:00:00, 05/06/2024 10:00:00;"):
+    with raises(LogError, "ambiguous_columns", "'submit'", "03/04/2024", "10:00:00", "04/05/2024", "05/06/2024"):
         read_log(path)
     assert call(capsys, "mapping", path, "--out", tmp_path / "m.toml")[0] == 0
     text = (tmp_path / "m.toml").read_text()
@@ -268,7 +269,7 @@ def test_mapping_command__writes_what_was_recognised(tmp_path, capsys):
 def test_guess__names_what_is_missing(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("submit,runtime,colour\n1,2,red\n3,4,blue\n")
-    with pytest.raises(LogError, match=r"not recognised .*neither allocated_procs nor requested_procs.*they are submit, runtime, colour"):
+    with raises(LogError, "unknown_columns", "allocated_procs", "requested_procs", "submit", "runtime", "colour"):
         read_log(path)
 
 

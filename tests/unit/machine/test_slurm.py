@@ -7,6 +7,7 @@ from datetime import datetime
 import pytest
 
 from tests.cli import call, one_line
+from tests.errors import raises
 from tests.slurm_text import samples
 from walltime.errors import LogError
 from walltime.machine import Limit, Outage, Partition, Pool, Qos, Share, read_machine
@@ -269,7 +270,7 @@ def test_nodes_of_scontrol_go_before_those_of_sinfo(tmp_path):
 
 
 def test_nodes_that_sinfo_lumps_together(tmp_path):
-    with pytest.raises(LogError, match="sinfo says of 2 nodes together that they have 4 to 8 processors"):
+    with raises(LogError, "ambiguous_nodes", "2", "4", "8"):
         read(tmp_path, json.dumps({"sinfo": [sinfo("n1", "n2", cpus=(4, 8))]}))
 
 
@@ -323,7 +324,7 @@ def test_a_missing_file_is_one_line(tmp_path, capsys):
 @pytest.mark.slow
 def test_lists_of_nodes():
     assert expand("n[1-3,07-08],login") == ["n1", "n2", "n3", "n07", "n08", "login"]
-    with pytest.raises(LogError, match="more than 1,000,000"):
+    with raises(LogError, "too_many_nodes", "1,000,000"):
         expand("r[1-2000]c[1-2000]")
 
 

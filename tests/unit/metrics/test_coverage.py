@@ -172,7 +172,7 @@ def test_trials__those_of_a_group_are_one_observation():
 
 
 def test_experiment__of_an_undeclared_interval_is_refused():
-    with pytest.raises(ValueError, match="declare it in walltime"):
+    with pytest.raises(ValueError, match="guesses"):
         coverage.experiment("guesses", "other seeds", "none")
 
 

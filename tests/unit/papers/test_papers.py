@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 
 import walltime as wt
 from tests.cli import call
+from tests.errors import raises
 from tests.profiles import PROFILE
 from walltime.errors import PolicyError
 from walltime.logs import write_swf
@@ -222,7 +223,7 @@ def test_items__every_printed_table_and_figure_is_there():
 def test_paper_name__in_any_case():
     assert [paper_name(name.upper()) for name in PAPERS] == list(PAPERS)
     assert items_of("mualem01", "T3") == items_of("mualem01", "t3")
-    with pytest.raises(PolicyError, match="unknown paper"):
+    with raises(PolicyError, "unknown_paper"):
         printed("P9")
 
 
@@ -307,7 +308,7 @@ def test_find_subjects__takes_the_papers_log_where_it_is_and_another_version_whe
     assert "reconstruction" in sdsc.about
     (tmp_path / "KTH-SP2-1996-2.swf.gz").write_bytes(b"")
     assert find_subjects(given, only=["KTH"], folders=[tmp_path], made=tmp_path)[0].file.name == "KTH-SP2-1996-2.swf.gz"
-    with pytest.raises(PolicyError, match="no log 'XYZ'"):
+    with raises(PolicyError, "unknown_log", "'XYZ'"):
         find_subjects(given, only=["XYZ"], folders=[tmp_path], made=tmp_path)
 
 

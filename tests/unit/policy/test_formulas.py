@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import walltime as wt
+from tests.errors import raises
 from tests.strategies import LATER_ORDERS
 from walltime.policy import FittedFormula, Formula
 from walltime.policy.formulas import FORMULAS
@@ -91,7 +92,7 @@ def test_parse_order__says_what_is_wrong(text, words):
     with pytest.raises(wt.PolicyError) as caught:
         wt.policy.parse_order(text)
     assert words in str(caught.value)
-    with pytest.raises(wt.PolicyError, match="unknown formula"):
+    with raises(wt.PolicyError, "unknown_formula"):
         Formula("f9")
 
 

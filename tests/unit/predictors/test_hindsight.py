@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import walltime as wt
+from tests.errors import raises
 from tests.traces import trace_path
 from walltime.errors import PolicyError
 from walltime.predictors import parse_predictor
@@ -73,7 +74,7 @@ def test_recorded_waits__are_found_in_a_file():
 
 @pytest.mark.parametrize("column", RECORDED)
 def test_column_that_is_recorded_later__is_refused(column):
-    with pytest.raises(PolicyError, match=f"nobody knows the {column} of a job when it is submitted"):
+    with raises(PolicyError, "future_column", column):
         wt.simulate(JOBS, "easy", prediction=f"column:{column}")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from matplotlib.figure import Figure
 
 import walltime as wt
 from tests.cli import call, one_line
+from tests.errors import raises
 from tests.unit.report.test_report import Page
 from walltime.campaign import CombinationMean, compare_cells, read_plan, read_results, run_campaign
 from walltime.campaign.naming import group_rank
@@ -192,7 +192,7 @@ def test_page__refuses_a_file_of_another_kind_and_a_campaign_that_was_not_run(ca
     assert ".html" in one_line(*call(capsys, "campaign", "report", plan, "--report", tmp_path / "page.txt"))
     path = tmp_path / "plan.toml"
     path.write_text(PLAN.replace("orders.py", str(plan.parent / "orders.py")))
-    with pytest.raises(wt.errors.OutputError, match="has no cell of this plan"):
+    with raises(wt.errors.OutputError, "no_results"):
         campaign_page(read_results(read_plan(path, run_files=False)))
 
 
@@ -261,11 +261,11 @@ def test_intervals__of_lines_results_and_replications(plan):
 
 def test_figures_of_many_runs__say_what_they_cannot_draw(plan):
     lines = [line(1.0, load=load) for load in (0.5, 0.9)]
-    with pytest.raises(wt.PolicyError, match="not swept over any parameter"):
+    with raises(wt.PolicyError, "no_sweep"):
         wt.figures.sweep([line(1.0, policy="easy"), line(1.0, policy="fcfs")])
-    with pytest.raises(wt.PolicyError, match="not swept over 'shake'; they are over load"):
+    with raises(wt.PolicyError, "no_sweep", "'shake'"):
         wt.figures.sweep(lines, over="shake")
-    with pytest.raises(wt.PolicyError, match=re.escape("there are no results of 'mean_joy'")):
+    with raises(wt.PolicyError, "unknown_measure", "'mean_joy'"):
         wt.figures.intervals(lines, "mean_joy")
-    with pytest.raises(wt.PolicyError, match=r"is not what walltime\.campaign\.read_results"):
+    with raises(wt.PolicyError, "wrong_type", "walltime.campaign.read_results"):
         wt.figures.intervals([3])

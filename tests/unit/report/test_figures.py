@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
+from tests.errors import raises
 from walltime.errors import PolicyError, WorkloadError
 from walltime.metrics import Interval
 from walltime.policy import NoBackfilling
@@ -72,7 +73,7 @@ def test_assign_processors__keeps_a_job_together_where_it_can():
 
 
 def test_assign_processors__names_a_schedule_that_needs_too_much():
-    with pytest.raises(WorkloadError, match="at 3 s the schedule needs more than the 4 processors"):
+    with raises(WorkloadError, "overfull_machine", "3", "4"):
         assign_processors(np.array([0, 3]), np.array([9, 9]), np.array([3, 2]), 4)
 
 
@@ -238,7 +239,7 @@ def test_resize__gives_the_width_and_puts_narrow_panels_below_each_other(columns
 def test_write_figure__takes_the_widths_of_journals(tmp_path):
     path = write_figure(figures.wait_distribution([random_schedule(50)]), tmp_path / "w.svg", "ieee-column")
     assert 'width="252pt"' in path.read_text()
-    with pytest.raises(PolicyError, match="unknown width 'furlong'"):
+    with raises(PolicyError, "unknown_width", "'furlong'"):
         write_figure(Figure(), tmp_path / "w.svg", "furlong")
     assert figures.columns_of(["short", "short"], 40) == 2
     assert figures.columns_of(["a name of many letters", "short"], 40) == 1

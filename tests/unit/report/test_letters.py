@@ -8,6 +8,7 @@ import pytest
 
 import walltime as wt
 from tests.cli import call
+from tests.errors import raises
 from walltime.errors import OutputError, PolicyError
 from walltime.report.letters import PLACEHOLDERS, letter, letters_answer, read_template, write_letters
 from walltime.simulation.advice import advise_users
@@ -70,7 +71,7 @@ def test_letters__files_and_their_tables(tmp_path):
     assert (row["user"], row["file"], row["subject"]) == ("../=x", "_x.txt", "../=x: 3 h 58 min")
     [kind] = csv.DictReader((tmp_path / "out" / "kinds.csv").read_text().splitlines())
     assert (kind["ask_for_s"], kind["outran_percent"]) == ("600", "0.0")
-    with pytest.raises(OutputError, match="there is something already"):
+    with raises(OutputError, "unwritable_file"):
         write_letters(tmp_path / "out", found)
 
 
@@ -86,12 +87,12 @@ def test_letters__nothing_is_advised_that_does_not_help(tmp_path):
 def test_template__names_that_are_not_there(tmp_path):
     file = tmp_path / "letter.txt"
     file.write_text("Dear $name,")
-    with pytest.raises(PolicyError, match="asks for '\\$name'; there are user, log"):
+    with raises(PolicyError, "unknown_field", "'$name'", "user", "log"):
         read_template(file)
     file.write_text("5 $ off")
-    with pytest.raises(PolicyError, match="write \\$\\$ for a dollar"):
+    with raises(PolicyError, "wrong_template"):
         read_template(file)
-    with pytest.raises(PolicyError, match="cannot be read"):
+    with raises(PolicyError, "unreadable_file"):
         read_template(tmp_path / "none")
     file.write_text("".join(f"${{{name}}}" for name in PLACEHOLDERS))
     found = gains()

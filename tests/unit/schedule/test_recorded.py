@@ -10,6 +10,7 @@ from scipy import stats
 
 import walltime as wt
 from tests.cli import HEADER, call
+from tests.errors import raises
 from tests.pages import render
 from tests.traces import trace_path
 from walltime import metrics
@@ -78,7 +79,7 @@ def test_correlations__agree_with_scipy(pairs):
 
 
 def test_correlation__needs_equal_lengths():
-    with pytest.raises(WorkloadError, match="not 2 and 3"):
+    with raises(WorkloadError, "different_lengths", "2", "3"):
         metrics.correlation(np.zeros(2), np.zeros(3))
 
 

@@ -7,6 +7,7 @@ import pytest
 
 import walltime as wt
 from tests.cli import call, one_line
+from tests.errors import raises
 from tests.traces import published_path, trace_path
 from walltime.simulation import scheduler_trials
 
@@ -64,7 +65,7 @@ def test_diff__counts_the_jobs_that_one_file_lacks():
     few = {name: values[:3] for name, values in columns("easy").items()}
     found = wt.diff(few, columns("easy"), JOBS)
     assert (found.jobs, found.only, found.first, found.identical) == (3, (0, 1), None, False)
-    with pytest.raises(wt.WorkloadError, match="no job in common"):
+    with raises(wt.WorkloadError, "other_jobs"):
         wt.diff({name: values + 100 for name, values in few.items()}, columns("easy"), JOBS)
 
 

@@ -8,6 +8,7 @@ import pytest
 
 import walltime as wt
 from tests.cli import HEADER, call, one_line, record
+from tests.errors import raises
 from walltime.errors import PolicyError, WorkloadError
 from walltime.metrics import asked_time
 from walltime.report.accuracy import accuracy_page, answer
@@ -110,19 +111,19 @@ def test_accuracy__leaves_out_jobs_without_a_limit_and_says_so():
 @pytest.mark.parametrize(
     ("jobs", "options", "error", "words"),
     [
-        (workload([10, 20], [10, 20]), {}, WorkloadError, "has no users' estimates"),
-        (workload([10], [365 * 86_400]), {}, WorkloadError, "no job with a limit"),
-        (workload([10], [20]), {"most": 0}, PolicyError, "at least 1, not 0"),
+        (workload([10, 20], [10, 20]), {}, WorkloadError, ("missing_requests",)),
+        (workload([10], [365 * 86_400]), {}, WorkloadError, ("missing_requests",)),
+        (workload([10], [20]), {"most": 0}, PolicyError, ("number_out_of_range", "1", "0")),
     ],
 )
 def test_accuracy__refuses_with_one_sentence(jobs, options, error, words):
-    with pytest.raises(error, match=words):
+    with raises(error, *words):
         wt.simulation.estimate_accuracy(jobs, adjust=False, **options)
 
 
 def test_accuracy__table_names_what_there_is():
     found = wt.simulation.estimate_accuracy(workload([10], [20]), adjust=False)
-    with pytest.raises(PolicyError, match="there is no table 'user'; there are size, length, time, ends"):
+    with raises(PolicyError, "unknown_table", "'user'", "size", "length", "time", "ends"):
         found.table()
     assert "processor-hours used" in repr(found)
     assert "<table>" in found._repr_html_()
@@ -130,7 +131,7 @@ def test_accuracy__table_names_what_there_is():
 
 def test_schemes__without_groups_key_by_request():
     assert {scheme.key for scheme in tang13_schemes(workload([1], [2], user=1))} == {"user", "request"}
-    with pytest.raises(WorkloadError, match="does not have the users"):
+    with raises(WorkloadError, "missing_column"):
         tang13_schemes(workload([1], [2]))
 
 
@@ -219,7 +220,7 @@ def test_advice__too_few_jobs():
     [one] = advise_users(workload([60] * 3, [HOUR] * 3, user=1))
     assert one.kinds == []
     assert one.as_dict()["walltime"] is None
-    with pytest.raises(PolicyError, match="0 to 50"):
+    with raises(PolicyError, "number_out_of_range", "50"):
         advise_users(workload([60] * 3, [HOUR] * 3, user=1), risk=80)
 
 

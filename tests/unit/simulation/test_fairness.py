@@ -8,6 +8,7 @@ from hypothesis import given
 
 import walltime as wt
 from tests.cli import HEADER, call, one_line
+from tests.errors import raises
 from tests.profiles import examples
 from tests.strategies import policies, workloads
 from tests.traces import trace_path
@@ -81,7 +82,7 @@ def test_fairness__refuses():
     for sample, seed in ((0, 0), (True, 0), (10, -1)):
         with pytest.raises(PolicyError):
             fairness(schedule, sample, seed)
-    with pytest.raises(WorkloadError, match="with feedback"):
+    with raises(WorkloadError, "feedback"):
         fairness(wt.simulate(jobs.with_feedback(), "easy"))
 
 

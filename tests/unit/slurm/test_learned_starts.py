@@ -8,6 +8,7 @@ import pytest
 
 import walltime as wt
 from tests.cli import call
+from tests.errors import raises
 from walltime.errors import PolicyError
 from walltime.logs.convert import write_workload
 from walltime.report.start_times import answer
@@ -135,7 +136,7 @@ def test_history__little_known_gives_wide_intervals_and_a_sentence(log):
     assert all(job.late >= job.median for job in found.jobs)
     without = replace(log, columns={name: values for name, values in log.columns.items() if name != "wait"})
     assert "does not record waits" in " ".join(learn_from_history(plain, without).caveats)
-    with pytest.raises(PolicyError, match="must be 1 or more"):
+    with raises(PolicyError, "number_out_of_range", "1"):
         learn_from_history(plain, log, moments=0)
 
 

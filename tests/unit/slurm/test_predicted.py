@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.cli import call, one_line
+from tests.errors import raises
 from tests.unit.slurm.test_start_times import NOW, ahead, job, past, taken
 from walltime.errors import PolicyError
 from walltime.slurm import calibrate_starts, start_times, try_jobs, why
@@ -82,9 +83,9 @@ def test_class__sees_the_history_and_then_the_jobs_of_the_snapshot(written):
 
 
 def test_column__of_a_snapshot_is_refused_and_exact_too():
-    with pytest.raises(PolicyError, match="have no column 'soft_walltime'; give their predictions as a file"):
+    with raises(PolicyError, "unknown_column", "'soft_walltime'"):
         start_times(taken(*QUEUE), past([1800] * 20), predictor="column:soft_walltime", draws=Draws(5))
-    with pytest.raises(PolicyError, match="nobody knows how long"):
+    with raises(PolicyError, "future_column"):
         start_times(taken(*QUEUE), past([1800] * 20), predictor="exact", draws=Draws(5))
 
 

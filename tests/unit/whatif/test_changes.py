@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.errors import raises
 from walltime.errors import PolicyError
 from walltime.machine import Limit, Machine, Partition, Pool, Qos, Share
 from walltime.whatif import Setting, parse_change
@@ -179,6 +180,9 @@ def test_parameters_of_slurm__are_added_replaced_and_removed():
     ):
         assert changed(text, setting).slurm["SchedulerParameters"] == value
     assert changed("PriorityWeightAge=5", setting).slurm["PriorityWeightAge"] == "5"
-    for text, said in (("SchedulerParameters-=bf_window", "bf_interval, bf_continue"), ("PriorityWeightAge+=5", "changed with =")):
-        with pytest.raises(PolicyError, match=said):
+    for text, said in (
+        ("SchedulerParameters-=bf_window", ("unknown_name", "bf_interval", "bf_continue")),
+        ("PriorityWeightAge+=5", ("wrong_operator", "+=")),
+    ):
+        with raises(PolicyError, *said):
             parse_change(text).apply(setting)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import walltime as wt
+from tests.errors import raises
 from tests.sites import MACHINE, jobs_of, recorded_as
 from tests.strategies import examples, workloads
 from walltime.errors import PolicyError, WorkloadError
@@ -124,7 +125,7 @@ def test_what_if__without_recorded_waits_says_so(jobs):
 def test_what_if__takes_a_calibration_that_is_there(jobs):
     calibration = calibrate(jobs, MACHINE)
     assert what_if(jobs, MACHINE, ["nodes+=50%"], replications=0, calibration=calibration).calibration is calibration
-    with pytest.raises(WorkloadError, match="another machine"):
+    with raises(WorkloadError, "other_calibration", "machine"):
         what_if(jobs, replace(MACHINE, name="other"), ["nodes+=50%"], replications=0, calibration=calibration)
 
 
@@ -140,19 +141,19 @@ def test_what_if__of_loads_and_requests(jobs):
 @pytest.mark.parametrize(
     ("changes", "options", "said"),
     [
-        ([], {}, "nothing to change"),
-        (None, {}, "nothing to change"),
-        (["nodes+=50%", "nodes+=50%"], {}, "given twice"),
-        ([3], {}, "no change"),
-        (["nodes+=50%"], {"replications": -1}, "replications"),
-        (["nodes+=50%"], {"replications": True}, "replications"),
-        (["nodes+=50%"], {"seed": -1}, "seed"),
-        (["partition.big.pools=fat", "partition.big.pools-=thin"], {}, "with all changes together"),
-        (["policy=easy:extra=literal"], {"replications": 0}, "under the change 'policy=easy:extra=literal'"),
+        ([], {}, ("no_change",)),
+        (None, {}, ("no_change",)),
+        (["nodes+=50%", "nodes+=50%"], {}, ("repeated_change",)),
+        ([3], {}, ("wrong_type",)),
+        (["nodes+=50%"], {"replications": -1}, ("number_out_of_range", "replications")),
+        (["nodes+=50%"], {"replications": True}, ("number_out_of_range", "replications")),
+        (["nodes+=50%"], {"seed": -1}, ("number_out_of_range", "seed")),
+        (["partition.big.pools=fat", "partition.big.pools-=thin"], {}, ("unknown_name",)),
+        (["policy=easy:extra=literal"], {"replications": 0}, ("unsupported_policy", "'policy=easy:extra=literal'")),
     ],
 )
 def test_what_if__wrong_arguments_are_refused(jobs, changes, options, said):
-    with pytest.raises(PolicyError, match=said) as caught:
+    with raises(PolicyError, *said) as caught:
         what_if(jobs, MACHINE, changes, **options)
     assert "\n" not in str(caught.value)
 
@@ -229,7 +230,7 @@ def test_what_if__users_of_whom_nothing_is_known_cannot_react(jobs):
     found = what_if(without, MACHINE, ["nodes+=50%"], replications=0)
     assert found.effects[0].other_users is None
     assert "does not say who submitted what" in " ".join(found.caveats)
-    with pytest.raises(WorkloadError, match="does not record users"):
+    with raises(WorkloadError, "missing_column"):
         what_if(without, MACHINE, ["nodes+=50%"], replications=0, submissions="react")
 
 

@@ -228,10 +228,9 @@ def _not_compiled(order: ScoredOrder, error: Exception) -> PolicyError:
         return PolicyError(f"{place}{what}: it returns {told!r}, which is no number", "own_code_failure")
     line = getattr(getattr(error, "loc", None), "line", None)
     file = place.split(":")[0] if place else ""
-    return PolicyError(
-        f"{f'{file}:{line}: ' if file and line else place}{what}: it may use numbers, other such functions and the module math, and no more",
-        "own_code_failure",
-    )
+    where = f"{file}:{line}: " if file and line else place
+    text = "it may use numbers, other such functions and the module math, and no more"
+    return PolicyError(f"{where}{what}: {text}", "own_code_failure")
 
 
 def lower_orders(problem: Problem, longest: int = 0) -> tuple[LoweredOrder, LoweredOrder]:

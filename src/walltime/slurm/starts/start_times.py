@@ -206,7 +206,7 @@ def why(
     state = forecast.state
     places = [k for k, job in enumerate(state.jobs) if job.label == label and job.start is None]
     if not places:
-        raise PolicyError(why_not(snapshot, label), "running_job")
+        raise PolicyError(why_not(snapshot, label), "job_not_waiting")
     schedule = forecast.projection.schedule(forecast.runtimes.typical())
     explanation = explain(schedule, FIRST_NUMBER + places[0], sooner=False)
     assert isinstance(explanation, MachineExplanation), "it has a placement"
