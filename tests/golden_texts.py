@@ -39,16 +39,17 @@ def update(path: Path, title: str, text: str) -> None:
 
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Callable[[str, object], None]:
-    """Compare a text with its section of the golden file of a command: `golden("info", text)`.
+    """Compare a text with its section of the golden file of a command: `golden("info", text)`; of a list, a line for each element.
 
     The section is named by the test, and counted where a test has several; folders made for the test are shown as `TMP`.
     """
     counts: Counter[str] = Counter()
-    folder = str(request.getfixturevalue("tmp_path"))
+    folder = re.compile(re.escape(str(request.getfixturevalue("tmp_path_factory").getbasetemp())) + r"/[^/\s:]+")
 
     def compare(command: str, text: object) -> None:
         counts[command] += 1
-        shown = str(text).replace(folder, "TMP").rstrip("\n") + "\n"
+        lines = [str(one) for one in text] if isinstance(text, list | tuple) else [str(text)]
+        shown = folder.sub("TMP", "\n".join(lines)).rstrip("\n") + "\n"
         title = f"{request.path.stem}::{request.node.name} {counts[command]}"
         path = FOLDER / f"{command}.txt"
         if os.environ.get("WALLTIME_GOLDEN") == "update":

@@ -276,13 +276,13 @@ def test_a_dry_run_changes_nothing_and_says_what_it_would():
     assert report.why == "dry run"
 
 
-def test_without_the_guard_nothing_is_changed(tmp_path):
+def test_without_the_guard_nothing_is_changed(golden, tmp_path):
     cluster = crowd(guard=False)
     one, said = sidecar(cluster, tmp_path)
     for _ in range(5):
         report = one.round()
         cluster.advance(30)
-    assert "the guard in job_submit.lua is missing" in report.why
+    golden("slurm-adjust", report.why)
     assert all(job.time_min == 0 for job in cluster.waiting())
     assert any("self-test: FAILED" in text for text in said)
     one.ledger.close()
@@ -315,13 +315,13 @@ def test_a_dropped_option_takes_all_back_first(tmp_path):
     one.ledger.close()
 
 
-def test_users_own_time_min_and_the_stop_file(tmp_path):
+def test_users_own_time_min_and_the_stop_file(golden, tmp_path):
     cluster = crowd(soft=True)
     cluster.jobs["3"].time_min = 5
     stop = []
     one, _ = sidecar(cluster, tmp_path, stopped=lambda: bool(stop))
     report = one.round()
-    assert report.reasons == {"TimeMin is the user's own": 1}
+    golden("slurm-adjust", report.reasons)
     stop.append(1)
     one.round()
     assert [job.time_min for job in cluster.waiting()] == [0, 5, 0, 0, 0, 0]
@@ -340,7 +340,7 @@ def test_limits_on_the_number_of_changes(tmp_path):
     one.ledger.close()
 
 
-def test_not_all_tasks_of_an_array_become_records(tmp_path):
+def test_not_all_tasks_of_an_array_become_records(golden, tmp_path):
     cluster = crowd(soft=True)
     for place, job in enumerate(cluster.waiting()):
         job.others = {"JobArrayID": f"2_{place}"}
@@ -358,7 +358,7 @@ def test_not_all_tasks_of_an_array_become_records(tmp_path):
     one.round()
     report = one.round()
     assert asked == ["2_0", "2_1"]
-    assert report.reasons == {"enough tasks of its array have one": 4}
+    golden("slurm-adjust", report.reasons)
     one.ledger.close()
 
 

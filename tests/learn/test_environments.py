@@ -305,7 +305,7 @@ def test_windows_that_are_none():
         make().reset(options={"episode": 6})
 
 
-def test_without_gymnasium__one_clear_line():
+def test_without_gymnasium__one_clear_line(golden):
     script = """
 import sys
 sys.modules["gymnasium"] = None
@@ -319,7 +319,7 @@ except wt.PolicyError as error:
     print(error)
 """
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert found.stdout == "Gymnasium is not installed; pip install 'walltime[learn]'\n"
+    golden("learn", found.stdout)
 
 
 def test_guide__has_every_feature():

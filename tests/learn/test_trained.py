@@ -345,7 +345,7 @@ def test_agent_file__names_what_is_decided_and_other_decisions_are_refused(agent
 
 
 @pytest.mark.slow
-def test_command_line__trains_and_compares(tmp_path, capsys):
+def test_command_line__trains_and_compares(golden, tmp_path, capsys):
     made = ("lublin99", "--procs", 32, "--load", 0.8, "--jobs", 1800)
     status, out, err = call(capsys, "learn", "train", *made, "--episodes", 100, "--out", tmp_path / "a")
     assert status == 0
@@ -358,7 +358,7 @@ def test_command_line__trains_and_compares(tmp_path, capsys):
     status, out, _ = call(capsys, "learn", "evaluate", tmp_path / "a", "--report", tmp_path / "page.html")
     assert status == 0
     assert "easy:order=f4" in out
-    assert "what it costs to shuffle a feature" in out
+    golden("learn", out)
     page = (tmp_path / "page.html").read_text()
     assert page.count("<figure>") == 2
     assert "no clear difference" in page
@@ -374,40 +374,40 @@ def test_damaged_agent__one_line(agents, tmp_path):
 
 
 @pytest.mark.slow
-def test_command_line__a_log_that_has_changed_is_told(tmp_path, capsys):
+def test_command_line__a_log_that_has_changed_is_told(golden, tmp_path, capsys):
     log = tmp_path / "log.swf"
     made = wt.workloads.Lublin99().generate(jobs=2000, machine_procs=32, load=0.8, seed=1)
     write_swf(log, made)
     call(capsys, "learn", "train", log, "--episodes", 128, "--out", tmp_path / "a")
     write_swf(log, wt.workloads.head(made, 1800))
-    assert "other jobs now than when the agent was trained" in one_line(*call(capsys, "learn", "evaluate", tmp_path / "a"))
+    golden("learn", one_line(*call(capsys, "learn", "evaluate", tmp_path / "a")))
     assert call(capsys, "learn", "evaluate", tmp_path / "a", "--log", log, "--no-importances")[0] == 0
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    "words",
     [
-        (["train", "lublin98", "--out", "a"], "lublin98"),
-        (["train", "lublin99", "--reward", "p90_wait", "--out", "a"], "cannot be trained with the reward p90_wait"),
-        (["train", "lublin99", "--jobs", "500", "--out", "a"], "too few to train with"),
-        (["train", "lublin99", "--load", "9", "--out", "a"], "load"),
-        (["evaluate", "nowhere"], "nowhere: has no trained agent; walltime learn train makes one"),
-        (["evaluate", "nowhere", "--out", "a.txt"], "can be written as .csv, .parquet"),
+        ["train", "lublin98", "--out", "a"],
+        ["train", "lublin99", "--reward", "p90_wait", "--out", "a"],
+        ["train", "lublin99", "--jobs", "500", "--out", "a"],
+        ["train", "lublin99", "--load", "9", "--out", "a"],
+        ["evaluate", "nowhere"],
+        ["evaluate", "nowhere", "--out", "a.txt"],
     ],
 )
-def test_command_line__wrong_calls_get_one_line(tmp_path, monkeypatch, capsys, words, message):
+def test_command_line__wrong_calls_get_one_line(golden, tmp_path, monkeypatch, capsys, words):
     monkeypatch.chdir(tmp_path)
-    assert message in one_line(*call(capsys, "learn", *words))
+    golden("learn", one_line(*call(capsys, "learn", *words)))
 
 
-def test_evaluation__is_over_blocks_and_says_where_the_halves_of_a_log_differ(agents):
+def test_evaluation__is_over_blocks_and_says_where_the_halves_of_a_log_differ(golden, agents):
     found = learn.evaluate(agents, LOG, importances=False)
     own = np.mean([np.log(found.costs[f"agent {seed}, seed {seed}"]) for seed in (1, 2)], axis=0)
     expected = wt.metrics.series_interval(own - np.log(found.costs["easy"]))
     easy = found.compared[0].change
     assert (easy.low, easy.high) == pytest.approx((100 * np.expm1(expected.low), 100 * np.expm1(expected.high)))
     assert "blocks of neighbours" in easy.what
-    assert any("does not include that choice" in one for one in found.as_dict()["caveats"])
+    golden("learn", found.as_dict()["caveats"])
     assert f"of {len(found.compared)} other schedulers" in found.verdict[0]
     changed = replace(found, halves=Halves(-10.0, -60.0, differ=True))
     assert not any("halves" in one for one in replace(found, halves=Halves(-10.0, -12.0, differ=False)).caveats)

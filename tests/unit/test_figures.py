@@ -98,20 +98,20 @@ def log(tmp_path):
 
 
 @pytest.mark.slow
-def test_command_line__draws_what_is_asked_for(capsys, log, tmp_path):
+def test_command_line__draws_what_is_asked_for(golden, capsys, log, tmp_path):
     wait, queue = tmp_path / "wait.pdf", tmp_path / "q.svg"
     options = ("--figure", wait, "--figure", f"queue={queue}")
     status, out, _ = call(capsys, "compare", log, "--policy", "fcfs", "--policy", "easy", *options)
     assert status == 0
-    assert f"figure of wait written to {wait}" in out.replace("\n", "")
+    golden("simulate", out.replace("\n", ""))
     assert wait.read_bytes().startswith(b"%PDF")
     assert "<svg" in queue.read_text()
     assert call(capsys, "simulate", log, "--figure", tmp_path / "gantt.png")[0] == 0
     assert (tmp_path / "gantt.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_command_line__refuses_figures_that_there_are_not(capsys, log, tmp_path):
-    assert "there is no figure 'x'; known are wait, slowdown" in one_line(*call(capsys, "simulate", log, "--figure", tmp_path / "x.pdf"))
+def test_command_line__refuses_figures_that_there_are_not(golden, capsys, log, tmp_path):
+    golden("simulate", one_line(*call(capsys, "simulate", log, "--figure", tmp_path / "x.pdf")))
     assert "can be written as" in one_line(*call(capsys, "simulate", log, "--figure", "wait.gif"))
     assert "cannot be written" in one_line(*call(capsys, "simulate", log, "--figure", tmp_path / "none" / "wait.pdf"))
     assert "shows one run" in one_line(*call(capsys, "compare", log, "--figure", tmp_path / "queue.pdf", "--shake", 5, "--replications", 2))

@@ -56,26 +56,23 @@ class Rack:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    "content",
     [
-        ({}, "missing: [[nodes]], height"),
-        ({"nodes": [{"name": "a"}, {"procs": 2}]}, "missing: height, procs in nodes 'a', name in nodes number 2"),
-        (
-            {"nodes": [{"name": "a", "proc": 2}], "height": 2},
-            "unknown key 'proc' in nodes 'a', did you mean 'procs'?; known are name, procs, label",
-        ),
-        ({"hight": 2}, "unknown key 'hight', did you mean 'height'?; known are nodes, height, places, labels"),
-        ({"nodes": {"name": "a"}}, "nodes must be tables, written [[nodes]], not {'name': 'a'}"),
-        ({"height": True}, "height must be a number, not True"),
-        ({"places": [1, "2"]}, "places must be a whole number, not '2'"),
-        ({"places": [2**60]}, f"places must be a whole number, not {2**60}"),
-        ({"nodes": [{"name": "a", "procs": 101}], "height": 1}, "nodes 'a': no node has so many"),
+        {},
+        {"nodes": [{"name": "a"}, {"procs": 2}]},
+        {"nodes": [{"name": "a", "proc": 2}], "height": 2},
+        {"hight": 2},
+        {"nodes": {"name": "a"}},
+        {"height": True},
+        {"places": [1, "2"]},
+        {"places": [2**60]},
+        {"nodes": [{"name": "a", "procs": 101}], "height": 1},
     ],
 )
-def test_parse__says_what_is_wrong_and_where(content, said):
+def test_parse__says_what_is_wrong_and_where(golden, content):
     with pytest.raises(KeyFaultError) as error:
         parse(content, Rack)
-    assert str(error.value) == said
+    golden("simulate", str(error.value))
 
 
 def test_file__that_is_written_is_read_again():

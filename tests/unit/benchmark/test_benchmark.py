@@ -122,7 +122,7 @@ def test_verify__finds_what_was_changed(suite, tmp_path, change, message):
 
 
 @pytest.mark.slow
-def test_verify__of_a_policy_of_ones_own_wants_the_same_file(suite, tmp_path, monkeypatch):
+def test_verify__of_a_policy_of_ones_own_wants_the_same_file(golden, suite, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     own = tmp_path / "own.py"
     own.write_text("def widest(procs):\n    return procs\n")
@@ -132,7 +132,7 @@ def test_verify__of_a_policy_of_ones_own_wants_the_same_file(suite, tmp_path, mo
         verify_result(path, workers=1)
     assert verify_result(path, own=[own], workers=1) == []
     own.write_text("def widest(procs):\n    return 2 * procs\n")
-    assert verify_result(path, own=[own], workers=1) == ["the files of the policy are not that of this program or machine"]
+    golden("benchmark", verify_result(path, own=[own], workers=1))
 
 
 @pytest.mark.slow

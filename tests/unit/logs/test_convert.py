@@ -82,7 +82,7 @@ def test_csv__keeps_columns_and_names(written, tmp_path, capsys, name):
     same_columns(read_log(path), read_log(tmp_path / "log.csv.gz"))
 
 
-def test_convert__says_what_it_did(written, tmp_path, capsys):
+def test_convert__says_what_it_did(golden, written, tmp_path, capsys):
     path = written(TEXT, "log.txt")
     status, out, _ = call(capsys, "convert", path, "--out", tmp_path / "log.swf")
     assert status == 0
@@ -90,7 +90,7 @@ def test_convert__says_what_it_did(written, tmp_path, capsys):
     facts = json.loads(call(capsys, "convert", path, "--out", tmp_path / "log.swf", "--json")[1])
     assert (facts["format"], facts["records"], facts["dropped"]["step"]) == ("slurm", 11, 2)
     assert "Note: dropped: 2 step" in (tmp_path / "log.swf").read_text()
-    assert "can be written as .swf" in one_line(*call(capsys, "convert", path, "--out", tmp_path / "log.xlsx"))
+    golden("convert", one_line(*call(capsys, "convert", path, "--out", tmp_path / "log.xlsx")))
 
 
 def test_convert__size_of_the_machine_for_a_converted_log(written, tmp_path, capsys):

@@ -41,7 +41,7 @@ def site(tmp_path):
 
 @pytest.mark.parametrize("engine", ["auto", "reference"])
 @pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative", "slurm"])
-def test_a_held_job__starts_when_it_is_free_to(site, policy, engine):
+def test_a_held_job__starts_when_it_is_free_to(golden, site, policy, engine):
     schedule = wt.simulate(jobs_of(), policy, machine=read_machine(site), engine=engine)
     start = dict(zip(schedule.workload.job_id.tolist(), schedule.start.tolist(), strict=True))
     if policy != "slurm":  # whose passes are at certain times
@@ -50,10 +50,10 @@ def test_a_held_job__starts_when_it_is_free_to(site, policy, engine):
     wait = dict(zip(schedule.workload.job_id.tolist(), schedule.wait.tolist(), strict=True))
     assert wait[12] == start[12] - 61
     assert schedule.audit().ok
-    assert any(line.startswith("By hindsight: 1 of 4 jobs wait only from") for line in caveats_of([schedule], "none"))
+    golden("simulate", caveats_of([schedule], "none"))
 
 
-def test_what_is_held__is_added_once_and_taken_off_the_recorded_wait(site):
+def test_what_is_held__is_added_once_and_taken_off_the_recorded_wait(golden, site):
     jobs = jobs_of(columns={"wait": np.array([0, 70, 5, 9])})
     placed, _ = place(jobs, read_machine(site))
     assert placed.job_id.tolist() == [11, 13, 14, 12]
@@ -62,7 +62,7 @@ def test_what_is_held__is_added_once_and_taken_off_the_recorded_wait(site):
     assert placed.columns["held"].tolist() == placed.columns[HINDSIGHT].tolist() == [0, 0, 0, 60]
     again, _ = place(placed, read_machine(site))
     assert again.submit.tolist() == placed.submit.tolist()
-    assert "1 jobs from when they were free to start, by hindsight" in str(again.origin)
+    golden("simulate", str(again.origin))
 
 
 def test_a_changed_table__is_read_again(site):
@@ -86,15 +86,15 @@ def test_what_is_about_the_future__refuses_it_unless_asked(site):
         ask(replace(machine, eligible=None))
 
 
-def test_a_what_if__by_hindsight_says_so(site):
+def test_a_what_if__by_hindsight_says_so(golden, site):
     machine, jobs = read_machine(site), jobs_of(columns={"wait": np.array([0, 101, 0, 97])})
     result = wt.whatif.what_if(jobs, machine, ["nodes+=1"], policy="easy", trim="none", replications=0, hindsight=True)
-    assert result.answer().startswith("Jobs wait only from when, by hindsight, they were free to start. ")
-    assert result.caveats[0].startswith("By hindsight: 1 of 4 jobs wait only from")
+    golden("simulate", result.answer())
+    golden("simulate", result.caveats[0])
     starts = dict(zip(result.today.workload.job_id.tolist(), result.today.start.tolist(), strict=True))
     assert starts == dict(zip(*(one.tolist() for one in started(jobs, machine)), strict=True))
     calibration = wt.whatif.calibrate(jobs, machine, "easy", trim="none", hindsight=True)
-    assert calibration.verdict[0].startswith("Jobs wait only from when, by hindsight, they were free to start. Over 4 jobs")
+    golden("simulate", calibration.verdict[0])
     assert calibration.evidence.hints[0].startswith("By hindsight: 1 of 4")
     assert calibration.overall.mean_recorded == pytest.approx((0 + (101 - 60) + 0 + 97) / 4)
 
@@ -160,14 +160,14 @@ def test_a_machine_is_written_with_it():
     assert 'eligible = "a.csv"' in write_machine(replace(Machine.one_pool(4), eligible="a.csv"))
 
 
-def test_explain__says_since_when_a_job_was_free_to_start_and_who_says_so(site):
+def test_explain__says_since_when_a_job_was_free_to_start_and_who_says_so(golden, site):
     schedule = wt.simulate(jobs_of(), "easy", machine=read_machine(site))
-    assert "submitted at 1 s and, as the machine's file says by hindsight, free to start from 61 s on" in str(wt.explain(schedule, 12))
-    assert "submitted at 2 s, it started at once" in str(wt.explain(schedule, 13))
+    golden("simulate", str(wt.explain(schedule, 12)))
+    golden("simulate", str(wt.explain(schedule, 13)))
     as_logged = wt.simulate(jobs_of(columns={"held": np.array([0, 0, 2, 0])}), "easy")
-    assert "submitted at 0 s and, as the log says, free to start from 2 s on" in str(wt.explain(as_logged, 13))
+    golden("simulate", str(wt.explain(as_logged, 13)))
     both = wt.simulate(jobs_of(columns={"held": np.array([0, 1, 0, 0])}), "easy", machine=read_machine(site))
-    assert "submitted at 0 s and, as the log and, by hindsight, the machine's file say, free to start" in str(wt.explain(both, 12))
+    golden("simulate", str(wt.explain(both, 12)))
 
 
 @pytest.mark.parametrize("name", ["/etc/passwd", "../secret.csv", "a/../../secret.csv"])

@@ -170,31 +170,31 @@ def test_limits_and_jobs_that_run_at_first():
 
 
 @pytest.mark.parametrize(
-    ("change", "what"),
+    "change",
     [
-        (("nodes = 2", "nodes = 0"), "pool 'thin': nodes must be a whole number of 1 or more, not 0"),
-        (("procs = 4", "procs = 4.5"), "pool 'thin': procs must be a whole number of 1 or more, not 4.5"),
-        (('name = "fat"', 'name = "thin"'), "pool 'thin' is there twice"),
-        (('pools = ["thin"]', 'pools = ["thick"]'), "partition '1' names the pool 'thick'; known are thin, fat"),
-        (('pools = ["thin"]', 'pools = ["thin", "fat"]'), "must have nodes of one size, not of 4, 8 processors"),
-        (("max_time", "maxtime"), "unknown key 'maxtime' in partition '1', did you mean 'max_time'?"),
-        (('"1:00"', '"soon"'), "max_time: a length of time is seconds, or as in '1-12:00:00', not 'soon'"),
-        (("announced = 10", "announced = true"), "announced must be a date and time, or seconds from the start of the log, not True"),
-        (('by = ["user", "partition"]', 'by = "wall"'), "a limit cannot be counted by 'wall'"),
-        (("jobs = 2\ngpus = 3", ""), "a limit must limit jobs, procs or the second resource"),
-        (('name = "two kinds"', 'machine = "x"'), "unknown key 'machine'"),
-        (("[[pool]]", "[pool"), "this is no TOML"),
-        (("nodes = 2\n", ""), "missing: nodes in pool 'thin'"),
-        (("[[partition]]", "[[partitions]]"), "unknown key 'partitions', did you mean 'partition'?"),
+        ("nodes = 2", "nodes = 0"),
+        ("procs = 4", "procs = 4.5"),
+        ('name = "fat"', 'name = "thin"'),
+        ('pools = ["thin"]', 'pools = ["thick"]'),
+        ('pools = ["thin"]', 'pools = ["thin", "fat"]'),
+        ("max_time", "maxtime"),
+        ('"1:00"', '"soon"'),
+        ("announced = 10", "announced = true"),
+        ('by = ["user", "partition"]', 'by = "wall"'),
+        ("jobs = 2\ngpus = 3", ""),
+        ('name = "two kinds"', 'machine = "x"'),
+        ("[[pool]]", "[pool"),
+        ("nodes = 2\n", ""),
+        ("[[partition]]", "[[partitions]]"),
     ],
 )
-def test_file__what_is_wrong_in_one_line(tmp_path, change, what):
+def test_file__what_is_wrong_in_one_line(golden, tmp_path, change):
     path = tmp_path / "machine.toml"
     path.write_text(TEXT.replace(*change, 1))
     with pytest.raises(LogError) as error:
         read_machine(path)
     assert str(error.value).startswith(f"{path}: ")
-    assert what in str(error.value)
+    golden("simulate", str(error.value))
     assert "\n" not in str(error.value)
 
 
@@ -228,7 +228,7 @@ def test_fairness__says_that_it_cannot(machine):
         wt.simulation.fairness(schedule)
 
 
-def test_command(capsys, tmp_path, machine):
+def test_command(golden, capsys, tmp_path, machine):
     log, cluster, out = tmp_path / "log.swf", tmp_path / "machine.toml", tmp_path / "s.csv"
     rows = [f"{k} {k} -1 10 {1 + k % 4} -1 -1 -1 20 -1 1 {k % 3} -1 -1 -1 {1 + k % 2} -1 -1" for k in range(1, 40)]
     log.write_text("\n".join(["; UnixStartTime: 1000000000", *rows]) + "\n")
@@ -241,7 +241,7 @@ def test_command(capsys, tmp_path, machine):
     status, printed, _ = call(capsys, "compare", log, "--machine", cluster, "--policy", "easy", "--policy", "fcfs", "--no-spread")
     assert status == 0
     assert "FCFS" in printed
-    assert "none.toml: cannot be read" in one_line(*call(capsys, "simulate", log, "--machine", tmp_path / "none.toml"))
+    golden("simulate", one_line(*call(capsys, "simulate", log, "--machine", tmp_path / "none.toml")))
     status, printed, _ = call(capsys, "simulate", log, "--machine", cluster, "--shake", 5, "--replications", 2, "--json")
     assert status == 0
     seeds = [wt.simulate(wt.workloads.shake(wt.read(log, procs=16), 5, seed), "easy", machine=machine) for seed in range(2)]

@@ -51,12 +51,12 @@ def test_student_t__says_what_it_cannot_do(probability, degrees):
 # -------------------------------------------------------------------------------------------------------------- intervals
 
 
-def test_mean_interval__by_hand():
+def test_mean_interval__by_hand(golden):
     # Mean 3, standard deviation sqrt(2.5), five values; t(0.95; 4) = 2.1318.
     interval = mean_interval(np.array([1, 2, 3, 4, 5]))
     assert interval.mean == 3
     assert interval.half_width == pytest.approx(2.1318468 * math.sqrt(2.5) / math.sqrt(5), rel=1e-7)
-    assert interval.what == "90 % confidence interval of the mean"
+    golden("compare", interval.what)
 
 
 @given(values=st.lists(numbers, min_size=2, max_size=30), confidence=st.sampled_from([0.5, 0.8, 0.9, 0.95, 0.99]))
@@ -76,12 +76,12 @@ def test_mean_interval__of_fewer_than_two_values_gets_one_line(values):
         mean_interval(np.array(values))
 
 
-def test_percentile_band__lies_between_percentiles_and_says_that_it_is_no_confidence_interval():
+def test_percentile_band__lies_between_percentiles_and_says_that_it_is_no_confidence_interval(golden):
     values = np.random.default_rng(1).exponential(size=100)
     band = percentile_band(values)
     assert (band.low, band.high) == tuple(np.percentile(values, [5, 95]))
     assert band.mean == values.mean()
-    assert band.what == "5th to 95th percentile of 100 replications"
+    golden("compare", band.what)
     assert "confidence" not in band.what
     wide = percentile_band(values, 0, 100)
     assert (wide.low, wide.high, wide.what) == (values.min(), values.max(), "0th to 100th percentile of 100 replications")
@@ -134,7 +134,7 @@ def test_prediction_interval__holds_where_the_mean_of_a_few_does_not():
     assert np.mean([one.low <= 100 / 7 <= one.high for one in means]) < 0.7
 
 
-def test_paired_difference__is_scipys_paired_t_test():
+def test_paired_difference__is_scipys_paired_t_test(golden):
     random = np.random.default_rng(3)
     common = random.exponential(1000, 25)
     one, two = common + random.normal(5, 2, 25), common
@@ -142,7 +142,7 @@ def test_paired_difference__is_scipys_paired_t_test():
     theirs = stats.ttest_rel(one, two).confidence_interval(0.95)
     assert (interval.low, interval.high) == (pytest.approx(theirs.low), pytest.approx(theirs.high))
     assert interval.mean == pytest.approx((one - two).mean())
-    assert interval.what == "95 % confidence interval of the mean of the paired differences"
+    golden("compare", interval.what)
     # What pairing is for: the common part, hundreds of seconds, drops out.
     assert interval.half_width < 2
     assert mean_interval(one).half_width > 100

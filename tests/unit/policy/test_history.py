@@ -153,11 +153,11 @@ def test_order__says_what_is_wrong_with_it_in_one_line(tmp_path, capsys):
         assert said in err
 
 
-def test_history__is_not_audited_beyond_the_rules_for_all():
+def test_history__is_not_audited_beyond_the_rules_for_all(golden):
     schedule = wt.simulate(made(3), wt.Easy(order=by_wait))
     report = schedule.audit()
     assert report.ok
-    assert "decides in ways of its own" in report.skipped["head_waits"]
+    golden("simulate", report.skipped["head_waits"])
 
 
 @pytest.mark.parametrize("order", [of_last, decaying, by_wait], ids=["last", "half-life", "wait"])

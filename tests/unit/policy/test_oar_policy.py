@@ -115,7 +115,7 @@ def test_specifications():
             parse_policy(f"oar:{wrong}")
 
 
-def test_from_the_command_line(tmp_path, capsys):
+def test_from_the_command_line(golden, tmp_path, capsys):
     cluster, log, out = tmp_path / "machine.toml", tmp_path / "log.swf", tmp_path / "s.csv"
     cluster.write_text(write_machine(single(2)))
     rows = [(1, 0, 50, 1), (2, 1, 30, 2), (3, 2, 5, 1)]
@@ -129,4 +129,4 @@ def test_from_the_command_line(tmp_path, capsys):
     status, told, errors = call(capsys, "explain", log, "--job", 2, "--machine", cluster, "--policy", "oar")
     assert status == 0, errors
     assert "OAR" in told
-    assert "needs a machine of nodes" in one_line(*call(capsys, "simulate", log, "--policy", "oar"))
+    golden("simulate", one_line(*call(capsys, "simulate", log, "--policy", "oar")))

@@ -341,7 +341,7 @@ def test_it_needs_nodes_and_room():
             wt.simulate(crowded, "slurm", machine=single(1), engine=engine)
 
 
-def test_on_the_command_line(tmp_path, capsys):
+def test_on_the_command_line(golden, tmp_path, capsys):
     """The policy and the settings of the machine's file are used; what is not modelled is said once."""
     log = tmp_path / "log.swf"
     rows = [
@@ -360,7 +360,7 @@ def test_on_the_command_line(tmp_path, capsys):
     status, told, errors = call(capsys, "compare", log, "--machine", cluster)
     assert status == 0, errors
     assert all(name in told for name in ("Slurm", "FCFS", "EASY"))
-    assert "needs a machine of nodes" in one_line(*call(capsys, "simulate", log, "--policy", "slurm"))
+    golden("simulate", one_line(*call(capsys, "simulate", log, "--policy", "slurm")))
 
 
 def test_the_auditor_sees_what_is_wrong_on_nodes(tmp_path):

@@ -47,10 +47,10 @@ def test_honest_predictor__is_not_accused(name):
 
 
 @pytest.mark.parametrize("noise", [0, 0.02, 0.08])
-def test_runtimes_with_noise__are_found(noise):
+def test_runtimes_with_noise__are_found(golden, noise):
     predicted = JOBS.runtime * np.exp(np.random.default_rng(1).normal(0, noise, len(JOBS)))
     [said] = remarks_of(JOBS, predicted)
-    assert "closer to the runtimes than earlier jobs can tell" in said
+    golden("predict", said)
 
 
 def test_closeness__counts_only_predictions_that_are_like_nothing_before():
@@ -67,9 +67,9 @@ def test_closeness__counts_only_predictions_that_are_like_nothing_before():
     assert (found.around, found.close) == (2, 1)
 
 
-def test_recorded_waits__are_found_in_a_file():
+def test_recorded_waits__are_found_in_a_file(golden):
     [said] = remarks_of(JOBS, JOBS.columns["wait"])
-    assert "are the wait that the log recorded" in said
+    golden("predict", said)
 
 
 @pytest.mark.parametrize("column", RECORDED)

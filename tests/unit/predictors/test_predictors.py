@@ -47,61 +47,52 @@ def test_parse_predictor__takes_options():
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    "text",
     [
-        ("oracle", "unknown predictor 'oracle'; known are tang13, "),
-        ("tang13:colour=red", "unknown option 'colour' of the predictor 'tang13:colour=red'"),
-        ("tang13:key=user,key=user", "key of the predictor 'tang13:key=user,key=user' is said twice"),
-        ("tang13:key=", "key of the predictor 'tang13:key=' is empty"),
-        (
-            "tang13:key=nobody",
-            "key of the predictor 'tang13:key=nobody' must be one of all, user, project, double, triple, ",
-        ),
-        ("tang13:statistic=p101", "must be max, median, or a percentile from p1 to p100, not 'p101'"),
-        ("tang13:statistic=85", "statistic of the predictor"),
-        ("tang13:window=0", "window of the predictor 'tang13:window=0' must be a whole number of 1 or more, or all, not '0'"),
-        ("tang13:window=long", "must be a whole number of 1 or more, or all, not 'long'"),
-        ("tang13:threshold=2", "must be a number from 0 to 1, not '2'"),
-        ("tang13:rank=first", "must be one of nearest, cobalt, not 'first'"),
-        ("tang13:refresh=0", "must be a whole number of 1 or more"),
-        ("tsafrir07:k=0", "k of the predictor 'tsafrir07:k=0' must be a whole number of 1 or more, not '0'"),
-        ("tsafrir07:recompute=1", "recompute of the predictor 'tsafrir07:recompute=1' must be yes or no, not '1'"),
-        ("tsafrir07:cobalt", "unknown option 'cobalt'"),
-        ("mualem01-history:week=day", "must be one of key, sliding, global, none, not 'day'"),
-        ("mualem01-history:deviations=-1", "must be a number from 0 to 100"),
-        ("exact:key=user", "unknown option 'key' of the predictor 'exact:key=user'; it has none"),
+        "oracle",
+        "tang13:colour=red",
+        "tang13:key=user,key=user",
+        "tang13:key=",
+        "tang13:key=nobody",
+        "tang13:statistic=p101",
+        "tang13:statistic=85",
+        "tang13:window=0",
+        "tang13:window=long",
+        "tang13:threshold=2",
+        "tang13:rank=first",
+        "tang13:refresh=0",
+        "tsafrir07:k=0",
+        "tsafrir07:recompute=1",
+        "tsafrir07:cobalt",
+        "mualem01-history:week=day",
+        "mualem01-history:deviations=-1",
+        "exact:key=user",
     ],
 )
-def test_parse_predictor__says_what_is_wrong_in_one_line(text, message):
+def test_parse_predictor__says_what_is_wrong_in_one_line(golden, text):
     with pytest.raises(wt.PolicyError) as caught:
         wt.predictors.parse_predictor(text)
-    assert message in str(caught.value)
+    golden("predict", str(caught.value))
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    "options",
     [
-        ({"predictor": 7}, "predictor of Prediction must be a predictor such as tang13, not 7"),
-        ({"believe": "often"}, "unknown belief 'often'; known are regular, selective, none, or three bits"),
-        ({"believe": "12"}, "unknown belief"),
-        (
-            {"correction": "never"},
-            "unknown correction 'never'; known are tsafrir07, estimate, double, half, soft, none",
-        ),
-        ({"correction": "estimate:uncapped"}, "unknown option 'uncapped' of the correction 'estimate:uncapped'; it has none"),
-        (
-            {"correction": "double:elapsed"},
-            "unknown option 'elapsed' of the correction 'double:elapsed', did you mean 'capped'?; known are capped, uncapped",
-        ),
-        ({"history": "dreams"}, "history of Prediction must be one of simulation, log, not 'dreams'"),
-        ({"predictor": wt.predictors.Tsafrir07(recompute=True), "history": "log"}, "not from the log"),
+        {"predictor": 7},
+        {"believe": "often"},
+        {"believe": "12"},
+        {"correction": "never"},
+        {"correction": "estimate:uncapped"},
+        {"correction": "double:elapsed"},
+        {"history": "dreams"},
+        {"predictor": wt.predictors.Tsafrir07(recompute=True), "history": "log"},
     ],
 )
-def test_simulate__refuses_unknown_options(options, message):
+def test_simulate__refuses_unknown_options(golden, options):
     with pytest.raises(wt.PolicyError) as caught:
         wt.Prediction(**({"predictor": wt.predictors.LastRun()} | options))
-    assert message in str(caught.value)
+    golden("predict", str(caught.value))
 
 
 def test_quantile__needs_what_it_keeps():

@@ -50,21 +50,21 @@ def test_replications__differ_between_seeds(one_thread):
     assert len(set(one_thread.values("mean_wait").tolist())) == 8
 
 
-def test_statistics__are_those_of_the_values(one_thread):
+def test_statistics__are_those_of_the_values(golden, one_thread):
     waits = one_thread.values("mean_wait")
     assert waits.tolist() == [summary.mean_wait for summary in one_thread.summaries]
     assert one_thread.band("mean_wait").mean == waits.mean()
     assert (one_thread.band("mean_wait").low, one_thread.band("mean_wait").high) == (waits.min(), waits.max())
     assert one_thread.spread("mean_wait") == waits.std(ddof=1) / waits.mean()
-    assert one_thread.interval("mean_wait", 0.95).what == "95 % confidence interval of the mean"
+    golden("compare", one_thread.interval("mean_wait", 0.95).what)
 
 
-def test_difference__is_taken_in_pairs(one_thread):
+def test_difference__is_taken_in_pairs(golden, one_thread):
     other = replicate(shaken, wt.NoBackfilling(), range(8), workers=2)
     difference = other.difference("mean_wait", one_thread)
     pairs = other.values("mean_wait") - one_thread.values("mean_wait")
     assert difference.mean == pytest.approx(pairs.mean())
-    assert difference.what == "90 % confidence interval of the mean of the paired differences"
+    golden("compare", difference.what)
     assert difference.low < pairs.mean() < difference.high
     self = one_thread.difference("mean_wait", one_thread)
     assert (self.mean, self.half_width) == (0, 0)

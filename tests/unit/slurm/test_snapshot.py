@@ -320,7 +320,7 @@ def test_shown_commands__are_what_a_shell_would_run():
 
 
 @pytest.mark.slow
-def test_command__shows_takes_and_complains_in_one_line(capsys, tmp_path):
+def test_command__shows_takes_and_complains_in_one_line(golden, capsys, tmp_path):
     status, out, err = call(capsys, "slurm", "snapshot", "--show-commands")
     assert (status, err) == (0, "")
     assert out.count("\n") == 9
@@ -329,13 +329,13 @@ def test_command__shows_takes_and_complains_in_one_line(capsys, tmp_path):
         capsys, "slurm", "snapshot", "--from", folder / "squeue.json", "--from", folder / "cluster.txt", "--out", tmp_path / "s.json"
     )
     assert status == 0
-    assert "running 1, waiting 8, ended 2, held 1, dependent 1" in out
+    golden("slurm-snapshot", out)
     status, out, _ = call(capsys, "slurm", "snapshot", "--from", folder / "squeue.json", "--from", folder / "cluster.txt", "--json")
     assert json.loads(out)["totals"]["waiting"] == 8
-    assert "nothing among the files tells" in one_line(*call(capsys, "slurm", "snapshot", "--from", folder / "squeue.json"))
+    golden("slurm-snapshot", one_line(*call(capsys, "slurm", "snapshot", "--from", folder / "squeue.json")))
     assert "no output of squeue" in one_line(*call(capsys, "slurm", "snapshot", "--from", folder / "cluster.txt"))
     assert "cannot be read" in one_line(*call(capsys, "slurm", "snapshot", "--from", tmp_path / "none"))
     assert "--from" in one_line(*call(capsys, "slurm", "snapshot", "--time", "5"))
     assert "is no time" in one_line(*call(capsys, "slurm", "snapshot", "--from", folder, "--time", "noon"))
     assert "unknown time zone" in one_line(*call(capsys, "slurm", "snapshot", "--from", folder, "--time-zone", "Nowhere"))
-    assert "can be written as .json" in one_line(*call(capsys, "slurm", "snapshot", "--from", folder, "--out", tmp_path / "x.txt"))
+    golden("slurm-snapshot", one_line(*call(capsys, "slurm", "snapshot", "--from", folder, "--out", tmp_path / "x.txt")))

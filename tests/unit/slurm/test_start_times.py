@@ -141,11 +141,11 @@ def test_starts__what_is_wrong_is_one_line(call_it, says):
     assert "\n" not in str(error.value)
 
 
-def test_why__tells_what_holds_a_job_back():
+def test_why__tells_what_holds_a_job_back(golden):
     told = why(taken(job(1, 4, start=NOW - 100), job(2, 3), job(7, 4, array=7, task=1)), past([1800] * 20), "7_1")
     assert told.job == "7_1"
     assert told.held_back.too_few + told.held_back.others == 3500
-    assert told.sentences[0].startswith("Job 7_1 of alice asked for 4 processors")
+    golden("slurm-start-times", told.sentences[0])
 
 
 # ------------------------------------------------------------------------------------------------------------- what is drawn
@@ -405,7 +405,7 @@ def test_command__tries_jobs_that_are_not_submitted(capsys, files):
     assert "leave --job out" in one_line(*call(capsys, *base, "--try", "procs=4,limit=10m", "--job", "5"))
 
 
-def test_command__what_is_wrong_is_one_line(capsys, files, tmp_path):
+def test_command__what_is_wrong_is_one_line(golden, capsys, files, tmp_path):
     base = ("slurm", "start-times", files / "s.json", "--history", files / "log.swf")
     assert "is held" in one_line(*call(capsys, *base, "--job", "9"))
     text = (files / "s.json").read_text()
@@ -415,7 +415,7 @@ def test_command__what_is_wrong_is_one_line(capsys, files, tmp_path):
     assert "waits" in one_line(*call(capsys, "slurm", "start-times", elsewhere, *base[3:]))
     assert "runs already" in one_line(*call(capsys, *base, "--job", "1"))
     assert "no job '77'" in one_line(*call(capsys, *base, "--job", "77"))
-    assert "can be written as .prom" in one_line(*call(capsys, *base, "--metrics", tmp_path / "m.txt"))
+    golden("slurm-start-times", one_line(*call(capsys, *base, "--metrics", tmp_path / "m.txt")))
     assert "unknown policy" in one_line(*call(capsys, *base, "--policy", "nothing"))
     assert "is no snapshot" in one_line(*call(capsys, "slurm", "start-times", files / "log.swf", "--history", files / "log.swf"))
     assert "cannot be read" in one_line(*call(capsys, "slurm", "start-times", tmp_path / "x.json", "--history", files / "log.swf"))

@@ -72,9 +72,9 @@ def test_clean__keeps_the_counts_of_the_reader():
     assert dict(clean(jobs, ["job=1"]).after.origin.dropped) == {"too_wide": 3, "filter job=1": 1}
 
 
-def test_clean__says_in_its_step_what_was_removed():
+def test_clean__says_in_its_step_what_was_removed(golden):
     after = clean(small(), ["user=1", "job=8"]).after
-    assert after.origin.steps == ("cleaned: 2 jobs removed by user=1; 1 jobs removed by job=8",)
+    golden("clean", after.origin.steps)
 
 
 @given(
@@ -98,11 +98,11 @@ def test_clean__twice_adds_up_its_counts():
     assert dict(clean(once, ["job<=7"]).after.origin.dropped) == {"filter job<=7": 2}
 
 
-def test_clean__names_a_filter_of_several_lines_as_one():
+def test_clean__names_a_filter_of_several_lines_as_one(golden):
     report = clean(small(), ["user=1\n  and\tjob=7 ", "user=1 and job=7", "procs=4\r\nand job<10"])
     assert dict(report.removed) == {"user=1 and job=7": 1, "procs=4 and job<10": 1}
     assert dict(report.after.origin.dropped) == {"filter user=1 and job=7": 1, "filter procs=4 and job<10": 1}
-    assert report.after.origin.steps == ("cleaned: 1 jobs removed by user=1 and job=7; 1 jobs removed by procs=4 and job<10",)
+    golden("clean", report.after.origin.steps)
 
 
 def test_clean__by_no_filter_that_is_one_gets_one_line():
