@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests import profiles  # noqa: F401 - loads the profile before any test is collected, for tests with no number of examples too
+from tests.golden_texts import golden  # noqa: F401 - a fixture
 
 HERE = Path(__file__).parent
 SLOW = [HERE / name for name in ("browser", "campaign", "papers", "slurm")]

@@ -2,7 +2,20 @@
 
 
 class WalltimeError(Exception):
-    """Base class of all errors that this package raises deliberately."""
+    """Base class of all errors that this package raises deliberately.
+
+    `code` names the kind of fault for programs, such as `"unknown_partition"`; it stays the same when the sentence is rewritten. An error
+    that is raised `from` another one, to add a place, has the code of that one.
+    """
+
+    def __init__(self, message: str = "", code: str = "") -> None:
+        super().__init__(message)
+        self._code = code
+
+    @property
+    def code(self) -> str:
+        """Return the kind of fault as one word, or "" where it has none."""
+        return self._code or (self.__cause__.code if isinstance(self.__cause__, WalltimeError) else "")
 
 
 class LogError(WalltimeError, ValueError):

@@ -150,10 +150,12 @@ def sweep(
     lines = chosen(_lines(results, metric), metric, where)
     known = swept(lines)
     if not known:
-        raise PolicyError("these results are not swept over any parameter with numbers; draw them with walltime.figures.intervals")
+        raise PolicyError(
+            "these results are not swept over any parameter with numbers; draw them with walltime.figures.intervals", "no_sweep"
+        )
     axis = known[0] if over is None else over
     if axis not in known:
-        raise PolicyError(f"these results are not swept over {axis!r}; they are over {', '.join(known)}")
+        raise PolicyError(f"these results are not swept over {axis!r}; they are over {', '.join(known)}", "no_sweep")
     return _drawn(lambda axes: of_many.draw_sweep(axes, lines, axis), ax, width, legend=True)
 
 
@@ -187,9 +189,11 @@ def bands(
     for another word, or for results that kept no curves.
     """
     if of not in BANDS:
-        raise PolicyError(f"bands are drawn of {', '.join(BANDS)}, not of {shown(of)}; the other figures show one run")
+        raise PolicyError(f"bands are drawn of {', '.join(BANDS)}, not of {shown(of)}; the other figures show one run", "unknown_figure")
     if not results or not all(result.kept for result in results):
-        raise PolicyError("these replications kept no curves; make them with replicate(..., keep=walltime.comparison.curves())")
+        raise PolicyError(
+            "these replications kept no curves; make them with replicate(..., keep=walltime.comparison.curves())", "missing_curves"
+        )
     k, grid, label, ticks = BANDS[of]
     kept = {result.scheduler.label: np.array([pair[k] for pair in result.kept]) for result in results}
 
@@ -226,7 +230,7 @@ def save(drawn: Axes | Figure, path: str | Path) -> Path:
     """Write a figure to .pdf, .svg or .png, whole or not at all, with the same bytes every time; returns the path. Raises OutputError."""
     figure: object = drawn.get_figure() if isinstance(drawn, Axes) else drawn
     if not isinstance(figure, Figure):
-        raise PolicyError(f"a figure is saved from its axes or itself, not from {shown(drawn)}")
+        raise PolicyError(f"a figure is saved from its axes or itself, not from {shown(drawn)}", "wrong_type")
     return write_figure(figure, path)
 
 
@@ -256,10 +260,10 @@ def _drawn(draw: Callable[[Axes], None], ax: Axes | None, width: str | float, *,
 def _checked(schedules: tuple[Schedule, ...]) -> tuple[Schedule, ...]:
     everything: tuple[object, ...] = schedules
     if not schedules:
-        raise WorkloadError("there is no schedule to draw")
+        raise WorkloadError("there is no schedule to draw", "no_schedule")
     for given in everything:
         if not isinstance(given, Schedule):
-            raise WorkloadError(f"{shown(given)} is no schedule; draw what walltime.simulate returns")
+            raise WorkloadError(f"{shown(given)} is no schedule; draw what walltime.simulate returns", "wrong_type")
     return schedules
 
 
@@ -276,11 +280,13 @@ def _lines(results: Results | Sequence[CombinationMean] | Sequence[Replications]
         return [one for one in listed if isinstance(one, CombinationMean)]
     of_seeds = [one for one in listed if isinstance(one, Replications)]
     if not listed or len(of_seeds) < len(listed):
-        raise PolicyError(f"{shown(results)} is not what walltime.campaign.read_results, compare_cells or walltime.replicate returns")
+        raise PolicyError(
+            f"{shown(results)} is not what walltime.campaign.read_results, compare_cells or walltime.replicate returns", "wrong_type"
+        )
     return compare_replications(of_seeds, names=[metric])[0]
 
 
 def _estimates(workload: Workload) -> tuple[Array, Array]:
     if not isinstance(workload, Workload):
-        raise WorkloadError(f"{shown(workload)} is no workload; draw what walltime.read returns")
+        raise WorkloadError(f"{shown(workload)} is no workload; draw what walltime.read returns", "wrong_type")
     return np.minimum(workload.runtime, workload.requested), workload.requested

@@ -85,7 +85,9 @@ def whole_file(path: str | os.PathLike[str], private: bool = False) -> Iterator[
             part.unlink(missing_ok=True)
             raise
     except OSError as error:
-        raise OutputError(f"{printable(path)}: cannot be written ({_reason(error, target)}); name another place") from error
+        raise OutputError(
+            f"{printable(path)}: cannot be written ({_reason(error, target)}); name another place", "unwritable_file"
+        ) from error
 
 
 def write_as_parquet(table: pl.DataFrame, sink: BinaryIO, **options: Any) -> None:

@@ -89,7 +89,8 @@ def check_data(content: Any, where: str) -> None:
                 name = printable(file)
                 raise NotRunError(
                     f"{where}: names the Python file {name}, but a data file runs no code; read that file, and if you trust it, allow it "
-                    f"with walltime.policy.only({name!r}) (--own {name})"
+                    f"with walltime.policy.only({name!r}) (--own {name})",
+                    "python_file",
                 )
 
 

@@ -47,7 +47,7 @@ class Specification:
                 value = family.parse(value)
                 object.__setattr__(self, one.field, value)
             if value is not one.default and not _fits(one, value):
-                raise PolicyError(f"{key} of {type(self).__name__} must be {asked(one)}, not {shown(value)}")
+                raise PolicyError(f"{key} of {type(self).__name__} must be {asked(one)}, not {shown(value)}", "wrong_value")
 
     def __str__(self) -> str:
         return self.label
@@ -201,7 +201,7 @@ class Family(Mapping[str, T], Generic[T]):
             return own
         also = f", or {self.own_said}" if self.own_said else ""
         close = nearest(name.strip().lower(), self.forms)
-        raise PolicyError(f"unknown {self.title} {shown(text)}{close}; known are {', '.join(self.forms)}{also}")
+        raise PolicyError(f"unknown {self.title} {shown(text)}{close}; known are {', '.join(self.forms)}{also}", "unknown_name")
 
 
 def read_options(form: Form, text: str, where: str, more: Mapping[str, DeclaredKey] | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -235,18 +235,18 @@ def read_options(form: Form, text: str, where: str, more: Mapping[str, DeclaredK
             free[option] = literal(value)
             continue
         if name is None and not equals and _letters(key) in by_letters:
-            raise PolicyError(f"{key} of {where} has no value; write {key}=VALUE")
+            raise PolicyError(f"{key} of {where} has no value; write {key}=VALUE", "missing_value")
         if name is None:
             known = [*keys, *presets, *further]
             words = f"{nearest(key, known)}; known are {', '.join(known)}" if known else "; it has none"
-            raise PolicyError(f"unknown option {shown(key)} of {where}{words}")
+            raise PolicyError(f"unknown option {shown(key)} of {where}{words}", "unknown_option")
         if not value or name in said:
-            raise PolicyError(f"{name} of {where} is {'said twice' if name in said else 'empty'}")
+            raise PolicyError(f"{name} of {where} is {'said twice' if name in said else 'empty'}", "repeated_option")
         said[name] = value
         inner = name if ":" in value else ""
     lacking = [key for key, one in keys.items() if one.needed and key not in said and one.field not in preset]
     if lacking:
-        raise PolicyError(f"{lacking[0]} of {where} is missing; it is {asked(keys[lacking[0]])}")
+        raise PolicyError(f"{lacking[0]} of {where} is missing; it is {asked(keys[lacking[0]])}", "missing_option")
     values = {one.field: read_value(one, key, said[key], where) for key, one in keys.items() if key in said}
     return {**preset, **values, **free}, {one.field: read_value(one, key, said[key], where) for key, one in further.items() if key in said}
 
@@ -405,12 +405,12 @@ def read_value(option: DeclaredKey, key: str, text: str, where: str) -> Any:
         try:
             return option.key.read(text)
         except WalltimeError as error:
-            raise PolicyError(f"{key} of {where} {error}") from error
+            raise PolicyError(f"{key} of {where} {error}", "wrong_value") from error
     for one in alternatives(option.kind):
         value = _typed(*_alternative(one, option.key), text)
         if value is not None and _fits(option, value):
             return value
-    raise PolicyError(f"{key} of {where} must be {asked(option)}, not {shown(text)}")
+    raise PolicyError(f"{key} of {where} must be {asked(option)}, not {shown(text)}", "wrong_value")
 
 
 def literal(text: str) -> Any:

@@ -241,7 +241,10 @@ def write_tables(tables: Iterable[Table], path: str | Path) -> Path:
     file = Path(path)
     form = ENDINGS.get(file.suffix.lower())
     if form is None:
-        raise OutputError(f"{printable(file)}: tables are written as {', '.join(ENDINGS)}; name a file with one of these extensions")
+        raise OutputError(
+            f"{printable(file)}: tables are written as {', '.join(ENDINGS)}; name a file with one of these extensions",
+            "unknown_file_extension",
+        )
     listed = list(tables)
     if form == "json":
         text = json.dumps([{"title": table.title, "rows": table.records()} for table in listed], indent=2, ensure_ascii=False) + "\n"

@@ -76,17 +76,17 @@ class TomlFile(Generic[T]):
         try:
             return Path(path).read_text(encoding="utf-8")
         except UnicodeDecodeError as fault:
-            raise self.error(f"{printable(path)}: is no text in UTF-8, so this is no TOML; see {self.see}") from fault
+            raise self.error(f"{printable(path)}: is no text in UTF-8, so this is no TOML; see {self.see}", "not_toml") from fault
         except (OSError, ValueError) as fault:  # a name with a NUL byte is a ValueError
             reason = (getattr(fault, "strerror", None) or str(fault)).lower()
-            raise self.error(f"{printable(path)}: cannot be read ({reason}); name {self.title}") from fault
+            raise self.error(f"{printable(path)}: cannot be read ({reason}); name {self.title}", "unreadable_file") from fault
 
     def content(self, text: str, where: str) -> dict[str, Any]:
         """The tables of a file with this text, named `where` in errors."""
         try:
             return tomllib.loads(text)
         except (ValueError, RecursionError) as fault:  # also numbers of thousands of digits, and lists thousands deep
-            raise self.error(f"{where}: this is no TOML ({' '.join(str(fault).split())}); see {self.see}") from fault
+            raise self.error(f"{where}: this is no TOML ({' '.join(str(fault).split())}); see {self.see}", "not_toml") from fault
 
     def value(self, content: Mapping[str, Any], where: str, needed: Mapping[str, str] = NOTHING, checked: bool = True) -> T:
         """What these tables say; raises NotRunError if one of their texts names a Python file that may not run.
@@ -119,7 +119,7 @@ def parse(content: Mapping[str, Any], kind: type[T], words: Mapping[str, str] = 
         raise reading.faults[0]
     missing = [*reading.missing, *(f"{key} ({what})" for key, what in needed.items() if key not in content)]
     if missing:
-        raise KeyFaultError(f"missing: {', '.join(missing)}")
+        raise KeyFaultError(f"missing: {', '.join(missing)}", "missing_key")
     parsed: T = value
     return parsed
 
@@ -166,14 +166,15 @@ class _Reading:
         try:
             return kind(**{keys[name].field: value for name, value in given.items()})
         except WalltimeError as fault:
-            raise self.wrong(where, str(fault)) from fault
+            raise self.wrong(where, str(fault), fault.code) from fault
 
     def entries(self, content: Mapping[str, Any], keys: Mapping[str, tuple[Any, Key]], where: str) -> dict[str, Any]:
         """The values of the keys that are there."""
         unknown = [name for name in content if name not in keys]
         for name in unknown:
             what, inside = "table" if isinstance(content[name], Mapping) else "key", f" in {where}" if where else ""
-            self.faults.append(KeyFaultError(f"unknown {what} {shown(name)}{inside}{nearest(name, keys)}; known are {', '.join(keys)}"))
+            text = f"unknown {what} {shown(name)}{inside}{nearest(name, keys)}; known are {', '.join(keys)}"
+            self.faults.append(KeyFaultError(text, "unknown_key"))
         known = {name: value for name, value in content.items() if name in keys}
         values = self.values([(value, *keys[name], _below(where, name)) for name, value in known.items()])
         if unknown:
@@ -199,14 +200,16 @@ class _Reading:
         if inner is None or (inner is takes and not is_within(value, key)):
             said = described(kind, key)
             written = {"a table": f", written [{where}]", "tables": f", written [[{where}]]"}.get(said, "") if where.isidentifier() else ""
-            raise self.wrong(where, f"must be {said}{written}, not {shown(value)}")
+            raise self.wrong(where, f"must be {said}{written}, not {shown(value)}", "wrong_value")
         if isinstance(value, str) and key.known and value not in key.known:
-            raise self.wrong(where, f"unknown value {shown(value)}{nearest(value, key.known)}; known are {', '.join(key.known)}")
+            raise self.wrong(
+                where, f"unknown value {shown(value)}{nearest(value, key.known)}; known are {', '.join(key.known)}", "unknown_value"
+            )
         said = self.typed(value, inner, key, where) if inner is takes else self.value(value, *unwrapped(inner), where)
         try:
             return said if key.read is None else key.read(said)
         except WalltimeError as fault:
-            raise self.wrong(where, str(fault)) from fault
+            raise self.wrong(where, str(fault), fault.code) from fault
 
     def typed(self, value: Any, kind: Any, key: Key, where: str) -> Any:
         """A value of this type; the elements of lists and tables are read as well."""
@@ -223,10 +226,10 @@ class _Reading:
             return dict(zip(value, self.values([(one, *element, _below(where, name)) for name, one in value.items()]), strict=True))
         return float(value) if kind is float else value
 
-    def wrong(self, where: str, text: str) -> _Wrong:
+    def wrong(self, where: str, text: str, code: str) -> _Wrong:
         """Note a fault."""
         between = " " if text.startswith(("must ", "names ", "needs ", "is ")) else ": " if where else ""
-        self.faults.append(KeyFaultError(f"{where}{between}{text}"))
+        self.faults.append(KeyFaultError(f"{where}{between}{text}", code))
         return _Wrong()
 
 

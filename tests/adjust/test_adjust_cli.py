@@ -19,44 +19,44 @@ def log(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    "words",
     [
-        ([], "--history"),
-        (["--history", "none.swf"], "none.swf"),
-        (["--history", "LOG", "--act"], "--ledger"),
-        (["--history", "LOG", "--ledger", "x"], "--act"),
-        (["--history", "LOG", "--json"], "--once"),
-        (["--print-prolog"], "--spool"),
-        (["--history", "LOG", "--spool", "x"], "--act"),
-        (["--history", "LOG", "--act", "--ledger", "x", "--need-prolog"], "--spool"),
-        (["--history", "LOG", "--floor", "1"], "rounds"),
-        (["--history", "LOG", "--every", "0"], "every must be a number from 1 to"),
-        (["--history", "LOG", "--share", "0"], "share"),
-        (["--history", "LOG", "--timeout", "0"], "timeout must be a number from 1 to 60"),
-        (["--history", "LOG", "--metrics", "x.txt"], ".prom"),
-        (["--history", "LOG", "--predictor", "tsafrir07"], "tang13"),
-        (["--history", "LOG", "--predictor", "tang13:key=x"], "must be one of all, user, project"),
-        (["--history", "LOG", "--predictor", "nonsense"], "nonsense"),
+        [],
+        ["--history", "none.swf"],
+        ["--history", "LOG", "--act"],
+        ["--history", "LOG", "--ledger", "x"],
+        ["--history", "LOG", "--json"],
+        ["--print-prolog"],
+        ["--history", "LOG", "--spool", "x"],
+        ["--history", "LOG", "--act", "--ledger", "x", "--need-prolog"],
+        ["--history", "LOG", "--floor", "1"],
+        ["--history", "LOG", "--every", "0"],
+        ["--history", "LOG", "--share", "0"],
+        ["--history", "LOG", "--timeout", "0"],
+        ["--history", "LOG", "--metrics", "x.txt"],
+        ["--history", "LOG", "--predictor", "tsafrir07"],
+        ["--history", "LOG", "--predictor", "tang13:key=x"],
+        ["--history", "LOG", "--predictor", "nonsense"],
     ],
 )
-def test_wrong_calls_get_one_line(capsys, log, words, told):
-    assert told in one_line(*call(capsys, "slurm", "adjust", *(str(log) if word == "LOG" else word for word in words)))
+def test_wrong_calls_get_one_line(golden, capsys, log, words):
+    golden("slurm-adjust", one_line(*call(capsys, "slurm", "adjust", *(str(log) if word == "LOG" else word for word in words))))
 
 
 @pytest.mark.parametrize(
-    ("text", "words", "told"),
+    ("text", "words"),
     [
-        ("flor = 12", [], "unknown key 'flor', did you mean 'floor'"),
-        ("floor = 2", [], "less than 5 rounds of 30 s"),
-        ("floor = 2\nevery = 9", ["--every", "30"], "less than 5 rounds of 30 s"),  # the option holds
-        ("account = 'bio'", [], "account must be"),
-        ("need_prolog = true", [], "--spool"),
-        ("[", [], "this is no TOML"),
+        ("flor = 12", []),
+        ("floor = 2", []),
+        ("floor = 2\nevery = 9", ["--every", "30"]),  # the option holds
+        ("account = 'bio'", []),
+        ("need_prolog = true", []),
+        ("[", []),
     ],
 )
-def test_settings_are_read_of_a_file__and_options_hold(capsys, log, tmp_path, text, words, told):
+def test_settings_are_read_of_a_file__and_options_hold(golden, capsys, log, tmp_path, text, words):
     (tmp_path / "sidecar.toml").write_text(text)
-    assert told in one_line(*call(capsys, "slurm", "adjust", "--history", log, "--settings", tmp_path / "sidecar.toml", *words))
+    golden("slurm-adjust", one_line(*call(capsys, "slurm", "adjust", "--history", log, "--settings", tmp_path / "sidecar.toml", *words)))
 
 
 def test_every_setting_is_an_option_and_explained():
@@ -72,10 +72,10 @@ def test_without_a_cluster(capsys, log, monkeypatch, tmp_path):
     assert "scontrol show config" in err.splitlines()[-1]
 
 
-def test_a_ledger_that_cannot_be(capsys, log, tmp_path):
+def test_a_ledger_that_cannot_be(golden, capsys, log, tmp_path):
     status, _, err = call(capsys, "slurm", "adjust", "--history", log, "--act", "--ledger", tmp_path / "missing")
     assert status == 2
-    assert "cannot be used as a ledger" in err
+    golden("slurm-adjust", err)
 
 
 def test_what_is_printed(capsys):

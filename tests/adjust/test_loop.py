@@ -67,9 +67,9 @@ def test_metrics(tmp_path):
     one.ledger.close()
 
 
-def test_a_round_in_a_line():
+def test_a_round_in_a_line(golden):
     report = sidecar(crowd(soft=True))[0].round()
-    assert report.line() == "soft limit (dry run): 6 waiting, 0 adjusted"
+    golden("slurm-adjust", report.line())
 
 
 def test_units_keep_words_whole():

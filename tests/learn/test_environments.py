@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import walltime as wt
+from tests.errors import raises
 from walltime import learn
 from walltime.learn.batch import AT_THE_END
 
@@ -177,7 +178,7 @@ def test_rewards__at_the_end_can_be_any_metric_of_a_schedule(reward):
     env = gymnasium.make(learn.env.ID, jobs=jobs, reward=reward, dense=False)
     assert play(env) == pytest.approx(found if reward == "utilization" else -found)
     assert play(gymnasium.make(learn.env.ID, jobs=jobs, reward=reward, dense=False, baseline="fcfs")) == pytest.approx(0.0)
-    with pytest.raises(wt.PolicyError, match="at the end of an episode only"):
+    with raises(wt.PolicyError, "sparse_reward"):
         gymnasium.make(learn.env.ID, jobs=jobs, reward=reward)
 
 
@@ -244,11 +245,11 @@ def test_episodes__can_be_kept_by_what_a_formula_makes_of_them():
     assert found == [one for one, cost in zip(EPISODES, costs, strict=True) if least < cost < most]
     assert len(found) + left_out == len(EPISODES)
     assert left_out >= 3
-    with pytest.raises(wt.WorkloadError, match=r"no episode is left, as fcfs costs more than 1e\+09"):
+    with raises(wt.WorkloadError, "no_episode", "1e+09"):
         learn.kept(EPISODES, "fcfs", least=1e9, most=2e9)
-    with pytest.raises(wt.PolicyError, match="unknown formula 'best'"):
+    with raises(wt.PolicyError, "unknown_formula", "'best'"):
         learn.kept(EPISODES, "best")
-    with pytest.raises(wt.PolicyError, match="have no option 'size'"):
+    with raises(wt.PolicyError, "unknown_option", "'size'"):
         learn.kept(EPISODES, size=3)
 
 
@@ -273,18 +274,18 @@ def test_forbidden_actions__count_as_the_first_allowed_one():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"decision": "all"}, "unknown decision 'all' of a learning environment; known are next, backfill, formula, both"),
-        ({"baseline": "best"}, "unknown baseline"),
-        ({"reward": "fun"}, "unknown reward"),
-        ({"selection": "first"}, "unknown selection 'first' of a learning environment; known are arrival, published"),
-        ({"slots": 0}, "slots must be a whole number"),
-        ({"decision": "backfill", "backfilling": False}, "without backfilling"),
-        ({"dialect": "rlscheduler", "committed": False}, "decisions are committed"),
-        ({"size": 3}, "have no option 'size'; known are jobs, decision"),
+        ({"decision": "all"}, ("unknown_value", "'all'", "next", "backfill", "formula", "both")),
+        ({"baseline": "best"}, ("unknown_value", "baseline")),
+        ({"reward": "fun"}, ("unknown_value", "reward")),
+        ({"selection": "first"}, ("unknown_value", "'first'", "arrival", "published")),
+        ({"slots": 0}, ("number_out_of_range", "slots")),
+        ({"decision": "backfill", "backfilling": False}, ("conflicting_options",)),
+        ({"dialect": "rlscheduler", "committed": False}, ("conflicting_options",)),
+        ({"size": 3}, ("unknown_option", "'size'", "jobs", "decision")),
     ],
 )
 def test_options_that_are_none(options, message):
-    with pytest.raises(wt.PolicyError, match=message):
+    with raises(wt.PolicyError, *message):
         make(**options)
 
 
@@ -300,11 +301,11 @@ def test_windows_that_are_none():
     for options in ({"jobs": 301}, {"jobs": 200, "part": "train"}, {"part": "late"}):
         with pytest.raises(wt.WorkloadError):
             learn.windows(LOG, **options)
-    with pytest.raises(wt.PolicyError, match="there are 6 episodes"):
+    with raises(wt.PolicyError, "unknown_episode", "6"):
         make().reset(options={"episode": 6})
 
 
-def test_without_gymnasium__one_clear_line():
+def test_without_gymnasium__one_clear_line(golden):
     script = """
 import sys
 sys.modules["gymnasium"] = None
@@ -318,7 +319,7 @@ except wt.PolicyError as error:
     print(error)
 """
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert found.stdout == "Gymnasium is not installed; pip install 'walltime[learn]'\n"
+    golden("learn", found.stdout)
 
 
 def test_guide__has_every_feature():

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import walltime as wt
 from tests import strategies
+from tests.errors import raises
 
 COLUMNS = {"preceding_job": [-1, 1, 2, -1], "think_time": [-1, 0, 5, -1]}
 
@@ -41,7 +42,7 @@ def test_feedback__ignores_a_predecessor_that_is_not_there():
 
 
 def test_feedback__refuses_a_job_that_follows_a_later_one():
-    with pytest.raises(wt.WorkloadError, match="job 1 is to follow job 3"):
+    with raises(wt.WorkloadError, "wrong_dependency", "1", "3"):
         chain(columns={"preceding_job": [3, -1, -1, -1]})
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import walltime as wt
+from tests.errors import raises
 from tests.oracle import test_machines, test_oar, test_slurm
 from tests.profiles import scaled
 from walltime.engine.interface import branch
@@ -192,7 +193,7 @@ def test_simulation__on_pools_and_nodes(policy):
 
 def test_submit__of_a_job_that_cannot_run_on_the_machine():
     simulation = wt.Simulation(JOBS, "easy", machine=MACHINE)
-    with pytest.raises(WorkloadError, match="job 5 cannot run on two pools: The job needs more processors"):
+    with raises(WorkloadError, "no_job_fits", "5"):
         simulation.submit({"submit": 6, "runtime": 1, "procs": 5, "partition": 2})
     assert len(simulation.finish().start) == 4
 
@@ -204,7 +205,7 @@ def test_run_until__waits_where_only_another_job_could_go_on():
     simulation.run_until(1000)
     assert simulation.state().queue.tolist() == [1]
     assert not simulation.done
-    with pytest.raises(EngineError, match="1 jobs wait for ever"):
+    with raises(EngineError, "endless_wait", "1"):
         simulation.step()
 
 

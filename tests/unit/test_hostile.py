@@ -80,27 +80,27 @@ def test_trial__finds_a_hang(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new"),
     [
-        ('by = ["user"]', "by = 0.5", "by must be a text or a list of texts, not 0.5"),
-        ("nodes = 4", "nodes = 9223372036854775808", "nodes must be a whole number of 1 or more, not 9223372036854775808"),
-        ("nodes = 4", f"nodes = {2**53}", "more than the 9,007,199,254,740,992 that can be counted"),
-        ("begin = 40", "begin = 1e400", "begin must be a date and time"),
-        ('name = "site"', f"name = {'[' * 5000}", "this is no TOML"),
+        ('by = ["user"]', "by = 0.5"),
+        ("nodes = 4", "nodes = 9223372036854775808"),
+        ("nodes = 4", f"nodes = {2**53}"),
+        ("begin = 40", "begin = 1e400"),
+        ('name = "site"', f"name = {'[' * 5000}"),
     ],
     ids=["by a number", "beyond int64", "beyond counting", "no time", "deep"],
 )
-def test_machine__that_cannot_be_is_one_line(capsys, tmp_path, old, new, said):
+def test_machine__that_cannot_be_is_one_line(golden, capsys, tmp_path, old, new):
     (tmp_path / "log.swf").write_text(SWF)
     (tmp_path / "c.toml").write_text(CLUSTER.replace(old, new, 1))
-    assert said in one_line(*call(capsys, "simulate", tmp_path / "log.swf", "--machine", tmp_path / "c.toml"))
+    golden("simulate", one_line(*call(capsys, "simulate", tmp_path / "log.swf", "--machine", tmp_path / "c.toml")))
 
 
-def test_work_beyond_int64__is_refused_in_one_line(capsys, tmp_path):
+def test_work_beyond_int64__is_refused_in_one_line(golden, capsys, tmp_path):
     log = tmp_path / "log.swf"
     log.write_text("; MaxProcs: 2147483646\n" + "".join(record(k, k, 10**15, 2147483646, 10**15) for k in (1, 2)))
     err = one_line(*call(capsys, "simulate", log))
-    assert "processor-seconds, more than can be counted" in err
+    golden("simulate", err)
     assert "job 1, with 2147483646 processors for 1000000000000000 s" in err
 
 
@@ -130,7 +130,7 @@ def test_line_ends__of_other_systems(capsys, tmp_path, end):
     assert (found["records"], found["jobs"], found["procs"]) == (12, 12, 4)
 
 
-def test_parquet__of_which_polars_panics_is_one_line(capfd, tmp_path, monkeypatch):
+def test_parquet__of_which_polars_panics_is_one_line(golden, capfd, tmp_path, monkeypatch):
     def panics(*_, **__):
         os.write(2, b"thread 'async-executor-0' panicked\n")
         raise pl.exceptions.PanicException("assertion failed")
@@ -141,5 +141,5 @@ def test_parquet__of_which_polars_panics_is_one_line(capfd, tmp_path, monkeypatc
     assert call(capfd, "convert", log, "--out", tmp_path / "log.parquet")[0] == 0
     for module in ("logs.table_file", "schedule.files"):  # the second one is polars itself, of which the first keeps what it had
         monkeypatch.setattr(f"walltime.{module}.pl.read_parquet", panics)
-    assert "cannot be read as a schedule (assertion failed)" in one_line(*call(capfd, "audit", log, schedule))
-    assert "cannot be read as Parquet (assertion failed)" in one_line(*call(capfd, "info", tmp_path / "log.parquet"))
+    golden("audit", one_line(*call(capfd, "audit", log, schedule)))
+    golden("info", one_line(*call(capfd, "info", tmp_path / "log.parquet")))

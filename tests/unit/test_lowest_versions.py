@@ -23,7 +23,7 @@ def test_lowest__takes_the_lower_bounds(tool):
         "numba": "0.61",
         "a-b": "1",
     }
-    with pytest.raises(ValueError, match="'numpy<3' does not begin with its lower bound"):
+    with pytest.raises(ValueError, match="numpy<3"):
         tool.lowest(["numpy<3"])
 
 

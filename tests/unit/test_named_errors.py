@@ -31,16 +31,16 @@ def message_of(error, function, *arguments, **options) -> str:
     ],
     ids=["simulate", "simulate_many", "audit", "replicate"],
 )
-def test_workload__of_another_type(function, given):
+def test_workload__of_another_type(golden, function, given):
     message = message_of(wt.WorkloadError, function, given)
     assert "walltime.read" in message
     if isinstance(given, str | Path):
-        assert message.startswith("'log.swf' is the name of a log")
+        golden("compare", message)
 
 
 @pytest.mark.parametrize("given", ["log.swf", Path("log.swf"), JOBS, 5])
-def test_compare__of_no_schedules(given):
-    assert "is no schedule; compare takes what walltime.simulate returns" in message_of(wt.WorkloadError, wt.compare, given)
+def test_compare__of_no_schedules(golden, given):
+    golden("compare", message_of(wt.WorkloadError, wt.compare, given))
 
 
 def test_compare__of_a_list_says_how_to_spread_it():
@@ -49,24 +49,24 @@ def test_compare__of_a_list_says_how_to_spread_it():
 
 
 @pytest.mark.parametrize("given", ["log.swf", Path("log.swf"), JOBS, 5])
-def test_replicate__of_no_function(given):
-    assert "replicate needs a function of the seed" in message_of(wt.WorkloadError, wt.replicate, given, wt.Easy(), seeds=[1])
+def test_replicate__of_no_function(golden, given):
+    golden("compare", message_of(wt.WorkloadError, wt.replicate, given, wt.Easy(), seeds=[1]))
 
 
 @pytest.mark.parametrize(
-    ("seeds", "message"),
+    "seeds",
     [
-        (5, "seeds must be a sequence of whole numbers, such as range(5), not 5"),
-        ("12", "seeds must be a sequence of whole numbers, such as range(5), not '12'"),
-        (None, "seeds must be a sequence of whole numbers, such as range(5), not None"),
-        ([], "replications need at least one seed"),
-        (["1"], "a seed must be a whole number, not '1'"),
-        ([0, 1.5], "a seed must be a whole number, not 1.5"),
-        ([0, -1], "a seed must be from 0 to 2**64 - 1, not -1"),
+        5,
+        "12",
+        None,
+        [],
+        ["1"],
+        [0, 1.5],
+        [0, -1],
     ],
 )
-def test_replicate__of_no_seeds(seeds, message):
-    assert message_of(wt.PolicyError, wt.replicate, lambda seed: JOBS, wt.Easy(), seeds) == message
+def test_replicate__of_no_seeds(golden, seeds):
+    golden("compare", message_of(wt.PolicyError, wt.replicate, lambda seed: JOBS, wt.Easy(), seeds))
 
 
 @pytest.mark.parametrize("seeds", [range(2), [0, 1], np.arange(2), (seed for seed in (0, 1))], ids=["range", "list", "array", "generator"])
@@ -95,14 +95,14 @@ def test_seed__of_another_type(function, error, seed):
     assert "seed must be " in message_of(error, function, seed)
 
 
-def test_cases__of_another_type():
+def test_cases__of_another_type(golden):
     assert "give [case] for one" in message_of(wt.PolicyError, wt.simulate_many, JOBS, wt.simulation.Case())
-    assert "a case must be one such as walltime.simulation.Case(" in message_of(wt.PolicyError, wt.simulate_many, JOBS, [wt.Easy()])
-    assert "cases must be a sequence" in message_of(wt.PolicyError, wt.simulate_many, JOBS, 5)
+    golden("compare", message_of(wt.PolicyError, wt.simulate_many, JOBS, [wt.Easy()]))
+    golden("compare", message_of(wt.PolicyError, wt.simulate_many, JOBS, 5))
 
 
 @pytest.mark.parametrize("name", ["wait", "as_dict", "__class__", 5])
-def test_measure__that_is_not_known(name):
+def test_measure__that_is_not_known(golden, name):
     schedule = wt.simulate(JOBS, wt.NoBackfilling())
     comparison = wt.compare(schedule, schedule)
     several = wt.replicate(lambda seed: JOBS, wt.NoBackfilling(), [1, 2])
@@ -113,7 +113,7 @@ def test_measure__that_is_not_known(name):
         message_of(wt.PolicyError, several.difference, name, several),
         message_of(wt.PolicyError, batch.values, name),
     ):
-        assert message.startswith(f"unknown measure {name!r}; known are jobs, measured_jobs, mean_wait, ")
+        golden("compare", message)
 
 
 def test_measure__of_dynamics_that_were_not_noted():
@@ -134,14 +134,14 @@ def test_library__names_no_options_of_the_command_line():
 
 
 @pytest.mark.parametrize(
-    ("command", "text", "message"),
+    ("command", "text"),
     [
-        ("info", f"{HEADER}bad\n", "leave bad lines out with --skip-bad-lines"),
-        ("simulate", record(1, 0, 10, 1, 20), "pass it with --procs"),
+        ("info", f"{HEADER}bad\n"),
+        ("simulate", record(1, 0, 10, 1, 20)),
     ],
 )
-def test_command_line__names_its_options(tmp_path, capsys, command, text, message):
+def test_command_line__names_its_options(golden, tmp_path, capsys, command, text):
     path = tmp_path / "log.swf"
     path.write_text(text)
     error = one_line(*call(capsys, command, path))
-    assert error.rstrip().endswith(message)
+    golden("compare", error.rstrip())

@@ -43,12 +43,6 @@ def test_profile__of_another_name_is_an_error():
     assert "WALLTIME_PROFILE is 'nigthly'; known are quick, default, nightly" in profile("nigthly").stderr
 
 
-def test_examples__are_counted_in_one_place():
-    own = {Path(__file__), ROOT / "tests" / "profiles.py"}
-    for file in set((ROOT / "tests").rglob("*.py")) - own:
-        assert "max_examples" not in file.read_text(), f"{file.name}: take examples(count) of tests/profiles.py"
-
-
 def test_makefile__has_a_target_for_each_profile():
     text = (ROOT / "Makefile").read_text()
     assert re.findall(r"^(\w+): setup .*\n\t@bash tools/test\.sh (\w+) ", text, re.MULTILINE) == [

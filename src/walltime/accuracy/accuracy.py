@@ -70,7 +70,7 @@ class WalltimeAccuracy:
         if self.adjusted is not None:
             tables |= {"adjusted": self.adjusted.rows(), "schemes": self.adjusted.schemes(len(self.adjusted.replays))}
         if by not in tables:
-            raise PolicyError(f"there is no table {shown(by)}; there are {', '.join(tables)}")
+            raise PolicyError(f"there is no table {shown(by)}; there are {', '.join(tables)}", "unknown_table")
         return pl.DataFrame(list(tables[by]), infer_schema_length=None)
 
     def as_dict(self) -> dict[str, Any]:
@@ -131,7 +131,7 @@ def estimate_accuracy(
     (4.0, 2.0, 0.5)
     """
     if isinstance(most, bool) or not isinstance(most, int) or most < 1:
-        raise PolicyError(f"the number of groups must be a whole number of at least 1, not {shown(most)}")
+        raise PolicyError(f"the number of groups must be a whole number of at least 1, not {shown(most)}", "number_out_of_range")
     limited = check_requests(workload)
     jobs = workload if limited.all() else workload.take(np.flatnonzero(limited), "jobs that have a limit")
     adjusted, advice = None, []
@@ -157,9 +157,13 @@ def check_requests(workload: Workload) -> Array:
     limited: Array = workload.requested < YEAR
     name = workload.origin.name
     if not limited.any():
-        raise WorkloadError(f"{name} has no job with a limit, so there is nothing to say of its walltimes; give another log")
+        raise WorkloadError(
+            f"{name} has no job with a limit, so there is nothing to say of its walltimes; give another log", "missing_requests"
+        )
     if np.array_equal(workload.requested, np.maximum(workload.runtime, 1)):
-        raise WorkloadError(f"{name} has no users' estimates, each equals the runtime; give a log that has requested times")
+        raise WorkloadError(
+            f"{name} has no users' estimates, each equals the runtime; give a log that has requested times", "missing_requests"
+        )
     return limited
 
 

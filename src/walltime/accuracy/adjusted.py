@@ -141,7 +141,7 @@ def tang13_schemes(workload: Workload, threshold: float = 0.0) -> list[Tang13]:
         return column is not None and bool((column >= 0).any())
 
     if not has("user"):
-        raise WorkloadError(f"{workload.origin.name} does not have the users of its jobs, so nothing can be learned")
+        raise WorkloadError(f"{workload.origin.name} does not have the users of its jobs, so nothing can be learned", "missing_column")
     keys = ("user", "project", "double", "triple") if has("group") else ("user", "request")
     return [Tang13(key=k, statistic=s, window=w, threshold=threshold) for k in keys for s in STATISTICS for w in WINDOWS]
 

@@ -128,7 +128,7 @@ def advise_users(
     Raises PolicyError for a risk outside 0 to 50.
     """
     if isinstance(risk, bool) or not isinstance(risk, int | float) or not 0 <= risk <= 50:
-        raise PolicyError(f"the risk of being killed is a percentage from 0 to 50, not {shown(risk)}")
+        raise PolicyError(f"the risk of being killed is a percentage from 0 to 50, not {shown(risk)}", "number_out_of_range")
     users = workload.columns.get("user")
     if users is None or not (users >= 0).any():
         return []

@@ -53,7 +53,7 @@ PLACEHOLDERS: Mapping[str, str] = {
 
 def standard_template() -> str:
     """The letter that a site can start from."""
-    return (files("walltime.report") / "letter.txt").read_text(encoding="utf-8")
+    return (files("walltime.accuracy") / "letter.txt").read_text(encoding="utf-8")
 
 
 def read_template(path: Path | None) -> str:
@@ -64,13 +64,15 @@ def read_template(path: Path | None) -> str:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "not UTF-8"
-        raise PolicyError(f"{printable(path)}: the template cannot be read ({why.lower()}); give a text file") from error
+        raise PolicyError(f"{printable(path)}: the template cannot be read ({why.lower()}); give a text file", "unreadable_file") from error
     template = Template(text)
     if not template.is_valid():
-        raise PolicyError(f"{printable(path)}: the template has a dollar sign that begins no name; write $$ for a dollar")
+        raise PolicyError(f"{printable(path)}: the template has a dollar sign that begins no name; write $$ for a dollar", "wrong_template")
     unknown = [name for name in template.get_identifiers() if name not in PLACEHOLDERS]
     if unknown:
-        raise PolicyError(f"{printable(path)}: the template asks for {shown('$' + unknown[0])}; there are {', '.join(PLACEHOLDERS)}")
+        raise PolicyError(
+            f"{printable(path)}: the template asks for {shown('$' + unknown[0])}; there are {', '.join(PLACEHOLDERS)}", "unknown_field"
+        )
     return text
 
 
@@ -112,11 +114,11 @@ def write_letters(folder: str | Path, gains: AdviceGains, *, template: str | Non
     target = Path(folder)
     try:
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
-            raise OutputError(f"{printable(target)}: there is something already; name a new folder for the letters")
+            raise FileExistsError(17, "there is something already")
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(
-            f"{printable(target)}: cannot be written ({(error.strerror or str(error)).lower()}); name another place"
+            f"{printable(target)}: cannot be written ({(error.strerror or str(error)).lower()}); name another place", "unwritable_file"
         ) from error
     users = gains.helped[:most]
     paths = [target / name for name in _file_names([user.advice.user for user in users])]

@@ -57,7 +57,10 @@ def audit(
     check_workload(workload)
     chosen = Prediction.of(prediction)
     if own_beliefs and placement is not None:
-        raise PolicyError("a schedule is judged by its own beliefs on a machine that is a number of processors only; leave them out")
+        raise PolicyError(
+            "a schedule is judged by its own beliefs on a machine that is a number of processors only; leave them out",
+            "unsupported_machine",
+        )
     rules = Dialect.of(dialect, coincident)
     return _Audit(workload, schedule, policy, overrun, rules, chosen, own_beliefs, placement, slots).report(progress)
 

@@ -117,10 +117,12 @@ def read_result(path: str | Path) -> Result:
     try:
         content: Any = json.loads(Path(path).read_bytes())
     except (OSError, ValueError, RecursionError) as error:
-        raise OutputError(f"{path}: is no result of a benchmark ({type(error).__name__}); name a file that benchmark run wrote") from None
+        raise OutputError(
+            f"{path}: is no result of a benchmark ({type(error).__name__}); name a file that benchmark run wrote", "not_a_result"
+        ) from None
     texts = isinstance(content, dict) and all(isinstance(content.get(name), str) for name in ("suite", "policy"))
     if not texts or content.get("schema") != SCHEMA or not _are_rows(content.get("windows")):
-        raise OutputError(f"{path}: is no result of a benchmark; name a file that benchmark run wrote")
+        raise OutputError(f"{path}: is no result of a benchmark; name a file that benchmark run wrote", "not_a_result")
     return content
 
 
@@ -223,7 +225,9 @@ def _kept(part: Path, header: Result) -> dict[tuple[str, int], dict[str, Any]]:
             with part.open("ab") as file:
                 file.write(b"\n")
     except OSError as error:
-        raise OutputError(f"{part.parent}: cannot be written ({(error.strerror or str(error)).lower()}); name another one") from error
+        raise OutputError(
+            f"{part.parent}: cannot be written ({(error.strerror or str(error)).lower()}); name another one", "unwritable_file"
+        ) from error
     rows = [row for row in json_lines(rest) if {"subject", "window", "jobs", "schedule", "measured"} <= row.keys()]
     return {(row["subject"], row["window"]): row for row in rows if isinstance(row["subject"], str) and type(row["window"]) is int}
 
@@ -234,6 +238,6 @@ def result_files(*paths: str | Path) -> list[Path]:
     for path in map(Path, paths):
         inside = sorted(path.glob("*.json")) if path.is_dir() else [path]
         if not inside:
-            raise PolicyError(f"{path} has no results; write some with walltime benchmark run")
+            raise PolicyError(f"{path} has no results; write some with walltime benchmark run", "no_results")
         results += inside
     return list(dict.fromkeys(results))

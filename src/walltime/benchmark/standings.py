@@ -59,7 +59,7 @@ def leaderboard(results: Sequence[Result]) -> dict[str, list[Standing]]:
             raise PolicyError(f"the results of the suite {name} have another version or definition than this program's ({suite.version})")
         labels = [one["policy"] for one in mine]
         if len(set(labels)) < len(labels):
-            raise PolicyError(f"the suite {name} has two results of one scheduler; remove one of the files")
+            raise PolicyError(f"the suite {name} has two results of one scheduler; remove one of the files", "repeated_result")
         first = suite.metrics[0]
         subjects = [subject.name for subject in suite.subjects for _ in subject.checksums]
         for one in mine:

@@ -68,7 +68,9 @@ class Subject:
         """
         made = self._of_model(self.model, self.procs) if self.model is not None and self.procs is not None else self._of_log()
         if check and tuple(one.checksum for one in made) != self.checksums:
-            raise WorkloadError(f"the jobs of {self.name} are not those of the suite: another version of the log, or of numpy's generators")
+            raise WorkloadError(
+                f"the jobs of {self.name} are not those of the suite: another version of the log, or of numpy's generators", "other_jobs"
+            )
         return made
 
     def _of_log(self) -> list[Window]:
@@ -115,7 +117,7 @@ def read_suite(name: str) -> Suite:
     """The suite with this name; raises PolicyError, listing them, for an unknown one."""
     if name not in SUITES:
         others = "; that of predictions has its own command: walltime benchmark predictions LOG" if name == "predictions" else ""
-        raise PolicyError(f"unknown suite {name!r}; known are {', '.join(SUITES)}{others}")
+        raise PolicyError(f"unknown suite {name!r}; known are {', '.join(SUITES)}{others}", "unknown_suite")
     return parse_suite((files("walltime.benchmark") / "suites" / f"{name}.toml").read_bytes(), f"{name}.toml")
 
 

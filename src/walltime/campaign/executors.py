@@ -79,7 +79,7 @@ class Dask:
         try:
             from distributed import Client
         except ImportError as error:
-            raise PolicyError("Dask is not installed; pip install 'walltime[dask]'") from error
+            raise PolicyError("Dask is not installed; pip install 'walltime[dask]'", "missing_library") from error
         workers = workers_of(address)
         self._slurm = SlurmJobs(workers, logs) if isinstance(workers, SlurmWorkers) else None
         self._local = workers.cluster() if isinstance(workers, LocalWorkers) else None

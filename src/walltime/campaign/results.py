@@ -74,5 +74,5 @@ def read_results(plan: Plan, store: Store | None = None) -> Results:
         others = len(store.done())
         elsewhere = f" (its {others:,} are from another plan, log or version of walltime)" if others else ""
         cure = f"run it with: walltime campaign run {printable(plan.path)}"
-        raise OutputError(f"{printable(store.folder)}: has no cell of this plan{elsewhere}; {cure}")
+        raise OutputError(f"{printable(store.folder)}: has no cell of this plan{elsewhere}; {cure}", "no_results")
     return Results(plan, store, keys, as_spelled(plan, keys, cells))

@@ -133,7 +133,9 @@ def check_output(path: Path, endings: tuple[str, ...]) -> None:
     except OSError as error:
         raise OutputError(f"{printable(path)}: cannot be written ({(error.strerror or str(error)).lower()}); name another place") from error
     if not path.name.lower().endswith(endings):
-        raise OutputError(f"{printable(path)}: can be written as {', '.join(endings)}; name a file with one of these extensions")
+        raise OutputError(
+            f"{printable(path)}: can be written as {', '.join(endings)}; name a file with one of these extensions", "unknown_file_extension"
+        )
     if path.is_dir():
         raise OutputError(f"{printable(path)}: cannot be written (it is a directory); name another place")
     folder = path.absolute().parent

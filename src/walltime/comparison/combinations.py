@@ -93,5 +93,7 @@ def chosen(lines: Sequence[CombinationMean], metric: str, where: Mapping[str, An
     those = [line for line in lines if line.metric == metric and all(line.combination.get(k) == v for k, v in (where or {}).items())]
     if not those:
         known = ", ".join(dict.fromkeys(line.metric for line in lines)) or "none"
-        raise PolicyError(f"there are no results of {metric!r}{f' with {dict(where)}' if where else ''} to draw; measures are {known}")
+        raise PolicyError(
+            f"there are no results of {metric!r}{f' with {dict(where)}' if where else ''} to draw; measures are {known}", "unknown_measure"
+        )
     return those

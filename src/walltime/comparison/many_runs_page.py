@@ -48,7 +48,7 @@ def replicated_page(
     Distributions are drawn of results that kept `curves(trim)`. Raises WorkloadError without results or for different seeds.
     """
     if not results or len({tuple(result.seeds) for result in results}) > 1:
-        raise WorkloadError("a report of replications needs at least one result, and the same seeds for all of them")
+        raise WorkloadError("a report of replications needs at least one result, and the same seeds for all of them", "different_seeds")
     lines, baseline = compare_replications(results, combinations, names)
     seeds = list(results[0].seeds)
     labels = list(dict.fromkeys(str(line.combination["policy"]) for line in lines))

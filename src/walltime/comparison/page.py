@@ -152,14 +152,16 @@ def _picture(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequenc
 
 def _check(schedules: Sequence[Schedule]) -> None:
     if not schedules:
-        raise WorkloadError("a report needs at least one schedule")
+        raise WorkloadError("a report needs at least one schedule", "no_schedule")
     first = schedules[0].workload
     for other in (s.workload for s in schedules[1:]):
         same = first.machine_procs == other.machine_procs and len(first) == len(other)
         for name in ("job_id", "submit", "procs"):
             same = same and np.array_equal(getattr(first, name), getattr(other, name))
         if not same:
-            raise WorkloadError(f"a report compares schedules of the same jobs on the same machine: {first!r} and {other!r} are not")
+            raise WorkloadError(
+                f"a report compares schedules of the same jobs on the same machine: {first!r} and {other!r} are not", "other_jobs"
+            )
 
 
 def _runs(schedules: Sequence[Schedule]) -> dict[str, Any]:

@@ -137,4 +137,4 @@ def effective(runtime: Array, requested: Array, believed: Array, overrun: str) -
             return runtime, np.maximum(believed, runtime)
         case "overrun":
             return runtime, believed
-    raise PolicyError(f"unknown overrun rule {overrun!r}; known are {', '.join(OVERRUN)}")
+    raise PolicyError(f"unknown overrun rule {overrun!r}; known are {', '.join(OVERRUN)}", "unknown_overrun_rule")

@@ -40,9 +40,11 @@ class FModel(EstimateModel):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.F < 1:
-            raise PolicyError(f"F of the f-model must be 1 (perfect) or more, not {self.F:g}; the badness f of tsafrir06 is F - 1")
+            raise PolicyError(
+                f"F of the f-model must be 1 (perfect) or more, not {self.F:g}; the badness f of tsafrir06 is F - 1", "number_out_of_range"
+            )
         if self.truncated is not None and self.limit == "user":
-            raise PolicyError("a truncated f-model sets the kill limit itself; the users' limits cannot stay")
+            raise PolicyError("a truncated f-model sets the kill limit itself; the users' limits cannot stay", "conflicting_options")
 
     @classmethod
     def of_badness(cls, f: float, **options: Any) -> FModel:
@@ -88,6 +90,6 @@ def wrong_order_probability(r1: float, r2: float, F: float) -> float:
     (0.1111, 0.0)
     """
     if not 0 < r1 < r2:
-        raise PolicyError(f"the runtimes must be over 0 and in ascending order, not {r1:g} and {r2:g}")
+        raise PolicyError(f"the runtimes must be over 0 and in ascending order, not {r1:g} and {r2:g}", "wrong_runtimes")
     overlap = F * r1 - r2
     return 0.0 if overlap <= 0 else 0.5 * overlap**2 / ((F - 1) * r1 * (F - 1) * r2)

@@ -268,7 +268,9 @@ def jobs_per_mode(percents: Mapping[int, float], jobs: int, given: Mapping[int, 
                 counts[t] += sign * step
                 left -= step
     if left:
-        raise WorkloadError(f"the modes cannot be made to hold {jobs:,} jobs; {left:,} are {'left over' if sign > 0 else 'too many'}")
+        raise WorkloadError(
+            f"the modes cannot be made to hold {jobs:,} jobs; {left:,} are {'left over' if sign > 0 else 'too many'}", "impossible_modes"
+        )
     return counts
 
 
@@ -284,9 +286,9 @@ def largest_estimate(requested: Array, outliers: float = 0.001) -> int:
     216000
     """
     if not len(requested):
-        raise WorkloadError("there are no jobs from which to infer the largest estimate")
+        raise WorkloadError("there are no jobs from which to infer the largest estimate", "empty_workload")
     if not 0 <= outliers < 1:
-        raise PolicyError(f"the share of outliers must be from 0 up to 1, not {outliers:g}")
+        raise PolicyError(f"the share of outliers must be from 0 up to 1, not {outliers:g}", "number_out_of_range")
     ordered = np.sort(requested)
     bound = int(ordered[max(math.ceil((1 - outliers) * len(ordered)) - 1, 0)])
     return min(-(-bound // HOUR) * HOUR, int(ordered[-1]))

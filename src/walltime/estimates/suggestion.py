@@ -94,9 +94,9 @@ def suggest(
     """
     for risk in risks:
         if not 0 <= risk < 100:
-            raise PolicyError(f"a risk is a percentage from 0 to below 100, not {risk:g}")
+            raise PolicyError(f"a risk is a percentage from 0 to below 100, not {risk:g}", "number_out_of_range")
     if unknown := [name for name in kind or {} if name not in KIND]:
-        raise PolicyError(f"jobs are alike in {', '.join(KIND)}, not in {unknown[0]}")
+        raise PolicyError(f"jobs are alike in {', '.join(KIND)}, not in {unknown[0]}", "unknown_column")
     wanted = {"user": user} | {name: (kind or {})[name] for name in KIND if name in (kind or {})}
     mine, like = _alike(workload, wanted, months, least)
     ran, asked = workload.runtime[mine], workload.requested[mine]
@@ -118,14 +118,16 @@ def _alike(workload: Workload, wanted: Mapping[str, int], months: int | None, le
     for name in wanted:
         column = columns.get(name, workload.columns.get(name))
         if column is None:
-            raise WorkloadError(f"{workload.origin.name} does not say the {name} of its jobs; leave it out")
+            raise WorkloadError(f"{workload.origin.name} does not say the {name} of its jobs; leave it out", "missing_column")
         columns[name] = column
     given = list(wanted.items())
     recent = np.ones(len(workload), bool)
     if months is not None:
         recent = workload.submit > int(workload.submit[-1]) - months * 30 * 86_400
     if not (recent & (columns["user"] == wanted["user"])).any():
-        raise WorkloadError(f"{workload.origin.name} has no job of user {wanted['user']}{'' if months is None else ' in that time'}")
+        raise WorkloadError(
+            f"{workload.origin.name} has no job of user {wanted['user']}{'' if months is None else ' in that time'}", "unknown_name"
+        )
     for length in range(len(given), 0, -1):
         mask = recent.copy()
         for name, value in given[:length]:
@@ -133,7 +135,7 @@ def _alike(workload: Workload, wanted: Mapping[str, int], months: int | None, le
         if mask.sum() >= least:
             return np.flatnonzero(mask), [name for name, _ in given[:length]]
     count = int((recent & (columns["user"] == wanted["user"])).sum())
-    raise WorkloadError(f"user {wanted['user']} has {count} earlier jobs, which is too few; {least} are needed (least=N)")
+    raise WorkloadError(f"user {wanted['user']} has {count} earlier jobs, which is too few; {least} are needed (least=N)", "too_few_jobs")
 
 
 def _walltime(risk: float, length: Array, cut: Array) -> int:

@@ -64,9 +64,9 @@ class Tsafrir05(EstimateModel):
         object.__setattr__(self, "bins", tuple((int(t), int(n)) for t, n in self.bins))
         super().__post_init__()
         if self.limit == "user":
-            raise PolicyError("the modal model sets the kill limit itself; the users' limits cannot stay")
+            raise PolicyError("the modal model sets the kill limit itself; the users' limits cannot stay", "conflicting_options")
         if len({t for t, _ in self.bins}) < len(self.bins):
-            raise PolicyError("each bin of the modal model is a distinct time, in s, and a number of jobs")
+            raise PolicyError("each bin of the modal model is a distinct time, in s, and a number of jobs", "wrong_bins")
 
     @property
     def random(self) -> bool:
@@ -80,7 +80,9 @@ class Tsafrir05(EstimateModel):
         """
         jobs = len(workload)
         if jobs < FEWEST_JOBS:
-            raise WorkloadError(f"the modal model needs at least {FEWEST_JOBS} jobs, there are {jobs}; take another estimate model")
+            raise WorkloadError(
+                f"the modal model needs at least {FEWEST_JOBS} jobs, there are {jobs}; take another estimate model", "too_few_jobs"
+            )
         emax = self.largest(workload)
         counts = self.histogram(jobs, emax, seed)
         ascending = np.repeat(np.array(list(counts), np.int64), np.array(list(counts.values()), np.int64))
@@ -90,7 +92,9 @@ class Tsafrir05(EstimateModel):
         """E_max for these jobs, s; raises WorkloadError if it is inferred from the log and below one hour."""
         emax = self.emax if self.emax is not None else m.largest_estimate(workload.requested)
         if emax < m.HOUR:
-            raise WorkloadError(f"the largest request is {emax} s, the modal model needs an hour: give it one with emax=SECONDS")
+            raise WorkloadError(
+                f"the largest request is {emax} s, the modal model needs an hour: give it one with emax=SECONDS", "number_out_of_range"
+            )
         return emax
 
     def histogram(self, jobs: int, emax: int, seed: int = 0) -> dict[int, int]:
@@ -100,7 +104,10 @@ class Tsafrir05(EstimateModel):
         percent = {t: 100 * n / jobs for t, n in given.items()}
         sizes = m.head_sizes(len(times), share=percent.get(emax), curve=self.head_curve, total=self.head_total)
         if min(sizes) < 0:
-            raise PolicyError(f"ranks 2 to {len(times)} alone hold more than the head's {self.head_total:g} percent; change head_curve")
+            raise PolicyError(
+                f"ranks 2 to {len(times)} alone hold more than the head's {self.head_total:g} percent; change head_curve",
+                "impossible_modes",
+            )
         sizes, ranks = m.merge_sizes(sizes, percent, emax, self.head_total)
         draws = np.stack(uniforms(seed, np.arange(len(times)), STREAM_RANKS), axis=1)
         order = m.popularity_ranks(draws, len(times), {times.index(t): rank for t, rank in ranks.items()})
@@ -123,14 +130,16 @@ class Tsafrir05(EstimateModel):
         given = dict(self.bins)
         if self.share is not None:
             if emax in given:
-                raise PolicyError(f"both the share and a bin say how many jobs estimate {emax} s; give one of them")
+                raise PolicyError(f"both the share and a bin say how many jobs estimate {emax} s; give one of them", "conflicting_options")
             given[emax] = max(1, int(self.share * jobs / 100 + 0.5))
         if max(given, default=0) > emax:
-            raise PolicyError(f"a bin's time of {max(given)} s is over the largest estimate, {emax} s")
+            raise PolicyError(f"a bin's time of {max(given)} s is over the largest estimate, {emax} s", "number_out_of_range")
         if len(given.keys() - {emax}) >= m.HEAD:
-            raise PolicyError(f"the modal model takes at most {m.HEAD - 1} bins besides that of the largest estimate, not {len(given)}")
+            raise PolicyError(
+                f"the modal model takes at most {m.HEAD - 1} bins besides that of the largest estimate, not {len(given)}", "too_many_bins"
+            )
         if sum(given.values()) > jobs:
-            raise WorkloadError(f"the bins hold {sum(given.values()):,} jobs, there are {jobs:,}")
+            raise WorkloadError(f"the bins hold {sum(given.values()):,} jobs, there are {jobs:,}", "too_many_jobs")
         return given
 
 
@@ -153,7 +162,8 @@ def assign(runtime: Array, job_id: Array, estimates: Array, seed: int = 0) -> Ar
         need = int(np.count_nonzero(runtime > int(estimates[np.argmax(short)])))
         raise WorkloadError(
             f"{need:,} jobs run longer than {int(estimates[np.argmax(short)]):,} s, but the modal model gives only "
-            f"{int(np.argmax(short)):,} a longer estimate: raise emax (now {int(estimates[0])}) or share, or take another seed"
+            f"{int(np.argmax(short)):,} a longer estimate: raise emax (now {int(estimates[0])}) or share, or take another seed",
+            "too_few_estimates",
         )
     below = len(estimates) - np.searchsorted(estimates[::-1], longest, side="left")
     first = np.arange(len(estimates))

@@ -56,7 +56,8 @@ def snapshots(schedule: Schedule, job: int) -> Iterator[Snapshot]:
             return
     number = schedule.workload.job_id[job]
     raise EngineError(
-        f"simulated again, job {number} does not start at {schedule.start[job]} s as in the schedule; simulate the whole anew"
+        f"simulated again, job {number} does not start at {schedule.start[job]} s as in the schedule; simulate the whole anew",
+        "other_schedule",
     )
 
 

@@ -49,6 +49,8 @@ def index_of(schedule: Schedule, job: int) -> int:
         return int(places[0])
     name = schedule.workload.origin.name
     if not len(ids):
-        raise WorkloadError(f"there is no job {shown(job)}: {name} has no jobs")
+        raise WorkloadError(f"there is no job {shown(job)}: {name} has no jobs", "empty_workload")
     dropped = "; records that were dropped have no schedule" if schedule.workload.origin.dropped else ""
-    raise WorkloadError(f"{name} has no job {shown(job)}; its {len(ids):,} jobs have numbers from {ids.min()} to {ids.max()}{dropped}")
+    raise WorkloadError(
+        f"{name} has no job {shown(job)}; its {len(ids):,} jobs have numbers from {ids.min()} to {ids.max()}{dropped}", "unknown_job"
+    )

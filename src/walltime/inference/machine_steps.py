@@ -45,7 +45,7 @@ def one_step_on(workload: Workload, start: Array, policy: Policy, machine: Machi
 
 
 def _not_asked(what: str) -> PolicyError:
-    return PolicyError(f"one-step agreement knows no {what}; leave it out, or take a machine without")
+    return PolicyError(f"one-step agreement knows no {what}; leave it out, or take a machine without", "unsupported_machine")
 
 
 def _after_others(placement: Placement, submit: Array, end: Array) -> Array:

@@ -198,11 +198,13 @@ def one_step(
     counted = start >= 0 if rules.chosen is None else (start >= 0) & rules.chosen
     job = np.flatnonzero(counted)
     if not len(job):
-        raise WorkloadError(f"{workload.origin.name} records no starts of these jobs; take a log with waits")
+        raise WorkloadError(f"{workload.origin.name} records no starts of these jobs; take a log with waits", "missing_starts")
     size, site = workload.machine_procs if rules.procs is None else rules.procs, rules.overhead
     lowering = lowered(reading.apply(policy), reading, own, size, False, histories=True)
     if lowering is None:
-        raise PolicyError(f"{policy.label} decides in ways of its own, so it cannot be asked; take one of the known policies")
+        raise PolicyError(
+            f"{policy.label} decides in ways of its own, so it cannot be asked; take one of the known policies", "opaque_policy"
+        )
     ended = freed(site, start + workload.runtime if end is None else end)
     submit = freed(Overhead(tick=site.tick), workload.submit)
     decided = np.where(counted, np.maximum(start - site.start, np.minimum(submit, start)), start)

@@ -108,7 +108,9 @@ class RuleTrial:
     def __init__(self, workload: Workload, machine_procs: int, procs_of_node: int, progress: Callable[[float], None] | None):
         wait = workload.recorded_wait
         if wait is None:
-            raise WorkloadError(f"{workload.origin.name} records no waits, so nothing can be inferred from it; take a log with starts")
+            raise WorkloadError(
+                f"{workload.origin.name} records no waits, so nothing can be inferred from it; take a log with starts", "missing_waits"
+            )
         self.w, self.size, self.node = workload, machine_procs, procs_of_node
         self.log = RecordedLog.of(workload, np.where(wait >= 0, workload.submit + wait, -1))
         self.progress = progress
@@ -123,7 +125,8 @@ class RuleTrial:
         self.week = (self.log.start - int(self.log.start[self.log.known].min())) // WEEK
         if int(self.log.start[self.log.known].max() - self.log.start[self.log.known].min()) < SHORTEST:
             raise WorkloadError(
-                f"{workload.origin.name} lasts under two months; rules cannot be chosen in a part of it and judged in another"
+                f"{workload.origin.name} lasts under two months; rules cannot be chosen in a part of it and judged in another",
+                "log_too_short",
             )
         self.fold, self.unit = (self.month, "months") if len(np.unique(self.month[self.log.known])) >= MONTHS else (self.week, "weeks")
         self.choose = self.log.known & (self.fold % 2 == 0)

@@ -64,17 +64,24 @@ class Rules:
         for name, values in known.items():
             value = getattr(self, name)
             if value not in values and not (name in ("baseline", "selection") and value is None):
-                raise PolicyError(f"unknown {name} {value!r} of a learning environment; known are {', '.join(values)}")
+                raise PolicyError(f"unknown {name} {value!r} of a learning environment; known are {', '.join(values)}", "unknown_value")
         if self.dense and self.reward in AT_THE_END:
-            raise PolicyError(f"{self.reward} is known at the end of an episode only; use dense=False, or one of {', '.join(REWARDS)}")
+            raise PolicyError(
+                f"{self.reward} is known at the end of an episode only; use dense=False, or one of {', '.join(REWARDS)}", "sparse_reward"
+            )
         if self.decision in ("backfill", "both") and not self.backfilling:
-            raise PolicyError("without backfilling nobody can be chosen to be backfilled; leave backfilling on, or decide on the next job")
+            raise PolicyError(
+                "without backfilling nobody can be chosen to be backfilled; leave backfilling on, or decide on the next job",
+                "conflicting_options",
+            )
         if self.dialect == "rlscheduler" and self.committed is False:
-            raise PolicyError("in the dialect rlscheduler decisions are committed; use the dialect papers for others")
+            raise PolicyError(
+                "in the dialect rlscheduler decisions are committed; use the dialect papers for others", "conflicting_options"
+            )
         for name, least in (("period", 1), ("slots", 1)):
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
-                raise PolicyError(f"{name} must be a whole number, {least} or more, not {value!r}")
+                raise PolicyError(f"{name} must be a whole number, {least} or more, not {value!r}", "number_out_of_range")
 
     @property
     def shown(self) -> int:
@@ -114,7 +121,7 @@ def as_rules(options: dict[str, Any]) -> Rules:
     """The rules that these options of an environment ask for."""
     known = [field.name for field in fields(Rules)]
     if unknown := [name for name in options if name not in known]:
-        raise PolicyError(f"learning environments have no option {unknown[0]!r}; known are jobs, {', '.join(known)}")
+        raise PolicyError(f"learning environments have no option {unknown[0]!r}; known are jobs, {', '.join(known)}", "unknown_option")
     return Rules(**options)
 
 

@@ -193,7 +193,7 @@ def _chosen(number: int | None, episodes: int, generator: np.random.Generator) -
     if number is None:
         return int(generator.integers(episodes))
     if not 0 <= number < episodes:
-        raise PolicyError(f"there are {episodes} episodes, from 0; there is no episode {number!r}")
+        raise PolicyError(f"there are {episodes} episodes, from 0; there is no episode {number!r}", "unknown_episode")
     return int(number)
 
 

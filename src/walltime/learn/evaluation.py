@@ -200,7 +200,9 @@ class _FunctionAgent:
         given = np.asarray(self.decide(batch.observed(0), batch.mask[0] != 0))
         if given.size != 1 or given.dtype.kind not in "iu" or not 0 <= given.item() < self.rules.actions:
             shown = repr(given.item() if given.size == 1 else given.tolist())
-            raise PolicyError(f"the agent {self.name} chose {shown}; an action is a whole number from 0 to {self.rules.actions - 1}")
+            raise PolicyError(
+                f"the agent {self.name} chose {shown}; an action is a whole number from 0 to {self.rules.actions - 1}", "unknown_action"
+            )
         return int(given.item())
 
 
@@ -293,24 +295,26 @@ def _agents(given: Any, task: Task | None, options: dict[str, Any]) -> list[Trai
     kept = TrainedAgent | str | Path
     several = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else [given]
     if not several:
-        raise PolicyError("there is no agent to be evaluated; name the folder of one")
+        raise PolicyError("there is no agent to be evaluated; name the folder of one", "no_agent")
     functions = [one for one in several if not isinstance(one, kept)]
     if wrong := [one for one in functions if not callable(one)]:
-        raise PolicyError(f"an agent is what train returned, its folder, or a function, not {wrong[0]!r}")
+        raise PolicyError(f"an agent is what train returned, its folder, or a function, not {wrong[0]!r}", "wrong_type")
     if functions:
         if len(functions) < len(several):
-            raise PolicyError("trained agents and functions cannot be evaluated together; evaluate them one by one")
+            raise PolicyError("trained agents and functions cannot be evaluated together; evaluate them one by one", "mixed_agents")
         task = task or Task()
         own = {name: getattr(task, name) for name in ("reward", "skip", "overrun")}
         if twice := next((name for name in options if name in own), None):
-            raise PolicyError(f"the option {twice} belongs to the task; use task=Task({twice}={options[twice]!r})")
+            raise PolicyError(f"the option {twice} belongs to the task; use task=Task({twice}={options[twice]!r})", "conflicting_options")
         rules = as_rules(own | options)
         return [_FunctionAgent(one, task, rules) for one in functions]
     if task is not None or options:
-        raise PolicyError("a trained agent has its own task and options; leave out task and the options of the environment")
+        raise PolicyError(
+            "a trained agent has its own task and options; leave out task and the options of the environment", "conflicting_options"
+        )
     trained = [one if isinstance(one, TrainedAgent) else load(one) for one in several]
     if any((one.task, one.jobs_sha256) != (trained[0].task, trained[0].jobs_sha256) for one in trained):
-        raise PolicyError("the agents were trained on different logs or for different tasks; evaluate them one by one")
+        raise PolicyError("the agents were trained on different logs or for different tasks; evaluate them one by one", "mixed_agents")
     return trained
 
 

@@ -57,12 +57,15 @@ class TrainingSettings:
 
     def __post_init__(self) -> None:
         if self.together < 1 or self.group < 1 or self.together % self.group:
-            raise PolicyError(f"groups of {self.group} episodes do not make up {self.together} played together; take a divisor of it")
+            raise PolicyError(
+                f"groups of {self.group} episodes do not make up {self.together} played together; take a divisor of it",
+                "number_out_of_range",
+            )
         if not all(type(width) is int and 1 <= width <= WIDEST for width in (*self.hidden, *self.hidden_value)):
             raise PolicyError(f"the layers of a network are 1 to {WIDEST:,} wide, not {self.hidden} and {self.hidden_value}")
         for name in ("episodes", "epochs", "decisions", "batch"):
             if getattr(self, name) < 1:
-                raise PolicyError(f"{name} must be 1 or more, not {getattr(self, name)}")
+                raise PolicyError(f"{name} must be 1 or more, not {getattr(self, name)}", "number_out_of_range")
 
     @property
     def iterations(self) -> int:

@@ -93,16 +93,16 @@ def _part(workload: Workload, jobs: int, part: str, test_share: float) -> tuple[
     """The first job of a part of a log, and the one behind its last."""
     check_workload(workload)
     if part not in PARTS:
-        raise WorkloadError(f"unknown part {part!r} of a log; known are {', '.join(PARTS)}")
+        raise WorkloadError(f"unknown part {part!r} of a log; known are {', '.join(PARTS)}", "unknown_part")
     if jobs < 1 or len(workload) < jobs:
-        raise WorkloadError(f"a window of {jobs} jobs cannot be taken from a log of {len(workload)}")
+        raise WorkloadError(f"a window of {jobs} jobs cannot be taken from a log of {len(workload)}", "log_too_short")
     if workload.feedback:
         raise WorkloadError("jobs that wait for the ends of others cannot be cut into windows; use with_feedback(False)")
     count = len(workload) // jobs
     tested = max(1, round(count * test_share))
     begin, end = {"all": (0, count), "train": (0, count - tested - 1), "test": (count - tested, count)}[part]
     if end <= begin:
-        raise WorkloadError(f"{count} windows are too few to {part} with")
+        raise WorkloadError(f"{count} windows are too few to {part} with", "too_few_windows")
     return begin * jobs, end * jobs
 
 
@@ -149,9 +149,9 @@ def as_episodes(source: Workload | Episode | Sequence[Workload | Episode]) -> li
         check_workload(one)
     episodes = [each if isinstance(each, Episode) else _cold(each) for each in given]
     if not episodes or min(len(one.workload) for one in episodes) == 0:
-        raise WorkloadError("an environment needs episodes, and every episode a job")
+        raise WorkloadError("an environment needs episodes, and every episode a job", "no_episode")
     if len({one.workload.machine_procs for one in episodes}) > 1:
-        raise WorkloadError("the episodes of an environment must be on machines of one size")
+        raise WorkloadError("the episodes of an environment must be on machines of one size", "mixed_machines")
     return episodes
 
 

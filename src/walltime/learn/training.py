@@ -54,9 +54,11 @@ class Task:
 
     def __post_init__(self) -> None:
         if self.reward not in REWARDS:
-            raise PolicyError(f"this agent cannot be trained with the reward {self.reward}; it learns with {', '.join(REWARDS)}")
+            raise PolicyError(
+                f"this agent cannot be trained with the reward {self.reward}; it learns with {', '.join(REWARDS)}", "unknown_reward"
+            )
         if not 0 < self.test_share < 1:
-            raise PolicyError(f"the share of the log for the test must be between 0 and 1, not {self.test_share!r}")
+            raise PolicyError(f"the share of the log for the test must be between 0 and 1, not {self.test_share!r}", "number_out_of_range")
 
     @property
     def rules(self) -> Rules:
@@ -147,7 +149,8 @@ class _Lesson:
         kept = max(1, round(len(early) * VALIDATION))
         if len(early) < 4:
             raise WorkloadError(
-                f"{len(early)} windows of {task.window} jobs are too few to train with; take shorter windows or a longer log"
+                f"{len(early)} windows of {task.window} jobs are too few to train with; take shorter windows or a longer log",
+                "too_few_windows",
             )
         early, late = early[: -kept - 1], early[-kept:]  # one between the two is left out
         scales = np.maximum(simple_costs(early, task.rules), 1.0)
@@ -235,11 +238,12 @@ def load(folder: str | Path) -> TrainedAgent:
     except NotRunError:
         raise
     except _DAMAGE as error:  # also that it is damaged
-        raise PolicyError(f"{printable(folder)}: has no trained agent; walltime learn train makes one") from error
+        raise PolicyError(f"{printable(folder)}: has no trained agent; walltime learn train makes one", "no_agent") from error
     for name, value in given.items():
         if value != FIXED[name]:
             raise PolicyError(
-                f"{printable(folder)}: its agent has the {name} {value!r}, not {FIXED[name]!r} as all have now; train another one"
+                f"{printable(folder)}: its agent has the {name} {value!r}, not {FIXED[name]!r} as all have now; train another one",
+                "other_agent",
             )
     if not done:
         raise PolicyError(f"{printable(folder)}: the training has not kept an agent yet; let it go on for a while")
@@ -316,7 +320,7 @@ class _Folder:
             reason = getattr(error, "strerror", None) or "its settings cannot be read"
             raise OutputError(f"{printable(folder)}: cannot be used ({reason.lower()}); name another place") from error
         if there is not None and (not isinstance(there, dict) or any(there.get(name) != plan[name] for name in plan if name != "source")):
-            raise OutputError(f"{printable(folder)}: has an agent of other settings or another log; name another folder")
+            raise OutputError(f"{printable(folder)}: has an agent of other settings or another log; name another folder", "other_agent")
         if there is None:
             with whole_file(file) as sink:
                 sink.write(text.encode())
@@ -342,7 +346,9 @@ class _Folder:
         try:
             return self._restore(agent, best)
         except (*_DAMAGE, EOFError, BadZipFile) as error:
-            raise OutputError(f"{printable(self.folder)}: the agent in it is damaged; train another one in another folder") from error
+            raise OutputError(
+                f"{printable(self.folder)}: the agent in it is damaged; train another one in another folder", "damaged_agent"
+            ) from error
 
     def _restore(self, agent: ppo.Agent, best: _Best) -> tuple[int, list[dict[str, Any]]]:
         rows = json.loads((self.folder / PROGRESS).read_text())
@@ -393,12 +399,14 @@ def kept(
     ([True], 1)
     """
     if formula not in FORMULAS:
-        raise PolicyError(f"unknown formula {formula!r}; known are {', '.join(FORMULAS)}")
+        raise PolicyError(f"unknown formula {formula!r}; known are {', '.join(FORMULAS)}", "unknown_formula")
     given = as_episodes(episodes)
     batch = Batch(given, as_rules(options))
     costs = np.array([batch.baseline(number, formula) for number in range(len(given))])
     inside = (costs > least) & (costs < most)
     if not inside.any():
         told = f"on {len(given)} episodes, from {costs.min():.4g} to {costs.max():.4g}, median {np.median(costs):.4g}"
-        raise WorkloadError(f"no episode is left, as {formula} costs more than {least:g} and less than {most:g} on none: {told}")
+        raise WorkloadError(
+            f"no episode is left, as {formula} costs more than {least:g} and less than {most:g} on none: {told}", "no_episode"
+        )
     return [one for one, is_inside in zip(given, inside, strict=True) if is_inside], int((~inside).sum())

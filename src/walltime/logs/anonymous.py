@@ -36,16 +36,18 @@ def read_key(text: str) -> bytes:
         try:
             key = Path(text[1:]).read_bytes().strip()
         except OSError as error:
-            raise PolicyError(f"the key cannot be read ({(error.strerror or str(error)).lower()}); name a file with @FILE") from error
+            raise PolicyError(
+                f"the key cannot be read ({(error.strerror or str(error)).lower()}); name a file with @FILE", "unreadable_key"
+            ) from error
     elif text.startswith("env:"):
         value = os.environ.get(text[4:])
         if value is None:
-            raise PolicyError("the key cannot be read: there is no such environment variable; name one with env:NAME")
+            raise PolicyError("the key cannot be read: there is no such environment variable; name one with env:NAME", "unreadable_key")
         key = value.encode()
     else:
         key = text.encode()
     if len(key) < SHORTEST:
-        raise PolicyError(f"a key of {len(key)} bytes can be guessed; take a random one of {SHORTEST} at least")
+        raise PolicyError(f"a key of {len(key)} bytes can be guessed; take a random one of {SHORTEST} at least", "short_key")
     return key
 
 

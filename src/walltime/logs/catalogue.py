@@ -85,7 +85,7 @@ def catalogue_entry(name: str) -> CatalogueEntry:
     for entry in CATALOGUE:
         if name.lower() in (entry.name.lower(), entry.file.lower()):
             return entry
-    raise PolicyError(f"no log {name!r} in the catalogue; known are {', '.join(entry.name for entry in CATALOGUE)}")
+    raise PolicyError(f"no log {name!r} in the catalogue; known are {', '.join(entry.name for entry in CATALOGUE)}", "unknown_log")
 
 
 def log_folder() -> Path:
@@ -119,7 +119,7 @@ def find_log(trace: str | os.PathLike[str]) -> Path:
     for folder in log_folders():
         if (folder / entry.file).is_file():
             return folder / entry.file
-    raise LogError(f"{entry.name} is not on this machine yet; get it with: walltime fetch {entry.name}")
+    raise LogError(f"{entry.name} is not on this machine yet; get it with: walltime fetch {entry.name}", "missing_download")
 
 
 _LINES = 20

@@ -54,7 +54,9 @@ def parse_zone(text: str) -> str:
     try:
         ZoneInfo(text)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise PolicyError(f"{shown(text)} is no time zone; name one such as Europe/Stockholm, or an offset such as +01:00") from None
+        raise PolicyError(
+            f"{shown(text)} is no time zone; name one such as Europe/Stockholm, or an offset such as +01:00", "unknown_time_zone"
+        ) from None
     return text
 
 

@@ -108,7 +108,7 @@ def fetch_file(data_set: str, file: DataFile, *, progress: Progress | None = Non
     """
     folder = log_folder() / data_set
     if not file.name or Path(file.name).name != file.name or file.name.startswith("."):
-        raise LogError(f"{file.address}: {printable(file.name)} is no name for a file; download it yourself")
+        raise LogError(f"{file.address}: {printable(file.name)} is no name for a file; download it yourself", "wrong_file_name")
     recorded = _recorded(folder).get(file.name)
     known = file.checksum or (recorded and f"sha256:{recorded}") or None
     source = "data set's page" if file.checksum else "earlier download" if recorded else "first download"
@@ -138,7 +138,8 @@ def _retrieved(address: str, path: Path, known: str | None, source: str, progres
         part.unlink(missing_ok=True)
         said = (known or "").rpartition(":")[2]
         raise LogError(
-            f"{address}: the checksum is not that of the {source} ({said}); nothing was kept, try again later or another mirror"
+            f"{address}: the checksum is not that of the {source} ({said}); nothing was kept, try again later or another mirror",
+            "wrong_checksum",
         ) from error
     except OSError as error:
         raise OutputError(f"{folder}: cannot be written ({error.strerror or error}); name another folder with WALLTIME_LOGS") from error
@@ -240,19 +241,21 @@ class _Resuming:
     def check(url: str, answer: Any) -> None:
         """Raise LogError for an answer that is none."""
         if answer.status_code == 404:
-            raise LogError(f"{url}: there is no such file (404); the archive may have a newer version, see its page")
+            raise LogError(f"{url}: there is no such file (404); the archive may have a newer version, see its page", "missing_download")
         if answer.status_code >= 400:
-            raise LogError(f"{url}: the server refuses ({answer.status_code} {answer.reason}); try again later")
+            raise LogError(f"{url}: the server refuses ({answer.status_code} {answer.reason}); try again later", "server_refusal")
 
     def _explain(self, url: str, error: Exception) -> None:
         import requests
 
         have = self.part.stat().st_size if self.part.exists() else 0
         if isinstance(error, requests.exceptions.ChunkedEncodingError) or have:
-            raise LogError(f"{url}: the connection was cut after {have:,} bytes; run the command again to get the rest") from error
+            raise LogError(
+                f"{url}: the connection was cut after {have:,} bytes; run the command again to get the rest", "broken_connection"
+            ) from error
         if isinstance(error, requests.exceptions.Timeout):
             raise LogError(f"{url}: no answer in {TIMEOUT} s; try again later") from error
-        raise LogError(f"{url}: cannot be reached; is there a network?") from error
+        raise LogError(f"{url}: cannot be reached; is there a network?", "unreachable_server") from error
 
 
 def _tag(answer: Any) -> str:

@@ -136,7 +136,8 @@ def _read(file: LogFile, options: ReadOptions) -> JobLog:
     if described.doubts:
         raise LogError(
             f"{file.where}: {described.doubts[0]}; let walltime mapping write what is known as a file,"
-            " correct it, and give it with mapping=FILE"
+            " correct it, and give it with mapping=FILE",
+            "ambiguous_columns",
         )
     log = read_table(MappedLog, file, options, described.mapping, "what was recognised")
     assert isinstance(log, MappedLog)
@@ -228,7 +229,9 @@ def format_of(file: LogFile) -> LogFormat:
     shown = first if len(first) <= _SHOWN else f"{first[: _SHOWN - 3]}..."
     known = ", ".join(known.name for known in FORMATS)
     others = "other tables need mapping=FILE"
-    raise LogError(f"{file.where}:1: no known format of job logs (the file begins with {shown!r}); known are {known}; {others}")
+    raise LogError(
+        f"{file.where}:1: no known format of job logs (the file begins with {shown!r}); known are {known}; {others}", "unknown_format"
+    )
 
 
 def _unknown_titles(file: LogFile) -> list[str]:

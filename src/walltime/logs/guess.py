@@ -158,7 +158,8 @@ class Guessing:
         except LogError as error:
             titles = ", ".join(map(printable, list(self.sample.columns)[:40]))
             raise LogError(
-                f"{self.where}: the columns were not recognised ({error}); say what they mean with mapping=FILE; they are {titles}"
+                f"{self.where}: the columns were not recognised ({error}); say what they mean with mapping=FILE; they are {titles}",
+                "unknown_columns",
             ) from None
         return Guess(mapping, tuple(self.reading), tuple(self.doubts))
 

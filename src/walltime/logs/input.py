@@ -84,7 +84,7 @@ class LogFile:
         if self._returns:
             self.head = self.head.replace(b"\r", b"\n")
         if not self.head:
-            raise LogError(f"{self.where}: the file is empty; give a job log")
+            raise LogError(f"{self.where}: the file is empty; give a job log", "empty_file")
 
     @property
     def sha256(self) -> str:
@@ -175,7 +175,7 @@ def path_of(path: str | os.PathLike[str]) -> str:
     try:
         return os.fsdecode(path)
     except TypeError as error:
-        raise LogError(f"{shown(path)} is not a path; a log is given by its path, or by its name in the catalogue") from error
+        raise LogError(f"{shown(path)} is not a path; a log is given by its path, or by its name in the catalogue", "wrong_type") from error
 
 
 class Digest(Protocol):
@@ -280,18 +280,20 @@ def chunks_of(path: str, where: str, digest: Digest) -> Iterator[bytes]:
                 while raw.read(_CHUNK):  # what lies behind the packed data belongs to the checksum
                     pass
     except EOFError as error:
-        raise LogError(f"{where}: the {packed} file is truncated; fetch it again") from error
+        raise LogError(f"{where}: the {packed} file is truncated; fetch it again", "damaged_archive") from error
     except (gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
         raise LogError(f"{where}: the {packed} file is damaged ({printable(str(error))}); fetch it again") from error
     except FileNotFoundError as error:
-        raise LogError(f"{where}: there is no such file; check its name") from error
+        raise LogError(f"{where}: there is no such file; check its name", "missing_file") from error
     except IsADirectoryError as error:
         raise LogError(f"{where}: this is a directory; name a file in it") from error
     except PermissionError as error:
         raise LogError(f"{where}: no permission to read the file; ask its owner") from error
     except OSError as error:
         if packed and error.errno is None:
-            raise LogError(f"{where}: the {packed} file is damaged ({printable(str(error)).lower()}); fetch it again") from error
+            raise LogError(
+                f"{where}: the {packed} file is damaged ({printable(str(error)).lower()}); fetch it again", "damaged_archive"
+            ) from error
         raise LogError(f"{where}: cannot be read ({(error.strerror or str(error)).lower()}); check the file") from error
     except ValueError as error:  # such as a NUL in the name
         raise LogError(f"{where}: cannot be read ({error}); check its name") from error
@@ -346,7 +348,9 @@ def _facts_together(parts: Sequence[dict[str, Any]], where: str) -> dict[str, An
     headers = [part.get("header", []) for part in parts]
     starts = {line for header in headers for line in header if "UnixStartTime" in line}
     if len(starts) > 1:
-        raise LogError(f"{where}: the parts begin at different times ({', '.join(sorted(starts))}); read them one by one")
+        raise LogError(
+            f"{where}: the parts begin at different times ({', '.join(sorted(starts))}); read them one by one", "different_headers"
+        )
     together: dict[str, Any] = {
         **parts[0],
         "records": sum(part.get("records", 0) for part in parts),

@@ -153,16 +153,16 @@ class JobLog:
 
     def _checked(self, name: str, values: Array) -> Array:
         if not self.may_have(name):
-            raise LogError(f"{name} is no field of a log; the fields are {', '.join(SWF_BY_NAME)}")
+            raise LogError(f"{name} is no field of a log; the fields are {', '.join(SWF_BY_NAME)}", "unknown_column")
         array = np.asarray(values)
         if array.shape != (self.records,):
-            raise LogError(f"{name} has shape {array.shape}; it must have one entry for each of the {self.records} records")
+            raise LogError(f"{name} has shape {array.shape}; it must have one entry for each of the {self.records} records", "wrong_length")
         if array.dtype.kind not in "iuf":
-            raise LogError(f"{name} holds {array.dtype}; it must hold numbers")
+            raise LogError(f"{name} holds {array.dtype}; it must hold numbers", "wrong_type")
         for mask, what in faults(SWF_BY_NAME.get(name) or Column(name, "float64", "", ""), array):
             if mask.any():
                 row = int(np.argmax(mask))
-                raise LogError(f"{name} of record {row + 1} is {array[row]}, it {what}")
+                raise LogError(f"{name} of record {row + 1} is {array[row]}, it {what}", "wrong_field")
         if array.dtype != np.int64:
             array = narrowed(array)
         array = array.view()
@@ -223,9 +223,9 @@ def narrowed(values: Array) -> Array:
 def apply_rules(log: JobLog, *, procs: int | None, partial: Partial, too_wide: TooWide, requested_first: bool) -> Workload:
     """Build a workload from a log; see `walltime.logs.joblog.JobLog.to_workload`."""
     if partial not in get_args(Partial):
-        raise WorkloadError(f"partial is {partial!r}; it must be 'summary' or 'parts'")
+        raise WorkloadError(f"partial is {partial!r}; it must be 'summary' or 'parts'", "unknown_rule")
     if too_wide not in get_args(TooWide):
-        raise WorkloadError(f"too_wide is {too_wide!r}; it must be 'drop', 'clip' or 'error'")
+        raise WorkloadError(f"too_wide is {too_wide!r}; it must be 'drop', 'clip' or 'error'", "unknown_rule")
     machine = _machine_procs(log, procs)
     times = _Times.of(log)
     width = _width(log, requested_first)
@@ -240,13 +240,14 @@ def apply_rules(log: JobLog, *, procs: int | None, partial: Partial, too_wide: T
     elif too_wide == "error" and wide.any():
         first = int(np.argmax(wide))
         what = f"job {log.column('job_id')[first]} needs {width[first]} processors, the machine has {machine}"
-        raise WorkloadError(f"{printable(log.path)}: {what}; give it more with procs=N")
+        raise WorkloadError(f"{printable(log.path)}: {what}; give it more with procs=N", "job_too_wide")
     elif wide.any():
         width = np.minimum(width, machine)
     if not kept.any():
         counts = ", ".join(f"{count} {name}" for name, count in dropped.items())
         raise WorkloadError(
-            f"{printable(log.path)}: none of the {records} records is a job that can be simulated ({counts}); give another log"
+            f"{printable(log.path)}: none of the {records} records is a job that can be simulated ({counts}); give another log",
+            "no_jobs_left",
         )
 
     ids, new_ids = _distinct_ids(log.column("job_id"), kept)
@@ -340,15 +341,18 @@ def _machine_procs(log: JobLog, procs: int | None) -> int:
             busy = 0 if use is None else use.most
             hint = f"; at most {busy:,} processors were busy at once in this log" if busy else ""
             raise WorkloadError(
-                f"{printable(log.path)}: the header does not give the size of the machine (MaxProcs, MaxNodes); pass it with procs=N{hint}"
+                f"{printable(log.path)}: the header does not give the size of the machine (MaxProcs, MaxNodes); pass it with procs=N{hint}",
+                "unknown_machine_size",
             )
         return size
     try:
         size = operator.index(procs)
     except TypeError:
-        raise WorkloadError(f"the number of processors must be a whole number, not {procs!r}; pass another with procs=N") from None
+        raise WorkloadError(
+            f"the number of processors must be a whole number, not {procs!r}; pass another with procs=N", "wrong_type"
+        ) from None
     if size < 1:
-        raise WorkloadError(f"the machine must have at least 1 processor, not {size}; pass another with procs=N")
+        raise WorkloadError(f"the machine must have at least 1 processor, not {size}; pass another with procs=N", "number_out_of_range")
     return size
 
 
@@ -476,5 +480,5 @@ class BadLines:
         """Note a bad line, or raise LogError that names it."""
         if not self.options.skip_bad_lines:
             place = f"{self.file.where}:{line}" if self._what == "line" else f"{self.file.where}: {self._what} {line}"
-            raise LogError(f"{place}: {reason}; repair the {self._what}, or leave bad lines out with skip_bad_lines=True")
+            raise LogError(f"{place}: {reason}; repair the {self._what}, or leave bad lines out with skip_bad_lines=True", "bad_line")
         self.lines.append(BadLine(line, reason, text))

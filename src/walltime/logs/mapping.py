@@ -113,7 +113,7 @@ def _sources(given: Mapping[str, str | Source]) -> dict[str, Source]:
             raise LogError("status goes into a table [status]")
         if not (name in SWF_BY_NAME or name in TIMES or is_further_name(name)):
             right = _right_name(name) or "; use lower case letters, digits and underscores"
-            raise LogError(f"{name!r} is no name for a column{right}")
+            raise LogError(f"{name!r} is no name for a column{right}", "unknown_column")
         source = Source(one) if isinstance(one, str) else one
         sources[name] = replace(source, text=name in TEXTS if source.text is None else source.text)
         if sources[name].text and name in (*TIMES, *SPANS):

@@ -51,7 +51,7 @@ def frame_of(file: LogFile, rows: int | None = None) -> pl.DataFrame:
             table = _table_of_objects(content)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, RuntimeError, TypeError) as error:
         reason = next((line for line in str(error).splitlines() if line), "no reason given")
-        raise LogError(f"{file.where}: cannot be read as JSON ({reason[:100]}); give another file") from error
+        raise LogError(f"{file.where}: cannot be read as JSON ({reason[:100]}); give another file", "not_json") from error
     return _flat(table if rows is None else table.head(rows))
 
 

@@ -317,7 +317,9 @@ def swf_of(
             continue
         columns[name] = np.asarray(values)
         if columns[name].shape != (len(workload),):
-            raise WorkloadError(f"{name} has shape {columns[name].shape}; it must have one entry for each of the {len(workload)} jobs")
+            raise WorkloadError(
+                f"{name} has shape {columns[name].shape}; it must have one entry for each of the {len(workload)} jobs", "wrong_length"
+            )
     unknown = np.full(len(workload), MISSING, np.int64)
     allocated, asked = columns.get("allocated_procs", unknown), columns.get("requested_procs", workload.procs)
     taken = np.where(allocated > 0, allocated, asked)
@@ -367,10 +369,10 @@ def _header(workload: Workload) -> list[str]:
 
 def _check_comment(comment: Comment, records: int) -> None:
     if not 0 <= comment.record <= records:
-        raise LogError(f"a comment stands after {comment.record} records, the log has {records}")
+        raise LogError(f"a comment stands after {comment.record} records, the log has {records}", "wrong_comment")
     text = comment.text
     if not text.lstrip(_BLANKS).startswith(";") or "\n" in text or "\0" in text or text.endswith("\r"):
-        raise LogError(f"{text!r} is no comment; it must be one line of text that starts with a semicolon")
+        raise LogError(f"{text!r} is no comment; it must be one line of text that starts with a semicolon", "wrong_comment")
 
 
 def _tokens(values: Array | None, start: int, stop: int, texts: Sequence[str] | None) -> list[str]:

@@ -95,7 +95,7 @@ def parse_swf(file: LogFile, options: ReadOptions) -> SwfText:
         comments.extend(Comment(int(before[row]), decoded(line.rstrip(b"\r"))[0]) for row, line in notes)
         parts.add(list(values.T), texts)
     if parts.records == 0:
-        raise LogError(nothing_left(bad_lines, Counts()))
+        raise LogError(nothing_left(bad_lines, Counts()), "no_jobs")
     columns, names = parts.columns()
     return SwfText(parts.records, parts.fields, columns, names, comments, bad_lines.lines)
 

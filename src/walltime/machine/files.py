@@ -31,7 +31,10 @@ def read_machine(path: str | os.PathLike[str], needed: Mapping[str, str] = NOTHI
     if machine.eligible is None:
         return machine
     if Path(machine.eligible).is_absolute() or ".." in Path(machine.eligible).parts or "\0" in machine.eligible:
-        raise LogError(f"{printable(path)}: eligible must be a table in the folder of this file or below it, without '..' or a leading '/'")
+        raise LogError(
+            f"{printable(path)}: eligible must be a table in the folder of this file or below it, without '..' or a leading '/'",
+            "file_outside_folder",
+        )
     return replace(machine, eligible=os.fspath(Path(path).parent / machine.eligible))
 
 

@@ -39,14 +39,17 @@ def held_back(workload: Workload, machine: Machine) -> Workload:
     if workload.feedback:
         raise WorkloadError(
             "the machine's file says when jobs were free to start, which is not known of jobs that follow the ends of others; leave out "
-            "feedback, or the key `eligible`"
+            "feedback, or the key `eligible`",
+            "feedback",
         )
     path = Path(machine.eligible)
     try:
         stamp = path.stat().st_mtime_ns
     except OSError as fault:
         reason = (fault.strerror or str(fault)).lower()
-        raise LogError(f"{printable(path)}: cannot be read ({reason}); the machine's file names it as `eligible`") from fault
+        raise LogError(
+            f"{printable(path)}: cannot be read ({reason}); the machine's file names it as `eligible`", "unreadable_file"
+        ) from fault
     table = _table(path, stamp)
     held = np.array([table.get(job, 0) for job in workload.job_id.tolist()], np.int64)
     before = workload.columns.get(HINDSIGHT)
@@ -63,7 +66,8 @@ def refuse_hindsight(machine: Machine | None, what: str) -> None:
     if machine is not None and machine.eligible is not None:
         raise PolicyError(
             f"{what} may not know by hindsight when jobs were free to start, as {printable(machine.eligible)} says; leave out the key "
-            "`eligible` of the machine's file"
+            "`eligible` of the machine's file",
+            "hindsight",
         )
 
 
@@ -76,13 +80,15 @@ def with_hindsight(workload: Workload, machine: Machine | None, asked: bool, wha
         if machine is not None and machine.eligible is not None:
             raise PolicyError(
                 f"{what} knows only by hindsight when jobs were free to start, as {printable(machine.eligible)} says; ask for that with "
-                "hindsight=True (--hindsight), or leave out the key `eligible` of the machine's file"
+                "hindsight=True (--hindsight), or leave out the key `eligible` of the machine's file",
+                "hindsight",
             )
         return workload, machine
     if machine is None or machine.eligible is None:
         raise PolicyError(
             "the machine's file does not say when jobs were free to start; infer writes that with eligible=True (--eligible), or leave out "
-            "hindsight"
+            "hindsight",
+            "no_hindsight",
         )
     return held_back(workload, machine), replace(machine, eligible=None)
 
@@ -117,16 +123,21 @@ def _table(path: Path, stamp: int) -> Mapping[int, int]:
             rows = csv.reader(file)
             titles = tuple(title.strip() for title in next(rows, []))
             if titles != TITLES:
-                raise LogError(f"{where}: line 1 must be {','.join(TITLES)}, the columns of such a table")  # never what another file holds
+                raise LogError(
+                    f"{where}: line 1 must be {','.join(TITLES)}, the columns of such a table", "wrong_columns"
+                )  # never what another file holds
             for row in rows:
                 if len(row) != len(TITLES) or not all(_is_number(cell) for cell in row):
-                    raise LogError(f"{where}: line {rows.line_num} must be a job number and the seconds that it was held, such as 17,3600")
+                    raise LogError(
+                        f"{where}: line {rows.line_num} must be a job number and the seconds that it was held, such as 17,3600",
+                        "wrong_field",
+                    )
                 job, seconds = map(int, row)
                 if job in held:
-                    raise LogError(f"{where}: line {rows.line_num} names job {job} a second time; leave out one of them")
+                    raise LogError(f"{where}: line {rows.line_num} names job {job} a second time; leave out one of them", "repeated_job")
                 held[job] = seconds
     except (UnicodeDecodeError, csv.Error) as fault:
-        raise LogError(f"{where}: is no table in UTF-8 with the columns {','.join(TITLES)}") from fault
+        raise LogError(f"{where}: is no table in UTF-8 with the columns {','.join(TITLES)}", "not_a_table") from fault
     return held
 
 

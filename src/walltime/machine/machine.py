@@ -45,7 +45,7 @@ def _days(days: str | tuple[str, ...]) -> tuple[str, ...]:
     names = (first, last) if dash else (days,) if isinstance(days, str) else days
     for name in names:
         if name not in DAYS:
-            raise WorkloadError(f"a day is one of {', '.join(DAYS)}, or a span such as 'mon-fri', not {name!r}")
+            raise WorkloadError(f"a day is one of {', '.join(DAYS)}, or a span such as 'mon-fri', not {name!r}", "wrong_day")
     if not dash:
         return tuple(names)
     begin, end = DAYS.index(first), DAYS.index(last)
@@ -62,7 +62,7 @@ def _names(by: str | tuple[str, ...]) -> tuple[str, ...]:
 
 def _column(name: str) -> str:
     if not name.isidentifier() or name in ("name", "nodes", "procs", "by", "partition", "jobs"):
-        raise WorkloadError(f"must be the name of a column, such as gpus, not {name!r}")
+        raise WorkloadError(f"must be the name of a column, such as gpus, not {name!r}", "wrong_day")
     return name
 
 
@@ -207,7 +207,7 @@ class Window:
         for name in ("begin", "end"):
             value = getattr(self, name)
             if value is not None and not re.fullmatch(r"([01][0-9]|2[0-3]):[0-5][0-9]|24:00", value):
-                raise WorkloadError(f"a window has as its {name} a time of day, such as '08:00', not {value!r}")
+                raise WorkloadError(f"a window has as its {name} a time of day, such as '08:00', not {value!r}", "wrong_time")
 
     @property
     def crossing(self) -> bool:
@@ -308,7 +308,8 @@ class Machine:
             if partition.exclusive and len(sizes) > 1:
                 raise WorkloadError(
                     f"partition {partition.name!r} gives whole nodes, so its pools must have nodes of one size, not of "
-                    f"{', '.join(map(str, sorted(sizes)))} processors; make a partition of each"
+                    f"{', '.join(map(str, sorted(sizes)))} processors; make a partition of each",
+                    "mixed_nodes",
                 )
         for what, total in (("processors", self.procs), (self.second, self.second_total)):
             if total > MOST:
@@ -317,10 +318,10 @@ class Machine:
             self._known(outage.pool, "an outage")
         for limit in self.limits:
             if limit.partition is not None and limit.partition not in [partition.name for partition in self.partitions]:
-                raise WorkloadError(f"a limit is for the partition {limit.partition!r}, which there is not")
+                raise WorkloadError(f"a limit is for the partition {limit.partition!r}, which there is not", "unknown_partition")
         for window in self.windows:
             if window.partition is not None and window.partition not in [partition.name for partition in self.partitions]:
-                raise WorkloadError(f"a window is for the partition {window.partition!r}, which there is not")
+                raise WorkloadError(f"a window is for the partition {window.partition!r}, which there is not", "unknown_partition")
 
     @classmethod
     def one_pool(cls, procs: int, name: str = "machine", policy: str | None = None) -> Machine:

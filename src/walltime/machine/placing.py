@@ -95,7 +95,8 @@ def place(workload: Workload, machine: Machine, extends: bool = False) -> tuple[
     origin = replace(origin, dropped=_added(origin.dropped, dropped), changed=_added(origin.changed, changed, kept))
     if not kept.any():
         raise WorkloadError(
-            f"none of the {len(workload):,} jobs of {origin.name} can run on {machine.name}; compare their partitions and sizes"
+            f"none of the {len(workload):,} jobs of {origin.name} can run on {machine.name}; compare their partitions and sizes",
+            "no_job_fits",
         )
     chosen = workload if kept.all() else workload.take(kept, "")
     same, most = chosen.believed is chosen.requested, longest[kept]
@@ -268,7 +269,8 @@ def _check_fit(workload: Workload, second: Array, limit: Limit, chosen: Array) -
         if len(over):
             raise WorkloadError(
                 f"job {workload.job_id[over[0]]} needs {values[over[0]]} {what}, and a limit by {', '.join(limit.by) or 'nothing'} allows "
-                f"{most}: it would wait for ever, with {len(over) - 1} others; raise the limit, or filter them out"
+                f"{most}: it would wait for ever, with {len(over) - 1} others; raise the limit, or filter them out",
+                "endless_wait",
             )
 
 
@@ -276,11 +278,11 @@ def _outage(workload: Workload, machine: Machine, outage: Outage) -> tuple[int, 
     pool = machine.pools[machine.place_of(outage.pool)]
     nodes = pool.nodes if outage.nodes is None else outage.nodes
     if not 1 <= nodes <= pool.nodes:
-        raise WorkloadError(f"an outage of {nodes} nodes of the pool {pool.name!r}, which has {pool.nodes}")
+        raise WorkloadError(f"an outage of {nodes} nodes of the pool {pool.name!r}, which has {pool.nodes}", "wrong_outage")
     begin = seconds_of(workload, outage.begin, "an outage")
     end = NEVER if outage.end is None else seconds_of(workload, outage.end, "an outage")
     if end <= begin:
-        raise WorkloadError(f"an outage of the pool {pool.name!r} ends before it begins")
+        raise WorkloadError(f"an outage of the pool {pool.name!r} ends before it begins", "wrong_outage")
     known = begin if outage.announced is None else min(seconds_of(workload, outage.announced, "an outage"), begin)
     return machine.place_of(outage.pool), nodes * pool.procs, nodes * pool.second, begin, end, known
 

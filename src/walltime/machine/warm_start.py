@@ -25,7 +25,9 @@ def stretch(workload: Workload, machine: Machine, begin: int, end: int) -> Workl
     submit = workload.submit
     inside = (submit >= begin) & (submit < end)
     if not inside.any():
-        raise PolicyError(f"no job of {workload.origin.name} is submitted from {begin} to {end} s after the start of the log")
+        raise PolicyError(
+            f"no job of {workload.origin.name} is submitted from {begin} to {end} s after the start of the log", "empty_window"
+        )
     recorded = workload.recorded_wait
     if recorded is None or begin <= int(submit.min()):
         return workload.take(inside, f"submitted from {begin} until {end}")

@@ -105,7 +105,8 @@ def hours_of(workload: Workload, machine: Machine, partition: Array, planned: Ar
     start = workload.origin.unix_start_time
     if start is None:
         raise WorkloadError(
-            "the machine has windows by the clock, but the log does not record when it starts; give it a UnixStartTime, or leave them out"
+            "the machine has windows by the clock, but the log does not record when it starts; give it a UnixStartTime, or leave them out",
+            "unknown_start_time",
         )
     zone: tzinfo = workload.origin.tzinfo() if machine.clock is None else timezone(timedelta(seconds=machine.clock))
     spans = [_span(workload, window) for window in machine.windows]

@@ -105,12 +105,12 @@ def batch_means(
     'too short'
     """
     if batch < 1 or discard < 0:
-        raise WorkloadError(f"batch means need batches of 1 job or more, not {batch=}, {discard=}")
+        raise WorkloadError(f"batch means need batches of 1 job or more, not {batch=}, {discard=}", "number_out_of_range")
     values = np.asarray(values, np.float64)
     count = len(values) // batch - discard
     if count < 2:
         got = f"{len(values)} jobs make {count + discard} batches of {batch}"
-        raise WorkloadError(f"{got}; batch means need {discard + 2} with the warm-up")
+        raise WorkloadError(f"{got}; batch means need {discard + 2} with the warm-up", "too_few_jobs")
     used = values[discard * batch :]
     alike = correlated_values(used)
     asked = _means(used, batch, count)

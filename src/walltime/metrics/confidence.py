@@ -53,7 +53,7 @@ def mean_interval(values: Array, confidence: float = 0.90) -> Interval:
     """
     values = np.asarray(values, np.float64)
     if len(values) < 2:
-        raise WorkloadError("a confidence interval needs at least 2 independent values")
+        raise WorkloadError("a confidence interval needs at least 2 independent values", "too_few_values")
     mean = float(values.mean())
     half = student_t(0.5 + confidence / 2, len(values) - 1) * float(values.std(ddof=1)) / math.sqrt(len(values))
     return Interval.around(mean, half, f"{100 * confidence:g} % confidence interval of the mean")
@@ -89,7 +89,7 @@ def percentile_band(values: Array, low: float = 5, high: float = 95) -> Interval
     """
     values = np.asarray(values, np.float64)
     if not len(values):
-        raise WorkloadError("a band of percentiles needs at least 1 replication")
+        raise WorkloadError("a band of percentiles needs at least 1 replication", "too_few_values")
     below, above = np.percentile(values, [low, high])
     return Interval(float(values.mean()), float(below), float(above), f"{low:g}th to {high:g}th percentile of {len(values)} replications")
 
@@ -108,7 +108,7 @@ def range_of_runs(values: Array) -> Interval:
     values = np.asarray(values, np.float64)
     count = len(values)
     if not count:
-        raise WorkloadError("a range of runs needs at least 1 run")
+        raise WorkloadError("a range of runs needs at least 1 run", "too_few_values")
     low, high = ends_of_runs(values)
     return Interval(float(values.mean()), float(low), float(high), range_meaning(count))
 
@@ -137,7 +137,7 @@ def paired_difference(values: Array, baseline: Array, confidence: float = 0.90) 
     Raises WorkloadError if the sets differ in length or have fewer than 2 values.
     """
     if len(values) != len(baseline):
-        raise WorkloadError(f"{len(values)} and {len(baseline)} replications cannot be paired")
+        raise WorkloadError(f"{len(values)} and {len(baseline)} replications cannot be paired", "different_lengths")
     interval = mean_interval(np.asarray(values, np.float64) - np.asarray(baseline, np.float64), confidence)
     return Interval(interval.mean, interval.low, interval.high, f"{interval.what} of the paired differences")
 
@@ -161,7 +161,9 @@ def bootstrap(
     """
     if not len(values) or len(values) != len(groups) or samples < 1:
         needs = "1 value or more, a group for each, and 1 sample or more"
-        raise WorkloadError(f"the bootstrap needs {needs}, not {len(values)} values, {len(groups)} groups and {samples} samples")
+        raise WorkloadError(
+            f"the bootstrap needs {needs}, not {len(values)} values, {len(groups)} groups and {samples} samples", "too_few_values"
+        )
     order = np.argsort(groups, kind="stable")
     _, first = np.unique(np.asarray(groups)[order], return_index=True)
     parts = np.split(np.asarray(values, np.float64)[order], first[1:])
@@ -182,7 +184,7 @@ def relative_spread(values: Array) -> float:
     """
     values = np.asarray(values, np.float64)
     if not len(values):
-        raise WorkloadError("a spread needs at least 1 replication")
+        raise WorkloadError("a spread needs at least 1 replication", "too_few_values")
     mean = float(values.mean())
     return float(values.std(ddof=1)) / abs(mean) if len(values) > 1 and mean else 0.0 if len(values) > 1 else math.nan
 

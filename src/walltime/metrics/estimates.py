@@ -125,7 +125,7 @@ def accuracy_by_runtime(runtime: Array, requested: Array, bins: int = 100) -> tu
     [[15.0, 50.0], [0.15, 0.7]]
     """
     if bins < 1:
-        raise WorkloadError(f"the accuracy needs at least one bin, not {bins}")
+        raise WorkloadError(f"the accuracy needs at least one bin, not {bins}", "number_out_of_range")
     ran = np.minimum(np.asarray(runtime), np.asarray(requested))
     order = np.argsort(ran, kind="stable")
     parts = [part for part in np.array_split(order, min(bins, max(len(order), 1))) if len(part)]

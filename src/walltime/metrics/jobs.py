@@ -69,9 +69,9 @@ def bounded_slowdown(wait: Array, runtime: Array, form: Literal["max", "p1"] = "
     [0.2, 10.0]
     """
     if form not in ("max", "p1"):
-        raise WorkloadError(f"unknown form of the bounded slowdown {form!r}; known are max, p1")
+        raise WorkloadError(f"unknown form of the bounded slowdown {form!r}; known are max, p1", "unknown_slowdown")
     if threshold < 1:
-        raise WorkloadError(f"the threshold of the bounded slowdown must be at least 1 s, not {threshold}")
+        raise WorkloadError(f"the threshold of the bounded slowdown must be at least 1 s, not {threshold}", "number_out_of_range")
     runtime = np.asarray(runtime)
     ratio = (np.asarray(wait) + runtime) / np.maximum(runtime, threshold)
     return ratio if form == "p1" else np.maximum(ratio, 1.0)

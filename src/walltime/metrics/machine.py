@@ -149,10 +149,12 @@ def timeline(*, submit: Array, start: Array, end: Array, procs: Array, requested
         times = np.unique(np.concatenate([moments for moments, _ in levels.values()]))
         return {"time": times} | {name: levels_at(*level, times) for name, level in levels.items()}
     if interval < 1:
-        raise PolicyError(f"an interval of the timeline must be at least 1 s, not {interval}")
+        raise PolicyError(f"an interval of the timeline must be at least 1 s, not {interval}", "number_out_of_range")
     first, last = (int(submit.min()) // interval, -(-int(end.max()) // interval)) if len(submit) else (0, 0)
     if last - first > MOST_INTERVALS:
-        raise PolicyError(f"intervals of {interval} s are {last - first:,}, over {MOST_INTERVALS:,}; take longer ones")
+        raise PolicyError(
+            f"intervals of {interval} s are {last - first:,}, over {MOST_INTERVALS:,}; take longer ones", "too_many_intervals"
+        )
     edges = np.arange(first, last + 1, dtype=np.int64) * interval
     return {"time": edges[:-1]} | {name: means_between(*level, edges) for name, level in levels.items()}
 

@@ -66,9 +66,9 @@ def monthly(
     [(1970, 1, 0, 1.0), (1970, 2, 1, 1.0)]
     """
     if by not in SPLITS:
-        raise PolicyError(f"jobs cannot be split into months by {by!r}; known are {', '.join(SPLITS)}")
+        raise PolicyError(f"jobs cannot be split into months by {by!r}; known are {', '.join(SPLITS)}", "unknown_column")
     if unix_start_time is None:
-        raise WorkloadError("the log does not record its start (UnixStartTime), so it has no calendar months")
+        raise WorkloadError("the log does not record its start (UnixStartTime), so it has no calendar months", "unknown_start_time")
     submit, start, runtime, procs = (np.asarray(a, np.int64) for a in (submit, start, runtime, procs))
     if not len(submit):
         return []
@@ -116,4 +116,4 @@ def month_starts(first: int, last: int, tzinfo: tzinfo) -> list[tuple[int, int, 
         names = [divmod(a.year * 12 + a.month - 1 + k, 12) for k in range(count + 1)]
         return [(year, month + 1, round(datetime(year, month + 1, 1, tzinfo=tzinfo).timestamp())) for year, month in names]
     except (OverflowError, ValueError, OSError) as error:
-        raise WorkloadError(f"the times {first} to {last} s since 1970 are outside the calendar") from error
+        raise WorkloadError(f"the times {first} to {last} s since 1970 are outside the calendar", "date_out_of_range") from error

@@ -233,9 +233,9 @@ def mean_gain(values: Array, baselines: Array, of: str = "months") -> float:
     """
     values, baselines = np.asarray(values, np.float64), np.asarray(baselines, np.float64)
     if values.shape != baselines.shape:
-        raise WorkloadError(f"{len(values)} months cannot be compared with {len(baselines)}")
+        raise WorkloadError(f"{len(values)} months cannot be compared with {len(baselines)}", "different_lengths")
     if of == "means":
         return -relative_difference(mean(values), mean(baselines))
     if of != "months":
-        raise PolicyError(f"unknown way to average gains {of!r}; known are months, means")
+        raise PolicyError(f"unknown way to average gains {of!r}; known are months, means", "unknown_average")
     return mean(np.array([-relative_difference(v, b) for v, b in zip(values.tolist(), baselines.tolist(), strict=True)]))

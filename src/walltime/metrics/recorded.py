@@ -69,7 +69,7 @@ def correlation(a: Array, b: Array) -> float:
     """
     a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
     if len(a) != len(b):
-        raise WorkloadError(f"a correlation needs series of equal length, not {len(a)} and {len(b)}")
+        raise WorkloadError(f"a correlation needs series of equal length, not {len(a)} and {len(b)}", "different_lengths")
     if len(a) < 2 or a.min() == a.max() or b.min() == b.max():
         return float("nan")
     a, b = a - a.mean(), b - b.mean()

@@ -56,7 +56,7 @@ def measured(end: Array, last_submit: int, trim: str = "none", *, ignored: Array
     """
     share = _share_of(trim)
     if trim not in TRIMS and share is None:
-        raise PolicyError(f"unknown trim {trim!r}; known are {', '.join(TRIMS)}")
+        raise PolicyError(f"unknown trim {trim!r}; known are {', '.join(TRIMS)}", "unknown_trim")
     end = np.asarray(end)
     never = np.zeros(len(end), bool) if ignored is None else np.asarray(ignored, bool)
     if share is not None:
@@ -177,7 +177,7 @@ def field_values(records: Sequence[Any], name: str, kind: type[Any]) -> Array:
     """
     known = [field.name for field in fields(kind)]
     if name not in known:
-        raise PolicyError(f"unknown measure {shown(name)}; known are {', '.join(known)}")
+        raise PolicyError(f"unknown measure {shown(name)}; known are {', '.join(known)}", "unknown_measure")
     return np.array([getattr(record, name) for record in records], np.float64)
 
 
@@ -208,7 +208,7 @@ def summarize(
     chosen = np.asarray(backfilled, bool)
     lengths = {len(a) for a in (submit, start, runtime, procs, chosen)}
     if len(lengths) > 1:
-        raise WorkloadError(f"submit, start, runtime, procs and backfilled differ in length: {sorted(lengths)}")
+        raise WorkloadError(f"submit, start, runtime, procs and backfilled differ in length: {sorted(lengths)}", "different_lengths")
     end = start + runtime
     jobs = len(submit)
     first, last_submit, last = (int(submit.min()), int(submit.max()), int(end.max())) if jobs else (0, 0, 0)
@@ -246,4 +246,4 @@ def summarize(
 def nothing_to_measure(jobs: int, trim: str) -> WorkloadError:
     """The error raised if none of these jobs is left to measure."""
     why = f"trim {trim!r} leaves none of the {jobs} jobs" if trim != "none" else f"all {jobs} jobs are ignored"
-    return WorkloadError(f"no job is left to measure: {why}; use trim 'none' or a longer workload")
+    return WorkloadError(f"no job is left to measure: {why}; use trim 'none' or a longer workload", "no_measured_jobs")

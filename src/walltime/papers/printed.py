@@ -33,7 +33,7 @@ def paper_name(text: str) -> str:
     """
     name = text.strip().lower()
     if name not in PAPERS:
-        raise PolicyError(f"unknown paper {text!r}; known are {', '.join(PAPERS)}")
+        raise PolicyError(f"unknown paper {text!r}; known are {', '.join(PAPERS)}", "unknown_paper")
     return name
 
 

@@ -106,7 +106,9 @@ def find_subjects(
     wanted = {name.upper() for name in only}
     unknown = [name for name in only if name.upper() not in {log.upper() for log in given.logs}]
     if unknown:
-        raise PolicyError(f"{given.paper} has no log {unknown[0]!r}; it has {', '.join(given.logs)}; another log goes to traces=[LOG]")
+        raise PolicyError(
+            f"{given.paper} has no log {unknown[0]!r}; it has {', '.join(given.logs)}; another log goes to traces=[LOG]", "unknown_log"
+        )
     chosen = [name for name in given.logs if not only or name.upper() in wanted]
     subjects = [_subject(name, given.logs[name], folders or [log_folder()], made, generated) for name in chosen]
     return [subject for subject in subjects if subject is not None]

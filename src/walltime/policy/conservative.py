@@ -29,7 +29,7 @@ class Conservative(Policy):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.variant == "scratch" and self.compression != "once":
-            raise PolicyError("conservative from scratch does not compress, so it takes no compression option")
+            raise PolicyError("conservative from scratch does not compress, so it takes no compression option", "conflicting_options")
 
     @property
     def reservations(self) -> Reservations:

@@ -37,13 +37,14 @@ def load_name(file: Path, name: str, what: str) -> Any:
     if "\0" in str(file) or not may_run(file):
         raise NotRunError(
             f"the {what} {name!r} would run the Python file {printable(file)}, which the call does not name; if you trust it, allow it "
-            f"with walltime.policy.only({printable(file)!r}) (--own {printable(file)})"
+            f"with walltime.policy.only({printable(file)!r}) (--own {printable(file)})",
+            "python_file",
         )
     if not file.is_file():
-        raise PolicyError(f"no file {file} to take the {what} {name!r} from")
+        raise PolicyError(f"no file {file} to take the {what} {name!r} from", "missing_file")
     module = _module(file.resolve(), file.stat().st_mtime_ns)
     if not hasattr(module, name):
-        raise PolicyError(f"{file} has no {what} named {name!r}")
+        raise PolicyError(f"{file} has no {what} named {name!r}", "unknown_name")
     return getattr(module, name)
 
 
@@ -70,7 +71,7 @@ def _module(file: Path, _modified: int) -> Any:
         line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
         where = f"{file}:{line}" if line else file
         reason = error.msg if isinstance(error, SyntaxError) else error
-        raise PolicyError(f"{where}: cannot be loaded: {type(error).__name__}: {reason}") from error
+        raise PolicyError(f"{where}: cannot be loaded: {type(error).__name__}: {reason}", "own_code_failure") from error
     finally:
         if before is None:
             del sys.modules[module_name]
@@ -108,7 +109,9 @@ def own_code(what: str, code: Any = None, form: str = "") -> Iterator[None]:
         where = f"{inner[-1].filename}:{inner[-1].lineno}: " if inner else place_of(code)
         reason = next(iter(str(error).splitlines()), "")[:200]
         cure = f"; write it as {form}" if form and not frames and isinstance(error, TypeError) else ""
-        raise PolicyError(f"{where}{what} raises {type(error).__name__}{': ' if reason else ''}{reason}{cure}") from error
+        raise PolicyError(
+            f"{where}{what} raises {type(error).__name__}{': ' if reason else ''}{reason}{cure}", "own_code_failure"
+        ) from error
 
 
 def own(text: str, what: str) -> tuple[Any, str] | None:

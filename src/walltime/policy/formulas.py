@@ -68,7 +68,7 @@ class Formula(ScoredOrder):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.name not in self.known():
-            raise PolicyError(f"unknown formula {self.name!r}; known are {', '.join(self.known())}")
+            raise PolicyError(f"unknown formula {self.name!r}; known are {', '.join(self.known())}", "unknown_formula")
 
     @classmethod
     def known(cls) -> tuple[str, ...]:
@@ -214,7 +214,7 @@ class WeightedOrder(ScoredOrder):
         super().__post_init__()
         if not any(self.weights):
             names = ", ".join(self.known_features())
-            raise PolicyError(f"it needs a weight that is not 0, such as {self.name}:wait=1; its features are {names}")
+            raise PolicyError(f"it needs a weight that is not 0, such as {self.name}:wait=1; its features are {names}", "no_features")
 
     @classmethod
     def known_features(cls) -> tuple[str, ...]:
@@ -322,6 +322,6 @@ def score_order(kind: str, weights: Mapping[str, float]) -> WeightedOrder:
     features = SCORES[kind].known_features()
     unknown = [name for name in weights if name not in features]
     if unknown:
-        raise PolicyError(f"{unknown[0]!r} is no feature of the order {kind}; its features are {', '.join(features)}")
+        raise PolicyError(f"{unknown[0]!r} is no feature of the order {kind}; its features are {', '.join(features)}", "unknown_feature")
     make: Callable[..., WeightedOrder] = SCORES[kind]
     return make(**{name.replace("-", "_"): float(weight) for name, weight in weights.items()})

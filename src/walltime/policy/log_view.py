@@ -35,7 +35,9 @@ class Calendar(NamedTuple):
         try:
             return datetime.fromtimestamp(self.begin + int(time), self.zone)
         except (OverflowError, ValueError, OSError) as error:
-            raise WorkloadError(f"the log begins {self.begin} s after 1970, and {time} s later is beyond the calendar's range") from error
+            raise WorkloadError(
+                f"the log begins {self.begin} s after 1970, and {time} s later is beyond the calendar's range", "date_out_of_range"
+            ) from error
 
 
 class Moment(int):
@@ -67,7 +69,7 @@ class Moment(int):
         WorkloadError if the log does not record its start time.
         """
         if self._calendar is None:
-            raise WorkloadError(f"the time of {local} is not known: {NO_START}")
+            raise WorkloadError(f"the time of {local} is not known: {NO_START}", "unknown_start_time")
         begin, zone = self._calendar
         return round((local if local.tzinfo else local.replace(tzinfo=zone)).timestamp()) - begin
 

@@ -119,7 +119,7 @@ class Order(Specification):
     def without_calendar(self) -> PolicyError:
         """The error to raise if it reads the calendar and there is none."""
         asked = " and ".join(name for name in self.asks() if name in CALENDAR)
-        return PolicyError(f"the order {self.name!r} asks for the {asked}, but {NO_START}")
+        return PolicyError(f"the order {self.name!r} asks for the {asked}, but {NO_START}", "unknown_start_time")
 
 
 @dataclass(frozen=True)
@@ -157,12 +157,14 @@ class ScoredOrder(Order):
             parameters = inspect.signature(self.scoring).parameters
             names = tuple(name for name, one in parameters.items() if one.default is one.empty)
         except (ValueError, TypeError):
-            raise PolicyError(f"the order {self.name!r} is no Python function with parameters of its own") from None
+            raise PolicyError(f"the order {self.name!r} is no Python function with parameters of its own", "opaque_order") from None
         unknown = [n for n in names if n not in ARGUMENTS and n not in HISTORY]
         if unknown or not names:
             what = f"asks for {', '.join(unknown)}" if unknown else "takes no parameter"
             known = f"{', '.join(ARGUMENTS)}, and user_waited, user_used, user_started, likewise of group, queue and partition"
-            raise PolicyError(f"{place_of(self.scoring)}the order {self.name!r} {what}; an order's function may ask for {known}")
+            raise PolicyError(
+                f"{place_of(self.scoring)}the order {self.name!r} {what}; an order's function may ask for {known}", "unknown_parameter"
+            )
         return names
 
     @property
@@ -215,7 +217,7 @@ class ScoredOrder(Order):
         except OverflowError:
             return math.inf
         except TypeError as error:
-            raise PolicyError(f"the order {self.name!r} does not give a number: {error}") from error
+            raise PolicyError(f"the order {self.name!r} does not give a number: {error}", "own_code_failure") from error
 
 
 @dataclass(frozen=True)
@@ -321,11 +323,11 @@ class UserOrder(ScoredOrder):
         asked = [name for name in self.asks() if name in HISTORY]
         if asked and (self.last is None) == (self.half_life is None):
             cure = "say over which time: @walltime.order(last=7 * 86400) for the last week, or half_life=SECONDS"
-            raise PolicyError(f"{place_of(self.function)}the order {self.name!r} asks for {asked[0]}; {cure}")
+            raise PolicyError(f"{place_of(self.function)}the order {self.name!r} asks for {asked[0]}; {cure}", "missing_period")
         for name in ("last", "half_life"):
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-                raise PolicyError(f"the {name} of the order {self.name!r} must be a whole number of seconds, not {value!r}")
+                raise PolicyError(f"the {name} of the order {self.name!r} must be a whole number of seconds, not {value!r}", "wrong_period")
         if self.settings is None:
             object.__setattr__(self, "settings", tuple(self._defaults.values()))
 
@@ -339,7 +341,7 @@ class UserOrder(ScoredOrder):
         defaults = {one.name: one.default for one in parameters if one.default is not one.empty}
         for name, value in defaults.items():
             if isinstance(value, bool) or not isinstance(value, int | float):
-                raise PolicyError(f"the default of {name} of the order {self.name!r} must be a number, not {value!r}")
+                raise PolicyError(f"the default of {name} of the order {self.name!r} must be a number, not {value!r}", "wrong_default")
         return {name: float(value) for name, value in defaults.items()}
 
     def options(self) -> dict[str, DeclaredKey]:

@@ -254,7 +254,7 @@ class PlainRun:
         with own_code(f"the making of {policy.name}"):
             self._own = policy.anew()
         if not self._has("choose"):
-            raise PolicyError(f"{place_of(self._own)}the policy {policy.label} has no method {FORMS['choose']}")
+            raise PolicyError(f"{place_of(self._own)}the policy {policy.label} has no method {FORMS['choose']}", "missing_method")
         self._heard = {name for name in ("begin", "submitted", "started", "ended") if self._has(name)}
         if "begin" in self._heard:
             with self._of_own("begin"):
@@ -304,10 +304,10 @@ def checked_choice(
     """The indices of the chosen jobs, and the wake-up, if any; raises PolicyError, which begins with `place`, for an invalid choice."""
     if given is None:
         what = "give a sequence of jobs, () for none, or a walltime.policy.Choice"
-        raise PolicyError(f"{place}{policy.name} must choose jobs of those that wait, not {shown(answer)}; {what}")
+        raise PolicyError(f"{place}{policy.name} must choose jobs of those that wait, not {shown(answer)}; {what}", "wrong_choice")
     for job in given:
         if not isinstance(job, WaitingJob):
-            raise PolicyError(f"{place}{policy.name} chose {shown(job)}, which is no job; choose jobs of those that wait")
+            raise PolicyError(f"{place}{policy.name} chose {shown(job)}, which is no job; choose jobs of those that wait", "wrong_choice")
     return [job.index for job in given], None if wake_at is None else _checked(policy, now, wake_at)
 
 
@@ -331,7 +331,8 @@ def _checked(policy: PlainPolicy, now: int, wake_at: Any) -> int:
     if whole is None or not now < whole < LATEST:
         raise PolicyError(
             f"{policy.name} asked at {now} s to be woken at {shown(wake_at)}; "
-            f"wake_at must be a whole number of seconds, later than {now}, or None"
+            f"wake_at must be a whole number of seconds, later than {now}, or None",
+            "past_time",
         )
     return int(whole)
 

@@ -30,7 +30,7 @@ def _own_order(text: str) -> tuple[Form, str] | None:
         return Form(order, make=order.but, declared=order.options()), options
     if isinstance(order, Order) or (isinstance(order, type) and issubclass(order, Order)):
         return Form(order), options
-    raise PolicyError(f"{place_of(order)}{text.strip()} is no order; make it a function, or a subclass of walltime.Order")
+    raise PolicyError(f"{place_of(order)}{text.strip()} is no order; make it a function, or a subclass of walltime.Order", "not_an_order")
 
 
 def _own_policy(text: str) -> tuple[Form, str] | None:
@@ -45,7 +45,9 @@ def _own_policy(text: str) -> tuple[Form, str] | None:
     if isinstance(policy, Policy) or (isinstance(policy, type) and issubclass(policy, Policy)):
         return Form(policy), options
     file, _, name = text.partition(",")[0].rpartition(":")
-    raise PolicyError(f"{place_of(policy)}{name!r} of {file} is no policy; make it a class with choose(self, now, waiting, running, free)")
+    raise PolicyError(
+        f"{place_of(policy)}{name!r} of {file} is no policy; make it a class with choose(self, now, waiting, running, free)", "not_a_policy"
+    )
 
 
 def _has_own_parameters(kind: type[Policy]) -> bool:
@@ -153,9 +155,12 @@ def _found_order(path: str) -> Order:
     file = TomlFile(dict, "a file of walltime search", "the guide on searching for orders", PolicyError)
     label = file.content(file.text(path), printable(path)).get("scheduler")
     if not isinstance(label, str):
-        raise PolicyError(f"{printable(path)}: has no scheduler; name a file of walltime search")
+        raise PolicyError(f"{printable(path)}: has no scheduler; name a file of walltime search", "no_scheduler")
     policy = POLICIES.parse(label) if "predictor=" not in label else None
     if policy is None or policy != POLICIES.parse("easy", order=policy.order):
-        raise PolicyError(f"{printable(path)}: is of a scheduler with more than an order of the queue; give it as the policy, '{label}'")
+        raise PolicyError(
+            f"{printable(path)}: is of a scheduler with more than an order of the queue; give it as the policy, '{label}'",
+            "more_than_an_order",
+        )
     found: Order = policy.order
     return found

@@ -71,7 +71,7 @@ def _read(parameter: Parameter, text: str) -> Value:
     elif re.fullmatch(r"-?[0-9]+", text):
         value = int(text)
     if value is None or (not isinstance(value, str) and not is_within(value, parameter)):
-        raise PolicyError(f"must be {parameter.said}, not {shown(text)}")
+        raise PolicyError(f"must be {parameter.said}, not {shown(text)}", "wrong_value")
     return value
 
 
@@ -216,7 +216,10 @@ class Slurm(Policy):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.order != FCFS:
-            raise PolicyError("slurm orders the queue by priority; leave the order out, and see priority_type and priority_weight_age")
+            raise PolicyError(
+                "slurm orders the queue by priority; leave the order out, and see priority_type and priority_weight_age",
+                "conflicting_options",
+            )
 
     @classmethod
     def of_settings(cls, settings: Mapping[str, str]) -> Slurm:
@@ -289,4 +292,4 @@ def _value(name: str, text: str) -> Value:
     try:
         return _read(PARAMETERS[name], text)
     except PolicyError as error:
-        raise PolicyError(f"{name} {error}") from None
+        raise PolicyError(f"{name} {error}") from error

@@ -230,7 +230,7 @@ class PlainPredictor(Predictor):
             learner = self._anew()
         for method in ("predict", "observe"):
             if not callable(getattr(learner, method, None)):
-                raise PolicyError(f"{place_of(learner)}the predictor {self.label} has no method {method}(self, job)")
+                raise PolicyError(f"{place_of(learner)}the predictor {self.label} has no method {method}(self, job)", "missing_method")
         return learner
 
     def _anew(self) -> Learner:
@@ -240,7 +240,9 @@ class PlainPredictor(Predictor):
             if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
                 raise  # it is of the class's own code
             said = ", ".join(f"{name}={value!r}" for name, value in self.options) or "no options"
-            raise PolicyError(f"{place_of(self.make)}{self.make.__name__} cannot be made with {said} ({error})") from None
+            raise PolicyError(
+                f"{place_of(self.make)}{self.make.__name__} cannot be made with {said} ({error})", "own_code_failure"
+            ) from None
         return made
 
     @property
@@ -276,7 +278,9 @@ def check_columns(predictor: Predictor, workload: Workload) -> None:
     """Raise WorkloadError if the log lacks a column that the predictor needs."""
     missing = [name for name in predictor.columns if name not in workload.columns]
     if missing:
-        raise WorkloadError(f"the log does not say the {' and the '.join(missing)} of its jobs, which {predictor.label} needs")
+        raise WorkloadError(
+            f"the log does not say the {' and the '.join(missing)} of its jobs, which {predictor.label} needs", "missing_column"
+        )
 
 
 def key_of(job: Any, key: str) -> tuple[int, ...] | None:

@@ -69,11 +69,12 @@ class LogColumn(External):
         """The column in whole seconds."""
         if self.column in RECORDED:
             raise PolicyError(
-                f"nobody knows the {self.column} of a job when it is submitted, so it is no prediction; exact predicts runtimes"
+                f"nobody knows the {self.column} of a job when it is submitted, so it is no prediction; exact predicts runtimes",
+                "future_column",
             )
         if self.column not in workload.columns:
             known = ", ".join(sorted(workload.columns)) or "none"
-            raise PolicyError(f"the log has no column {self.column!r} with predictions; its further columns are {known}")
+            raise PolicyError(f"the log has no column {self.column!r} with predictions; its further columns are {known}", "unknown_column")
         if self.column in workload.origin.names:
             raise PolicyError(f"the column {self.column!r} holds names, not predictions in seconds")
         return _whole(workload.columns[self.column])
@@ -115,7 +116,8 @@ class PredictionFile(External):
         place = np.where(rows.job_id[place] == workload.job_id, place, -1)
         if len(workload) and (place < 0).all():
             raise PolicyError(
-                f"{printable(self.file)} predicts no job of the log: its first job_id is {rows.job_id[0]}, the log's {workload.job_id[0]}"
+                f"{printable(self.file)} predicts no job of the log: its first job_id is {rows.job_id[0]}, the log's {workload.job_id[0]}",
+                "other_jobs",
             )
         return rows, place
 
@@ -140,7 +142,7 @@ def read_predictions(file: str, column: str = "predicted") -> Rows:
     """The rows of a file of predictions. Raises PolicyError."""
     path = Path(file)
     if not path.is_file():
-        raise PolicyError(f"no file {printable(file)} with predictions")
+        raise PolicyError(f"no file {printable(file)} with predictions", "missing_file")
     note_input(path)
     return _read(path.resolve(), path.stat().st_mtime_ns, column, printable(file))
 
@@ -160,18 +162,19 @@ def _read(path: Path, _modified: int, column: str, where: str) -> Rows:
     if missing:
         known = ", ".join(map(printable, table.columns[:20]))
         raise PolicyError(
-            f"{where}: there is no column {' and no '.join(missing)}; a table of predictions has job_id and {column}, not {known}"
+            f"{where}: there is no column {' and no '.join(missing)}; a table of predictions has job_id and {column}, not {known}",
+            "missing_column",
         )
     if not len(table):
         raise PolicyError(f"{where}: there is no prediction in it")
     numbers = {name: _numbers(table[name], where) for name in ("job_id", column, "known_at") if name in table.columns}
     ids = numbers["job_id"]
     if (bad := ~np.isfinite(ids) | (ids != np.floor(ids)) | (np.abs(ids) >= 2.0**53)).any():
-        raise PolicyError(f"{where}: job_id of row {int(bad.argmax()) + 1} is no whole number")
+        raise PolicyError(f"{where}: job_id of row {int(bad.argmax()) + 1} is no whole number", "wrong_field")
     order = np.argsort(ids, kind="stable")
     ids = ids[order].astype(np.int64)
     if (twice := ids[1:] == ids[:-1]).any():
-        raise PolicyError(f"{where}: job {ids[int(twice.argmax())]} is predicted twice; leave one row")
+        raise PolicyError(f"{where}: job {ids[int(twice.argmax())]} is predicted twice; leave one row", "repeated_job")
     known_at = None
     if "known_at" in numbers:
         known_at = np.where(np.isfinite(numbers["known_at"]), numbers["known_at"], np.inf)[order]
@@ -187,7 +190,9 @@ def _numbers(series: pl.Series, where: str) -> Array:
     except pl.exceptions.PolarsError:
         read = series.cast(pl.Float64, strict=False)
         place = int((series.is_not_null() & read.is_null()).arg_max() or 0)
-        raise PolicyError(f"{where}: {printable(series.name)} of row {place + 1} is {series[place]!r}, not a number") from None
+        raise PolicyError(
+            f"{where}: {printable(series.name)} of row {place + 1} is {series[place]!r}, not a number", "wrong_field"
+        ) from None
 
 
 def _whole(seconds: Array) -> Array:

@@ -59,7 +59,7 @@ class History:
         except (TypeError, ValueError):
             place = place_of(self._learner.predict)
             what = f"{self.predictor.label} predicts {seconds!r} for job {job.job_id}"
-            raise PolicyError(f"{place}{what}, which is no number of seconds") from None
+            raise PolicyError(f"{place}{what}, which is no number of seconds", "wrong_prediction") from None
         return Guess(whole, Basis(basis))
 
     def started(self, index: int, submit: int, start: int) -> None:
@@ -141,8 +141,12 @@ def log_ends(workload: Workload) -> tuple[Array, Array, Array]:
     """
     wait = workload.columns.get("wait")
     if wait is None or not (wait >= 0).any():
-        raise WorkloadError("the log has no wait times, so the ends of its jobs are unknown; simulate it and use that schedule's ends")
+        raise WorkloadError(
+            "the log has no wait times, so the ends of its jobs are unknown; simulate it and use that schedule's ends", "missing_waits"
+        )
     if not (wait > 0).any():
-        raise WorkloadError("all wait times of the log are 0, so its ends are not real; simulate it and use that schedule's ends")
+        raise WorkloadError(
+            "all wait times of the log are 0, so its ends are not real; simulate it and use that schedule's ends", "missing_waits"
+        )
     start = workload.submit + np.maximum(wait, 0)
     return start, start + workload.runtime, wait >= 0

@@ -110,7 +110,7 @@ class Correction(Specification):
         if not self.capped and self.kind != "double":
             raise PolicyError(f"only the correction double can be uncapped, not {self.kind}")
         if any(b <= a for a, b in pairwise(self.increments)):
-            raise PolicyError(f"the increments of a correction must rise, from at least 1 s, not {self.increments}")
+            raise PolicyError(f"the increments of a correction must rise, from at least 1 s, not {self.increments}", "number_out_of_range")
 
 
 CORRECTIONS = Family(
@@ -194,7 +194,9 @@ class Prediction(Specification):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.history == "log" and self.predictor.again:
-            raise PolicyError("waiting jobs can be predicted again from what happens in the simulation only, not from the log")
+            raise PolicyError(
+                "waiting jobs can be predicted again from what happens in the simulation only, not from the log", "conflicting_options"
+            )
 
     @classmethod
     def of(cls, given: Prediction | Predictor | str | None) -> Prediction | None:

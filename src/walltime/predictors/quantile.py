@@ -36,7 +36,7 @@ class Quantile(Predictor):
     def __post_init__(self) -> None:
         super().__post_init__()
         if 0 < self.last < self.least:
-            raise PolicyError(f"the last {self.last} jobs are fewer than the {self.least} that it needs; lower least")
+            raise PolicyError(f"the last {self.last} jobs are fewer than the {self.least} that it needs; lower least", "too_few_jobs")
 
     def begin(self) -> SortedRuntimes:
         """A learner that has seen no job."""

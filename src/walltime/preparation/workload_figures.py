@@ -29,10 +29,10 @@ def compare_workloads(workloads: Sequence[Workload], names: Sequence[str] | None
     one with fewer than two jobs.
     """
     if not workloads:
-        raise WorkloadError("there is no workload to draw")
+        raise WorkloadError("there is no workload to draw", "no_workload")
     for workload in workloads:
         if len(workload) < 2:
-            raise WorkloadError(f"{workload.origin.name} has {len(workload)} jobs, too few to draw distributions of")
+            raise WorkloadError(f"{workload.origin.name} has {len(workload)} jobs, too few to draw distributions of", "too_few_jobs")
     called = list(names) if names is not None else [w.origin.name for w in workloads]
     gaps = [np.diff(w.submit) for w in workloads]
     with style():

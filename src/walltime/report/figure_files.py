@@ -67,7 +67,9 @@ def figure_format(path: str | os.PathLike[str]) -> str:
     ending = Path(path).suffix.lower().removeprefix(".")
     if ending not in METADATA:
         known = ", ".join(f".{kind}" for kind in METADATA)
-        raise OutputError(f"{printable(path)}: a figure can be written as {known}; name a file with one of these endings")
+        raise OutputError(
+            f"{printable(path)}: a figure can be written as {known}; name a file with one of these endings", "unknown_file_extension"
+        )
     return ending
 
 
@@ -210,7 +212,7 @@ def width_in_inches(width: str | float) -> float:
     except ValueError:
         inches = math.nan
     if not 1 <= inches <= 40:
-        raise PolicyError(f"unknown width {width!r}; known are {', '.join(WIDTHS)}, or a number of inches from 1 to 40")
+        raise PolicyError(f"unknown width {width!r}; known are {', '.join(WIDTHS)}, or a number of inches from 1 to 40", "unknown_width")
     return inches
 
 

@@ -110,7 +110,9 @@ def assign_processors(start: Array, end: Array, procs: Array, machine_procs: int
             continue
         pieces = _take(lows, highs, wanted[job])
         if pieces is None:
-            raise WorkloadError(f"at {now} s the schedule needs more than the {machine_procs} processors of the machine; audit it first")
+            raise WorkloadError(
+                f"at {now} s the schedule needs more than the {machine_procs} processors of the machine; audit it first", "overfull_machine"
+            )
         held[job] = pieces
         heappush(running, (ends[job], job))
         strips += [(job, low, high - low) for low, high in pieces]

@@ -69,7 +69,9 @@ def output_format(path: Path) -> str:
     for ending in FORMATS:
         if path.name.lower().endswith(ending):
             return ending
-    raise OutputError(f"{path}: a schedule can be written as {', '.join(FORMATS)}; name a file with one of these extensions")
+    raise OutputError(
+        f"{path}: a schedule can be written as {', '.join(FORMATS)}; name a file with one of these extensions", "unknown_file_extension"
+    )
 
 
 def write_schedule(path: Path, workload: Workload, columns: Mapping[str, Array], **settings: Any) -> Path:
@@ -117,9 +119,9 @@ def read_schedule(path: str | Path) -> dict[str, Array]:
     if name.endswith((".swf", ".swf.gz")):
         return _from_swf(path)
     if path.is_dir():
-        raise LogError(f"{path}: is a folder; name a schedule file")
+        raise LogError(f"{path}: is a folder; name a schedule file", "directory")
     if not path.exists():
-        raise LogError(f"{path}: no such file")
+        raise LogError(f"{path}: no such file", "missing_file")
     try:
         if name.endswith(".parquet"):
             from walltime.logs.input import without_panics
@@ -129,16 +131,18 @@ def read_schedule(path: str | Path) -> dict[str, Array]:
         elif name.endswith((".csv", ".csv.gz")):
             table = pl.read_csv(path, infer_schema=False)
         else:
-            raise LogError(f"{path}: a schedule is read from .csv, .parquet, .swf or .swf.gz; rename the file to what it is")
+            raise LogError(
+                f"{path}: a schedule is read from .csv, .parquet, .swf or .swf.gz; rename the file to what it is", "unknown_file_extension"
+            )
     except pl.exceptions.NoDataError as error:
-        raise LogError(f"{path}: is empty; a schedule has one row per job") from error
+        raise LogError(f"{path}: is empty; a schedule has one row per job", "empty_file") from error
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, UnicodeDecodeError) as error:
         reason = next((line for line in str(error).splitlines() if line), "no reason given")
-        raise LogError(f"{path}: cannot be read as a schedule ({reason})") from error
+        raise LogError(f"{path}: cannot be read as a schedule ({reason})", "damaged_file") from error
     table = table.rename({column: column.strip() for column in table.columns})
     missing = [column for column in NEEDED if column not in table.columns]
     if missing:
-        raise LogError(f"{path}: has no column {', '.join(missing)}; a schedule needs at least {', '.join(NEEDED)}")
+        raise LogError(f"{path}: has no column {', '.join(missing)}; a schedule needs at least {', '.join(NEEDED)}", "missing_column")
     return {column: _whole_numbers(path, table[column]) for column in table.columns if column in NAMES}
 
 
@@ -150,7 +154,9 @@ def _from_swf(path: Path) -> dict[str, Array]:
     unknown = (wait < 0) | (runtime < 0)
     if unknown.any():
         i = int(np.argmax(unknown))
-        raise LogError(f"{path}: job {int(log.column('job_id')[i])} has no wait or run time (fields 3 and 4), so it has no start")
+        raise LogError(
+            f"{path}: job {int(log.column('job_id')[i])} has no wait or run time (fields 3 and 4), so it has no start", "missing_starts"
+        )
     allocated = log.column("allocated_procs")
     columns = {
         "job_id": log.column("job_id"),
@@ -176,5 +182,5 @@ def _whole_numbers(path: Path, column: pl.Series) -> Array:
         row = int(bad.arg_max() or 0)
         value = column[row]
         said = "missing" if value is None or value == "" else repr(value)
-        raise LogError(f"{path}:{row + 2}: {column.name} is {said}; whole seconds and numbers are needed")
+        raise LogError(f"{path}:{row + 2}: {column.name} is {said}; whole seconds and numbers are needed", "wrong_field")
     return whole.to_numpy().astype(np.int64)

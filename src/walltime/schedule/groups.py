@@ -89,9 +89,9 @@ def group_jobs(workload: Workload, by: str, submit: Array, end: Array, edges: Ed
     """
     runtime = workload.runtime if runtime is None else runtime
     if by not in GROUPINGS:
-        raise PolicyError(f"jobs cannot be grouped by {shown(by)}; known are {', '.join(GROUPINGS)}")
+        raise PolicyError(f"jobs cannot be grouped by {shown(by)}; known are {', '.join(GROUPINGS)}", "unknown_grouping")
     if edges is not None and by not in ("size", "length", "size-length", "users"):
-        raise PolicyError(f"groups by {by} have no edges; those by size, length, size-length and users have")
+        raise PolicyError(f"groups by {by} have no edges; those by size, length, size-length and users have", "wrong_edges")
     match by:
         case "month":
             return _months(workload, end)
@@ -119,8 +119,12 @@ def check_known(workload: Workload, by: str, groups: Groups) -> None:
         return
     if by not in ("user", "users", *GROUPED_COLUMNS):
         cure = "group them by another property, or add a line to its header, such as '; UnixStartTime: 1262304000'"
-        raise WorkloadError(f"{workload.origin.name} does not say when it begins (UnixStartTime), so its jobs have no {by}; {cure}")
-    raise WorkloadError(f"{workload.origin.name} does not say the {by.removesuffix('s')} of its jobs; group them by another property")
+        raise WorkloadError(
+            f"{workload.origin.name} does not say when it begins (UnixStartTime), so its jobs have no {by}; {cure}", "unknown_start_time"
+        )
+    raise WorkloadError(
+        f"{workload.origin.name} does not say the {by.removesuffix('s')} of its jobs; group them by another property", "missing_column"
+    )
 
 
 def check_same_jobs(first: Workload, other: Workload) -> None:
@@ -128,7 +132,7 @@ def check_same_jobs(first: Workload, other: Workload) -> None:
     if other is first:
         return
     if len(other) != len(first) or (other.job_id != first.job_id).any() or (other.submit != first.submit).any():
-        raise WorkloadError(f"the schedules of {first.origin.name} and {other.origin.name} are not of the same jobs")
+        raise WorkloadError(f"the schedules of {first.origin.name} and {other.origin.name} are not of the same jobs", "other_jobs")
 
 
 def _times(text: str) -> tuple[int, ...]:
@@ -155,7 +159,7 @@ class Grouping(Specification):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.by == "size-length" and (self.sizes is None) != (self.lengths is None):
-            raise PolicyError("give both sizes and lengths, as in size-length:8/64,1h/1d")
+            raise PolicyError("give both sizes and lengths, as in size-length:8/64,1h/1d", "missing_option")
 
     @property
     def edges(self) -> Edges:
@@ -238,7 +242,7 @@ def _user_classes(workload: Workload, use: Array) -> Groups:
 
 def _single_users(workload: Workload, use: Array, most: Any) -> Groups:
     if isinstance(most, bool) or not isinstance(most, int) or most < 1:
-        raise PolicyError(f"the number of single users must be a whole number of at least 1, not {shown(most)}")
+        raise PolicyError(f"the number of single users must be a whole number of at least 1, not {shown(most)}", "number_out_of_range")
     return largest_groups(workload, "user", use, most)
 
 
@@ -294,7 +298,7 @@ def round_time(seconds: int) -> str:
 def _checked(edges: Any, what: str, least: int) -> list[int]:
     whole = isinstance(edges, Sequence | np.ndarray) and len(edges) and all(isinstance(edge, int | np.integer) for edge in edges)
     if not whole or edges[0] < least or any(b <= a for a, b in pairwise(edges)):
-        raise PolicyError(f"edges of {what} must be growing whole numbers, such as [8, 64], not {shown(edges)}")
+        raise PolicyError(f"edges of {what} must be growing whole numbers, such as [8, 64], not {shown(edges)}", "wrong_edges")
     return [int(edge) for edge in edges]
 
 
@@ -302,7 +306,7 @@ def _two(edges: Any) -> tuple[Any, Any]:
     if edges is None:
         return None, None
     if not isinstance(edges, Sequence) or len(edges) != 2:
-        raise PolicyError(f"edges of size-length are those of sizes and those of lengths, not {shown(edges)}")
+        raise PolicyError(f"edges of size-length are those of sizes and those of lengths, not {shown(edges)}", "wrong_edges")
     return edges[0], edges[1]
 
 

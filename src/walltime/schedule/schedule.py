@@ -155,7 +155,7 @@ class Schedule:
     def prediction_summary(self, trim: str = "none") -> metrics.PredictionSummary:
         """Quality of the predictions over the measured jobs of `summary`. Raises PolicyError if nothing was predicted."""
         if self.predictions is None:
-            raise PolicyError("no runtime was predicted; simulate with a predictor")
+            raise PolicyError("no runtime was predicted; simulate with a predictor", "no_predictions")
         mask = metrics.measured(self.end, self.last_submit, trim)
         record = self.predictions
         columns = (

@@ -77,12 +77,12 @@ def compare(*schedules: Schedule, trim: str = "none") -> Comparison:
     [9.0, 3.0]
     """
     if not schedules:
-        raise WorkloadError("there is no schedule to compare")
+        raise WorkloadError("there is no schedule to compare", "no_schedule")
     everything: Sequence[object] = schedules
     for given in everything:
         if not isinstance(given, Schedule):
             cure = "write compare(*schedules)" if isinstance(given, list | tuple) else "compare takes what walltime.simulate returns"
-            raise WorkloadError(f"{shown(given)} is no schedule; {cure}")
+            raise WorkloadError(f"{shown(given)} is no schedule; {cure}", "wrong_type")
     first = schedules[0].workload
     for other in schedules[1:]:
         check_same_jobs(first, other.workload)

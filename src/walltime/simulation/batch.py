@@ -94,7 +94,7 @@ class Batch:
             return np.array([getattr(record, name) if record is not None else np.nan for record in self.predictions], np.float64)
         if any(field.name == name for field in fields(metrics.DynamicsSummary)):
             if self.dynamics is None:
-                raise PolicyError(f"{name} was not recorded; simulate with dynamics=True")
+                raise PolicyError(f"{name} was not recorded; simulate with dynamics=True", "no_dynamics")
             return metrics.field_values(self.dynamics, name, metrics.DynamicsSummary)
         return metrics.field_values(self.summaries, name, metrics.Summary)
 
@@ -148,20 +148,20 @@ def simulate_many(
     """
     check_workload(workload)
     if isinstance(cases, Case) or not isinstance(cases, Iterable):
-        raise PolicyError(f"cases must be a sequence of walltime.simulation.Case, not {shown(cases)}; give [case] for one")
+        raise PolicyError(f"cases must be a sequence of walltime.simulation.Case, not {shown(cases)}; give [case] for one", "wrong_type")
     cases = list(cases)
     for case in cases:
         if not isinstance(case, Case):
-            raise PolicyError(f"a case must be one such as walltime.simulation.Case(walltime.Easy()), not {shown(case)}")
+            raise PolicyError(f"a case must be one such as walltime.simulation.Case(walltime.Easy()), not {shown(case)}", "wrong_type")
         if dynamics:
             check_features(case.policy, "number", ["effects"])
         if fault := seed_fault(case.seed):
-            raise PolicyError(fault)
+            raise PolicyError(fault, "number_out_of_range")
         if isinstance(case.estimates, np.ndarray) and (case.estimates.dtype != np.int64 or case.estimates.shape != (len(workload),)):
-            raise PolicyError(f"estimates given as an array must be int64 with one entry per job ({len(workload)})")
+            raise PolicyError(f"estimates given as an array must be int64 with one entry per job ({len(workload)})", "wrong_length")
     rules = Dialect.of(dialect, coincident)
     if trim not in metrics.TRIMS:
-        raise PolicyError(f"unknown trim {trim!r}; batches know {', '.join(metrics.TRIMS)}")
+        raise PolicyError(f"unknown trim {trim!r}; batches know {', '.join(metrics.TRIMS)}", "unknown_trim")
     effective(workload.runtime, workload.requested, workload.believed, overrun)
     if machine is None:
         compile_for(cases, dynamics)

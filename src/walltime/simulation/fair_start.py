@@ -87,9 +87,9 @@ def fairness(
 def drawn(schedule: Schedule, sample: int, seed: int) -> Array:
     """The places of the sampled jobs, int64, in order of arrival; raises PolicyError for a bad sample or seed."""
     if isinstance(sample, bool) or not isinstance(sample, int) or sample < 1:
-        raise PolicyError(f"a sample must be of at least 1 job, not {sample!r}")
+        raise PolicyError(f"a sample must be of at least 1 job, not {sample!r}", "number_out_of_range")
     if fault := seed_fault(seed):
-        raise PolicyError(fault)
+        raise PolicyError(fault, "number_out_of_range")
     lot, _ = uniforms(seed, schedule.workload.job_id, STREAM_SAMPLE)
     return np.sort(np.argsort(lot, kind="stable")[:sample])
 
@@ -98,9 +98,9 @@ def fair_starts(schedule: Schedule, jobs: Array, *, workers: int | None = None, 
     """The start of each of these jobs (int64 places in order of arrival) if no job had arrived after it, int64 s."""
     w = schedule.workload
     if w.feedback:
-        raise WorkloadError("with feedback it depends on the schedule which jobs arrive later, so no job has a fair start")
+        raise WorkloadError("with feedback it depends on the schedule which jobs arrive later, so no job has a fair start", "feedback")
     if schedule.placement is not None:
-        raise PolicyError("fair starts are not known on a machine of several pools yet; leave them out")
+        raise PolicyError("fair starts are not known on a machine of several pools yet; leave them out", "unsupported_machine")
     scheduler = Scheduler(schedule.policy, None if schedule.predictions is None else schedule.predictions.prediction)
     rules: dict[str, Any] = {"dialect": schedule.dialect, "overrun": schedule.overrun, "engine": schedule.engine}
 

@@ -39,7 +39,9 @@ class JobPredictions:
 
     def __post_init__(self) -> None:
         if self.prediction.history == "log" and self.workload.feedback:
-            raise WorkloadError("with feedback jobs are not submitted when they were in the log; learn from the simulation instead")
+            raise WorkloadError(
+                "with feedback jobs are not submitted when they were in the log; learn from the simulation instead", "feedback"
+            )
 
     @property
     def needs_reference(self) -> str:

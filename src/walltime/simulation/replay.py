@@ -54,7 +54,7 @@ def held_out(workload: Workload, share: float) -> Array:
     [False, False, False, True]
     """
     if not 0 < share <= 1:
-        raise PolicyError(f"the share of the log that is held out must be over 0 and at most 1, not {share!r}")
+        raise PolicyError(f"the share of the log that is held out must be over 0 and at most 1, not {share!r}", "number_out_of_range")
     if not len(workload):
         raise WorkloadError(f"{workload.origin.name} has no jobs to predict")
     since = workload.submit[min(int((1 - share) * len(workload)), len(workload) - 1)]
@@ -93,12 +93,12 @@ def predict(
     ([60, 10], 'easy')
     """
     if engine not in ENGINES:
-        raise PolicyError(f"unknown engine {engine!r}; known are {', '.join(ENGINES)}")
+        raise PolicyError(f"unknown engine {engine!r}; known are {', '.join(ENGINES)}", "unknown_engine")
     for predictor in predictors:
         if not isinstance(predictor, Predictor):
             raise PolicyError(f"predictor must be one such as walltime.predictors.Tang13(), not {predictor!r}")
         if predictor.again:
-            raise PolicyError(f"{predictor.label} predicts waiting jobs again; in a replay nobody waits")
+            raise PolicyError(f"{predictor.label} predicts waiting jobs again; in a replay nobody waits", "unsupported_predictor")
     dialect = Dialect.of(dialect)
     limit = workload.requested if clip else np.full(len(workload), np.iinfo(np.int64).max // 4)
     (start, end, known), said = _ends(workload, ends, dialect)
@@ -126,10 +126,10 @@ def _ends(workload: Workload, ends: str | Schedule, dialect: Dialect) -> tuple[E
     everybody = np.ones(len(workload), bool)
     if isinstance(ends, Schedule):
         if not np.array_equal(ends.workload.job_id, workload.job_id):
-            raise WorkloadError("the schedule whose ends are to be taken is not of these jobs")
+            raise WorkloadError("the schedule whose ends are to be taken is not of these jobs", "other_jobs")
         return (ends.start, ends.end, everybody), ends.label
     if ends not in ("log", "easy", "auto"):
-        raise PolicyError(f"unknown ends {ends!r}; known are log, easy, auto, or a schedule")
+        raise PolicyError(f"unknown ends {ends!r}; known are log, easy, auto, or a schedule", "unknown_ends")
     if ends != "easy":
         try:
             return log_ends(workload), "log"

@@ -57,7 +57,7 @@ class Replications:
     def difference(self, name: str, baseline: Replications, confidence: float = 0.90) -> metrics.Interval:
         """Mean paired difference to other replications with the same seeds, with its confidence interval."""
         if tuple(self.seeds) != tuple(baseline.seeds):
-            raise PolicyError("replications are compared in pairs, so both need the same seeds")
+            raise PolicyError("replications are compared in pairs, so both need the same seeds", "different_seeds")
         return metrics.paired_difference(self.values(name), baseline.values(name), confidence)
 
 
@@ -98,7 +98,7 @@ def replicate(
     maker: object = workload_of
     if not callable(maker):
         cure = "replicate needs a function of the seed, such as lambda seed: walltime.workloads.shake(jobs, 30, seed)"
-        raise WorkloadError(f"{shown(maker)} makes no workloads; {cure}")
+        raise WorkloadError(f"{shown(maker)} makes no workloads; {cure}", "wrong_type")
     seeds = _checked(seeds)
     scheduler = Scheduler.of(policy, prediction)
 
@@ -120,10 +120,10 @@ def _checked(seeds: object) -> list[int]:
     """The seeds as a list; raises PolicyError if there are none or one is invalid."""
     if isinstance(seeds, str) or not isinstance(seeds, Iterable):
         cure = f"range({seeds})" if isinstance(seeds, int) else "range(5)"
-        raise PolicyError(f"seeds must be a sequence of whole numbers, such as {cure}, not {shown(seeds)}")
+        raise PolicyError(f"seeds must be a sequence of whole numbers, such as {cure}, not {shown(seeds)}", "wrong_type")
     listed = list(seeds)
     if not listed:
-        raise PolicyError("replications need at least one seed")
+        raise PolicyError("replications need at least one seed", "number_out_of_range")
     for fault in filter(None, map(seed_fault, listed)):
-        raise PolicyError(fault)
+        raise PolicyError(fault, "wrong_type")
     return listed

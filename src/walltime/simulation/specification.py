@@ -54,7 +54,7 @@ class Scheduler:
         if isinstance(given, Policy):
             return cls(given, chosen)
         if not isinstance(given, Scheduler):
-            raise PolicyError(f"policy must be one such as walltime.Easy() or 'easy:order=sjf', not {given!r}")
+            raise PolicyError(f"policy must be one such as walltime.Easy() or 'easy:order=sjf', not {given!r}", "wrong_type")
         return given if given.prediction is not None or chosen is None else cls(given.policy, chosen)
 
 
@@ -80,7 +80,9 @@ def parse_scheduler(text: str, defaults: Mapping[str, str | None] | None = None)
     if predictor is None or predictor == "none":
         alone = [name for name in said if name != "predictor" and name not in wanted]
         if alone:
-            raise PolicyError(f"{alone[0]} of {text!r} says what is done with predictions; name a predictor too: predictor=tsafrir07")
+            raise PolicyError(
+                f"{alone[0]} of {text!r} says what is done with predictions; name a predictor too: predictor=tsafrir07", "missing_predictor"
+            )
         return Scheduler(policy)
     return Scheduler(policy, Prediction(predictor, **chosen))
 
@@ -90,7 +92,7 @@ def backfill_order_of_none(texts: Sequence[str]) -> PolicyError | None:
     if any("backfill-order" in POLICIES.form(ALIASES.get(text.strip().lower(), text))[0].keys for text in texts):
         return None
     who = f"none of {', '.join(texts)} has a" if len(texts) > 1 else f"{texts[0]} has no"
-    return PolicyError(f"{who} backfill order of its own; leave it out, or take easy or hybrid:depth=N")
+    return PolicyError(f"{who} backfill order of its own; leave it out, or take easy or hybrid:depth=N", "no_backfill_order")
 
 
 @dataclass(frozen=True)

@@ -101,7 +101,7 @@ def shaking_spread(
         if copies < FEWEST or seconds > MOST_SECONDS or any(s.engine != "kernel" or not len(s) for s in schedules):
             return None
     elif isinstance(copies, bool) or not isinstance(copies, int) or copies < 1:
-        raise PolicyError(f"the number of shaken copies must be a whole number of at least 1, not {shown(copies)}")
+        raise PolicyError(f"the number of shaken copies must be a whole number of at least 1, not {shown(copies)}", "number_out_of_range")
     schedulers = [Scheduler(s.policy, None if s.predictions is None else s.predictions.prediction) for s in schedules]
 
     def make_worker() -> Callable[[int, Callable[[int], None]], list[metrics.Summary]]:

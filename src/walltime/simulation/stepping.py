@@ -110,7 +110,8 @@ class Simulation:
         """Handle all events up to this time, s, which is `now` afterwards. Raises WorkloadError for a time that has passed."""
         if isinstance(time, bool) or not isinstance(time, int | np.integer) or time < self.now:
             raise WorkloadError(
-                f"a simulation runs until a whole number of seconds that has not passed, {self.now} or later, not {shown(time)}"
+                f"a simulation runs until a whole number of seconds that has not passed, {self.now} or later, not {shown(time)}",
+                "past_time",
             )
         self._catch_up()
         self._advance(int(time))
@@ -142,17 +143,17 @@ class Simulation:
         """
         jobs, known = self._workload, (*OF_JOB, "job_id", *self._workload.columns)
         if not isinstance(job, Mapping) or not {"submit", "runtime", "procs"} <= set(job):
-            raise WorkloadError(f"a job is submitted as a mapping with submit, runtime and procs, not {shown(job)}")
+            raise WorkloadError(f"a job is submitted as a mapping with submit, runtime and procs, not {shown(job)}", "missing_column")
         if unknown := [name for name in job if name not in known]:
-            raise WorkloadError(f"the jobs have no {unknown[0]!r}; known are {', '.join(known)}")
+            raise WorkloadError(f"the jobs have no {unknown[0]!r}; known are {', '.join(known)}", "unknown_column")
         if jobs.feedback:
-            raise WorkloadError("jobs that wait for the ends of others cannot be submitted to; use with_feedback(False)")
+            raise WorkloadError("jobs that wait for the ends of others cannot be submitted to; use with_feedback(False)", "feedback")
         if job["submit"] <= self.now:
-            raise WorkloadError(f"a job can be submitted later than now, which is {self.now} s, not at {shown(job['submit'])}")
+            raise WorkloadError(f"a job can be submitted later than now, which is {self.now} s, not at {shown(job['submit'])}", "past_time")
         requested = job.get("requested", max(job["runtime"], 1))
         number = job.get("job_id", int(self._job_id.max(initial=0)) + 1)
         if (self._job_id == number).any():
-            raise WorkloadError(f"there is a job {number} already")
+            raise WorkloadError(f"there is a job {number} already", "repeated_job")
         own = {**job, "requested": requested, "believed": job.get("believed", requested), "job_id": number}
         columns = {name: np.array([own.get(name, -1)]) for name in jobs.columns}
         arrays: dict[str, Any] = {name: [own[name]] for name in (*OF_JOB, "job_id")}
@@ -179,7 +180,9 @@ class Simulation:
         for rule, count in run.workload.origin.dropped.items():
             if count > before.workload.origin.dropped.get(rule, 0) and rule in PLACING_RULES:
                 assert run.placement is not None
-                raise WorkloadError(f"job {one.job_id[0]} cannot run on {run.placement.machine.name}: {PLACING_RULES[rule][1]}")
+                raise WorkloadError(
+                    f"job {one.job_id[0]} cannot run on {run.placement.machine.name}: {PLACING_RULES[rule][1]}", "no_job_fits"
+                )
         choose(run.problem, self._wanted)
         return run
 

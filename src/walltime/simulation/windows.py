@@ -99,7 +99,7 @@ def windows(workload: Workload, length: int, warm: int, first: int = 0, last: in
 def check_cost(metric: str) -> None:
     """Raise PolicyError unless the metric is one of which less is better, listing these."""
     if metric not in COSTS:
-        raise PolicyError(f"unknown measure {shown(metric)}; known are {', '.join(COSTS)}")
+        raise PolicyError(f"unknown measure {shown(metric)}; known are {', '.join(COSTS)}", "unknown_measure")
 
 
 def log_cost(values: Array | float, metric: str) -> Array:

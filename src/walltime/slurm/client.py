@@ -89,7 +89,7 @@ class Client:
             return answer.out
         reason = " ".join((answer.err or answer.out).split())[:200]
         kind = DeniedError if any(denied in reason.lower() for denied in DENIED) else SlurmError
-        raise kind(f"{' '.join(words[:3])}: {reason or f'exit status {answer.status}'}")
+        raise kind(f"{' '.join(words[:3])}: {reason or f'exit status {answer.status}'}", "command_failure")
 
     def records(self, *kinds: str) -> ClusterRecords:
         """What Slurm says of the cluster: records of these kinds of CLUSTER."""

@@ -105,7 +105,7 @@ class Configuration:
 def read_configuration(records: ClusterRecords) -> Configuration:
     """The cluster in the outputs of `scontrol show config`, `partition` and `reservation`; raises SlurmError."""
     if "SchedulerType" not in records.settings or not records.partitions or "reservations" not in records.known:
-        raise SlurmError("scontrol show: the settings, partitions or reservations are missing from its answer")
+        raise SlurmError("scontrol show: the settings, partitions or reservations are missing from its answer", "unknown_output")
     try:
         partitions = {
             name: Partition(frozenset(expand(record.get("Nodes", ""))), minutes_of(record["MaxTime"]), known(record.get("QoS", "")))
@@ -116,7 +116,7 @@ def read_configuration(records: ClusterRecords) -> Configuration:
             for name, record in records.reservations.items()
         )
     except (KeyError, ValueError) as error:
-        raise SlurmError(f"scontrol show: cannot be understood ({type(error).__name__}: {str(error)[:80]})") from error
+        raise SlurmError(f"scontrol show: cannot be understood ({type(error).__name__}: {str(error)[:80]})", "unknown_output") from error
     return Configuration(records.settings, partitions, reservations)
 
 
@@ -173,7 +173,7 @@ def read_limits(records: ClusterRecords) -> Limits:
     try:
         return _limits(records.associations, records.qos)
     except (KeyError, ValueError) as error:
-        raise SlurmError(f"sacctmgr show: cannot be understood ({type(error).__name__}: {str(error)[:80]})") from error
+        raise SlurmError(f"sacctmgr show: cannot be understood ({type(error).__name__}: {str(error)[:80]})", "unknown_output") from error
 
 
 def _limits(associations: Sequence[Record], qos: Sequence[Record]) -> Limits:

@@ -201,7 +201,8 @@ def _nodes_of_group(one: Mapping[str, Any], where: str) -> list[Record]:
     if names and least["cpus"] != most["cpus"]:
         raise LogError(
             f"{where}: sinfo says of {len(names)} nodes together that they have {least['cpus']} to {most['cpus']} processors; "
-            "add the output of scontrol -o show node, and leave this one out"
+            "add the output of scontrol -o show node, and leave this one out",
+            "ambiguous_nodes",
         )
     return [
         {
@@ -284,5 +285,7 @@ def _expand_one(item: str, most: int) -> Iterator[str]:
         for rest in _expand_one(item[match.end() :], most):
             count += 1
             if count > most:
-                raise LogError(f"{item[:40]!r} has more than {MOST_NODES:,} nodes; it must be a list of nodes of one cluster")
+                raise LogError(
+                    f"{item[:40]!r} has more than {MOST_NODES:,} nodes; it must be a list of nodes of one cluster", "too_many_nodes"
+                )
             yield item[: match.start()] + number + rest

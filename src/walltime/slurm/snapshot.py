@@ -133,7 +133,7 @@ def take_snapshot(client: Client | None = None) -> Snapshot:
     try:
         texts, notes = _ask(client or Client(timeout=TIMEOUT))
     except SlurmError as error:
-        raise LogError(f"{error}; run this where Slurm is, or give its outputs as files") from error
+        raise LogError(f"{error}; run this where Slurm is, or give its outputs as files", "no_slurm") from error
     snapshot = _snapshot(texts, begin, UTC)
     return replace(snapshot, notes=(*notes, *snapshot.notes))
 
@@ -227,9 +227,12 @@ def read_snapshot(path: str | os.PathLike[str]) -> Snapshot:
             raise
         raise LogError(f"{where}: is no snapshot ({type(error).__name__}); make one with walltime slurm snapshot") from error
     if not isinstance(document, dict) or document.get("kind") != KIND:
-        raise LogError(f"{where}: is no snapshot; make one with walltime slurm snapshot")
+        raise LogError(f"{where}: is no snapshot; make one with walltime slurm snapshot", "not_a_snapshot")
     if document.get("version") != VERSION:
-        raise LogError(f"{where}: is a snapshot of version {harmless(str(document.get('version')))}, known is {VERSION}; take it again")
+        raise LogError(
+            f"{where}: is a snapshot of version {harmless(str(document.get('version')))}, known is {VERSION}; take it again",
+            "unknown_version",
+        )
     try:
         jobs = tuple(SnapshotJob.of(one) for one in _of_kind(document, "jobs", list))
         counts = {str(name): int(value) for name, value in _of_kind(document, "counts", dict).items()}
@@ -251,7 +254,7 @@ def read_snapshot(path: str | os.PathLike[str]) -> Snapshot:
     except NotRunError:
         raise
     except (TypeError, ValueError, AttributeError) as error:
-        raise LogError(f"{where}: {harmless(str(error).removeprefix(f'{where}: '), 200)}") from error
+        raise LogError(f"{where}: {harmless(str(error).removeprefix(f'{where}: '), 200)}", "wrong_field") from error
 
 
 def _of_kind(document: Mapping[str, Any], name: str, kind: type) -> Any:

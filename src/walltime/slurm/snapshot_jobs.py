@@ -94,5 +94,5 @@ class SnapshotJob:
             raise LogError("a job has no number, or neither runs nor waits; take the snapshot again")
         job = cls(**values)
         if job.state == RUNNING and job.start is None:
-            raise LogError(f"job {job.job} runs, and nobody knows since when; take the snapshot again")
+            raise LogError(f"job {job.job} runs, and nobody knows since when; take the snapshot again", "missing_start")
         return job

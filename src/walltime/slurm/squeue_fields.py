@@ -82,7 +82,7 @@ class QueueJob:
 def check_key(key: str) -> str:
     """The key of a job; raises SlurmError if it is none, so that nothing else gets onto a command line."""
     if not KEY.fullmatch(key):
-        raise SlurmError(f"{key[:40]!r} is no number of a job")
+        raise SlurmError(f"{key[:40]!r} is no number of a job", "wrong_job_number")
     return key
 
 
@@ -100,7 +100,7 @@ def read_queue(text: str, tasks: int) -> list[QueueJob]:
     try:
         return [job for line in text.splitlines() if line for job in _jobs(line, tasks)]
     except (ValueError, KeyError) as error:
-        raise SlurmError(f"squeue: cannot be understood ({type(error).__name__}: {str(error)[:80]})") from error
+        raise SlurmError(f"squeue: cannot be understood ({type(error).__name__}: {str(error)[:80]})", "unknown_output") from error
 
 
 def _jobs(line: str, tasks: int) -> Iterator[QueueJob]:

@@ -164,15 +164,15 @@ def tune(
     check_cost(metric)
     check_optimiser(optimiser)
     if score not in SCORES:
-        raise PolicyError(f"unknown kind of score {score!r}; known are {', '.join(SCORES)}")
+        raise PolicyError(f"unknown kind of score {score!r}; known are {', '.join(SCORES)}", "unknown_score")
     chosen = tuple(FEATURES[score] if features is None else features)
     if not chosen or isinstance(features, str):
-        raise PolicyError(f"a score needs at least one feature, in a list: {', '.join(SCORES[score].known_features())}")
+        raise PolicyError(f"a score needs at least one feature, in a list: {', '.join(SCORES[score].known_features())}", "no_features")
     make_order(np.ones(len(chosen)), score, chosen, np.ones(len(chosen)))
     with_order(base, FCFS, where)
     _check_numbers(days=days, copies=copies, budget=budget, most=most)
     if not 0 < share < 1:
-        raise PolicyError(f"the share of the log for training must be between 0 and 1, not {share!r}")
+        raise PolicyError(f"the share of the log for training must be between 0 and 1, not {share!r}", "number_out_of_range")
     early, late = split(workload, days, warm, share, most)
     settings: dict[str, Any] = {"score": score, "features": list(chosen), "where": where, "days": days, "warm": warm, "share": share}
     settings |= {"most": most, "copies": copies, "shake": shake, "budget": budget, "optimiser": optimiser, "seed": seed, "overrun": overrun}
@@ -246,7 +246,10 @@ def split(workload: Workload, days: int, warm: int, share: float, most: int) -> 
     late = windows(workload, days * DAY, warm * DAY, cut + warm * DAY)
     if len(early) < 2 or len(late) < 2:
         got = f"{len(early)} for training and {len(late)} for the test"
-        raise WorkloadError(f"{workload.origin.name} has windows of {days} days with 20 jobs or more: {got}; take 2 of each, by fewer days")
+        raise WorkloadError(
+            f"{workload.origin.name} has windows of {days} days with 20 jobs or more: {got}; take 2 of each, by fewer days",
+            "too_few_windows",
+        )
     chosen = np.unique(np.linspace(0, len(early) - 1, min(most, len(early))).round().astype(int))
     return [early[k] for k in chosen], late
 
@@ -274,4 +277,4 @@ def _longest(late: Sequence[Window], pair: tuple[Scheduler, Scheduler], overrun:
 def _check_numbers(**numbers: int) -> None:
     for name, value in numbers.items():
         if not isinstance(value, int) or value < 1:
-            raise PolicyError(f"{name} must be a whole number of at least 1, not {value!r}")
+            raise PolicyError(f"{name} must be a whole number of at least 1, not {value!r}", "number_out_of_range")

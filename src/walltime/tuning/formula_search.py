@@ -203,7 +203,9 @@ def search_orders(
         raise WorkloadError("a search needs a log or more")
     for log in logs:
         if len(log) < FEWEST:
-            raise WorkloadError(f"{log.origin.name} has {len(log)} jobs, too few for a search; give logs of at least {FEWEST}")
+            raise WorkloadError(
+                f"{log.origin.name} has {len(log)} jobs, too few for a search; give logs of at least {FEWEST}", "too_few_jobs"
+            )
     if not 0 < share < 1 or copies < 1 or budget < 1 or penalty < 0 or fair < 0:
         raise PolicyError("a search needs a share between 0 and 1, at least one copy and one evaluation, and nothing negative")
     check_optimiser(optimiser)

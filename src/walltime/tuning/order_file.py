@@ -148,13 +148,13 @@ class OrderFile:
             of_search = next((one for one in self.log if _is_same(one, own)), None)
             if of_search is not None:
                 called = own.name if of_search.name == own.name else f"{own.name} has the jobs of {of_search.name}, which"
-                raise PolicyError(f"{called} was searched on, so it says nothing about the order; name another log")
+                raise PolicyError(f"{called} was searched on, so it says nothing about the order; name another log", "training_log")
             place = next((k for k, one in enumerate(known) if _is_same(one, own)), len(known))
             times = known[place].times if place < len(known) else 0
             if times and not again:
                 called = own.name if known[place].name == own.name else f"{own.name} has the jobs of {known[place].name}, which"
                 before = "once" if times == 1 else f"{times} times"
-                raise PolicyError(f"{called} has been looked at {before} already; name another log, or say again=True")
+                raise PolicyError(f"{called} has been looked at {before} already; name another log, or say again=True", "test_log_used")
             known[place : place + 1] = [LogJudgement(own.name, own.sha256, times + 1, own.prints)]
         return replace(self, final=tuple(known))
 

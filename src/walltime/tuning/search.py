@@ -61,7 +61,7 @@ def search(
 def check_optimiser(name: str) -> None:
     """Raise PolicyError for an unknown optimiser, or one whose package is missing."""
     if name not in OPTIMISERS:
-        raise PolicyError(f"unknown optimiser {name!r}; known are {', '.join(OPTIMISERS)}")
+        raise PolicyError(f"unknown optimiser {name!r}; known are {', '.join(OPTIMISERS)}", "unknown_optimiser")
     if name == "cma":
         _package()
 

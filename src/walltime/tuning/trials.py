@@ -55,9 +55,9 @@ class Trials:
 def with_order(base: Scheduler, order: Order, where: str) -> Scheduler:
     """The scheduler with another order of the queue or of backfilling; raises PolicyError if its policy has no such order."""
     if where not in PLACES:
-        raise PolicyError(f"an order can be used as {' or '.join(PLACES)}, not as {where!r}")
+        raise PolicyError(f"an order can be used as {' or '.join(PLACES)}, not as {where!r}", "unknown_option")
     if not takes(base.policy, where):
-        raise PolicyError(f"{base.policy.label} has no {where.replace('-', ' ')} to tune; take easy, for example")
+        raise PolicyError(f"{base.policy.label} has no {where.replace('-', ' ')} to tune; take easy, for example", "no_backfill_order")
     changes: dict[str, Any] = {where.replace("-", "_"): order}
     return replace(base, policy=replace(base.policy, **changes))
 
@@ -83,12 +83,16 @@ class CostFolder:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             settings, self._file = folder / "plan.json", folder / "costs.jsonl"
-            if settings.exists() and settings.read_bytes() != text.encode():
-                raise OutputError(f"{folder}: has the results of other settings or another log; name another folder")
-            settings.write_text(text)
+            same = not settings.exists() or settings.read_bytes() == text.encode()
+            if same:
+                settings.write_text(text)
             kept = self._file.read_bytes() if self._file.exists() else b""
         except OSError as error:
-            raise OutputError(f"{folder}: cannot be used ({(error.strerror or str(error)).lower()}); name another place") from error
+            raise OutputError(
+                f"{folder}: cannot be used ({(error.strerror or str(error)).lower()}); name another place", "unusable_folder"
+            ) from error
+        if not same:
+            raise OutputError(f"{folder}: has the results of other settings or another log; name another folder", "other_settings")
         for record in json_lines(kept):
             label, costs = record.get("scheduler"), record.get("costs")
             if isinstance(label, str) and isinstance(costs, list) and all(type(one) in (int, float) for one in costs):

@@ -89,13 +89,17 @@ def period(workload: Workload, begin: int, end: int) -> Period:
     waits = workload.recorded_wait
     name = workload.origin.name
     if waits is None:
-        raise WorkloadError(f"{name} records no waits, so nothing can be said of what the machine did; simulate it, or give another log")
+        raise WorkloadError(
+            f"{name} records no waits, so nothing can be said of what the machine did; simulate it, or give another log", "missing_waits"
+        )
     known = waits >= 0
     jobs = workload if known.all() else workload.take(np.flatnonzero(known), "jobs whose wait is known")
     record = _Record(jobs)
     numbers = record.numbers(begin, end)
     if not numbers.submitted and not numbers.started and not numbers.ended:
-        raise WorkloadError(f"{name} has no job from {begin:,} s to {end:,} s; take another window (walltime info says from when to when)")
+        raise WorkloadError(
+            f"{name} has no job from {begin:,} s to {end:,} s; take another window (walltime info says from when to when)", "empty_window"
+        )
     length, first = end - begin, int(jobs.submit[0])
     starts = range(begin - length, first - 1, -length) if length > 0 else range(0)
     before = [record.numbers(one, one + length) for one in starts][::-1]

@@ -42,5 +42,5 @@ def read_trend(folder: str | Path, clock: int) -> list[PeriodNumbers]:
             values |= {"begin": int(values["begin"]) - clock, "end": int(values["end"]) - clock}
             periods.append(PeriodNumbers(**values))
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-            raise LogError(f"{printable(path)}: is no record of a period ({type(error).__name__}); remove it") from error
+            raise LogError(f"{printable(path)}: is no record of a period ({type(error).__name__}); remove it", "not_a_period") from error
     return sorted(periods, key=lambda one: one.begin)

@@ -81,7 +81,7 @@ def planned_by_time_min(today: Scheduler, machine: Machine) -> Scheduler:
     which a side-car has given back. Raises PolicyError for a scheduler that predicts already.
     """
     if today.prediction is not None:
-        raise PolicyError(f"the policy {today.label} plans with predictions already; adjust one without")
+        raise PolicyError(f"the policy {today.label} plans with predictions already; adjust one without", "unsupported_predictor")
     own: Any = today.policy
     of_slurm = own.settings(machine.slurm)
     settings = Slurm().settings(machine.slurm) if of_slurm is None else of_slurm

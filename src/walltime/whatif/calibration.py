@@ -130,7 +130,8 @@ class Calibration:
             ("policy", self.policy, policy),
         ):
             if mine != other:
-                raise WorkloadError(f"the calibration is one of another {what} ({getattr(self, what)}); calibrate again, or leave it out")
+                text = f"the calibration is one of another {what} ({getattr(self, what)}); calibrate again, or leave it out"
+                raise WorkloadError(text, "other_calibration")
 
 
 def calibrate(
@@ -164,7 +165,8 @@ def calibrate(
     workload, machine = with_hindsight(workload, machine, hindsight, "a calibration")
     if workload.recorded_wait is None:
         raise WorkloadError(
-            f"{workload.origin.name} records no waits, so a simulation cannot be compared with them; take a log with starts"
+            f"{workload.origin.name} records no waits, so a simulation cannot be compared with them; take a log with starts",
+            "missing_waits",
         )
     machine = machine_of(workload, machine)
     setting = Setting.of(machine, policy)
@@ -178,7 +180,9 @@ def calibrate(
         raise WorkloadError(f"no job of {workload.origin.name} with a recorded wait runs on {machine.name}; compare their partitions")
     mask = metrics.measured(schedule.end, schedule.last_submit, trim) & (recorded >= 0) & ~carried_over(jobs)
     if not mask.any():
-        raise WorkloadError(f"no job of {workload.origin.name} with a recorded wait is left to compare; use trim 'none' or a longer log")
+        raise WorkloadError(
+            f"no job of {workload.origin.name} with a recorded wait is left to compare; use trim 'none' or a longer log", "no_measured_jobs"
+        )
     start = np.where(recorded >= 0, jobs.submit + recorded, -1)
     since = jobs.columns.get("running_since")
     start = start if since is None else np.where(since >= 0, since, start)
@@ -208,13 +212,15 @@ def read_calibration(path: str | os.PathLike[str]) -> Calibration:
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
-        raise LogError(f"{where}: cannot be read ({(error.strerror or str(error)).lower()}); name what walltime calibrate wrote") from error
+        raise LogError(
+            f"{where}: cannot be read ({(error.strerror or str(error)).lower()}); name what walltime calibrate wrote", "unreadable_file"
+        ) from error
     except (ValueError, RecursionError) as error:
-        raise LogError(f"{where}: this is no JSON; name what walltime calibrate wrote") from error
+        raise LogError(f"{where}: this is no JSON; name what walltime calibrate wrote", "not_a_calibration") from error
     try:
         return _of(content)
     except (KeyError, TypeError, AttributeError, IndexError) as error:
-        raise LogError(f"{where}: this is no calibration; name what walltime calibrate wrote") from error
+        raise LogError(f"{where}: this is no calibration; name what walltime calibrate wrote", "not_a_calibration") from error
 
 
 def machine_digest(machine: Machine) -> str:

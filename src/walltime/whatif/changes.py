@@ -86,7 +86,9 @@ def parse_change(text: str | Change) -> Change:
         return text
     match = SPELLING.fullmatch(text) if isinstance(text, str) else None
     if match is None or not match["value"]:
-        raise PolicyError(f"{shown(text)} is no change; write WHAT=VALUE, WHAT+=VALUE, WHAT-=VALUE or WHAT*=VALUE, such as nodes+=10%")
+        raise PolicyError(
+            f"{shown(text)} is no change; write WHAT=VALUE, WHAT+=VALUE, WHAT-=VALUE or WHAT*=VALUE, such as nodes+=10%", "wrong_type"
+        )
     return Change(match["target"], match["sign"], match["value"])
 
 
@@ -141,12 +143,14 @@ def signs_of(setting: str) -> tuple[str, ...]:
 
 def _unknown(change: Change) -> PolicyError:
     close = nearest(change.target, targets())
-    return PolicyError(f"{change.where} is of {shown(change.target)}, which is not known{close}; known are {', '.join(targets())}")
+    return PolicyError(
+        f"{change.where} is of {shown(change.target)}, which is not known{close}; known are {', '.join(targets())}", "unknown_name"
+    )
 
 
 def _only(change: Change, *signs: str) -> None:
     if change.sign not in signs:
-        raise PolicyError(f"{change.where}: {change.target} is changed with {' or '.join(signs)}, not with {change.sign}")
+        raise PolicyError(f"{change.where}: {change.target} is changed with {' or '.join(signs)}, not with {change.sign}", "wrong_operator")
 
 
 # ---------------------------------------------------------------------- policy, load, users
@@ -189,7 +193,7 @@ def _soft(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
     scheduler = setting.scheduler()
     if scheduler.policy.plans_nodes:
         other = "" if scheduler.policy.settings() is None else "; Slurm's soft limits are TimeMin: adjust=PREDICTOR"
-        raise PolicyError(f"{change.where}: {scheduler.policy.name} knows no soft walltimes{other}")
+        raise PolicyError(f"{change.where}: {scheduler.policy.name} knows no soft walltimes{other}", "wrong_change")
     prediction = Prediction(change.value, correction="soft")
     return replace(setting, policy=replace(scheduler, prediction=prediction)), [
         f"jobs are planned by soft walltimes from {prediction.predictor.label}; one that outlives its own is planned for as long again, "
@@ -212,7 +216,7 @@ def _nodes(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
     pools = setting.machine.pools
     if len(pools) > 1 and not change.value.endswith("%") and change.sign != "*=":
         names = ", ".join(f"pool.{pool.name}.nodes" for pool in pools)
-        raise PolicyError(f"{change.where}: there are several pools; name one, as in {names}, or give a percentage")
+        raise PolicyError(f"{change.where}: there are several pools; name one, as in {names}, or give a percentage", "ambiguous_pool")
     changed = [replace(pool, nodes=_count(change, pool.nodes)) for pool in pools]
     return replace(setting, machine=replace(setting.machine, pools=tuple(changed))), [
         _became(f"pool {old.name}", "nodes", old.nodes, new.nodes) for old, new in zip(pools, changed, strict=True)
@@ -229,7 +233,8 @@ def _slurm(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
     if policy.settings() is None:
         raise PolicyError(
             f"{change.where} has no effect: settings of Slurm count under the policy slurm, and this one is {policy.label}; "
-            'say policy = "slurm" in the machine\'s file'
+            'say policy = "slurm" in the machine\'s file',
+            "change_without_effect",
         )
     _only(change, *signs_of(name))
     told = []
@@ -263,7 +268,7 @@ def _listed(change: Change, now: str) -> str:
         if change.sign == "+=":
             items[name] = item
         elif name not in items:
-            raise PolicyError(f"{change.where}: there is no {name} to remove; there are {', '.join(items) or 'none'}")
+            raise PolicyError(f"{change.where}: there is no {name} to remove; there are {', '.join(items) or 'none'}", "unknown_name")
         else:
             del items[name]
     return ",".join(items.values())
@@ -334,12 +339,14 @@ def _change_row(change: Change, machine: Machine, table: ChangedTable, name: str
     if name not in names:
         there = f"known are {', '.join(names)}" if names else "the machine has none"
         more = "" if len(names) > 1 else "; others are given in the machine's file (--machine; in Python machine=...)"
-        raise PolicyError(f"{change.where}: there is no {what} {shown(name)}{nearest(name, names)}; {there}{more}")
+        raise PolicyError(f"{change.where}: there is no {what} {shown(name)}{nearest(name, names)}; {there}{more}", "unknown_name")
     spelled = {spelling.format(second=machine.second): field for spelling, field in table.keys.items()}
     field = {spelling.lower(): field for spelling, field in spelled.items()}.get(key.lower())
     if field is None:
         known = [spelling for spelling in spelled if spelling != "second"]
-        raise PolicyError(f"{change.where}: {table.what} has no {shown(key)}{nearest(key, known)}; known are {', '.join(known)}")
+        raise PolicyError(
+            f"{change.where}: {table.what} has no {shown(key)}{nearest(key, known)}; known are {', '.join(known)}", "unknown_key"
+        )
     _only(change, *table.signs(field))
     place = names.index(name)
     old, now = rows[place], getattr(rows[place], field)
@@ -368,7 +375,7 @@ def _value(change: Change, table: ChangedTable, field: str, now: Any, key: str) 
     if table.rows == "limits" and change.sign == "=" and change.value.lower() in NO_LIMIT:
         return None
     if now is None and change.sign != "=":
-        raise PolicyError(f"{change.where}: there is no {key} to change; set it with =")
+        raise PolicyError(f"{change.where}: there is no {key} to change; set it with =", "wrong_change")
     return _count(change, now or 0, table.least)
 
 
@@ -384,21 +391,23 @@ def _count(change: Change, now: int, least: int = 1) -> int:
         value = math.nan
     whole = value == math.floor(value) if math.isfinite(value) else False
     if not math.isfinite(value) or value < 0 or value > 2**40 or not (whole or percent or change.sign == "*="):
-        raise PolicyError(f"{change.where}: {shown(change.value)} is no number; write a whole one, or a percentage such as 10%")
+        raise PolicyError(
+            f"{change.where}: {shown(change.value)} is no number; write a whole one, or a percentage such as 10%", "wrong_value"
+        )
     match change.sign:
         case "*=":
             if percent:
-                raise PolicyError(f"{change.where}: write += or -= with a percentage, or *= with a factor such as 1.1")
+                raise PolicyError(f"{change.where}: write += or -= with a percentage, or *= with a factor such as 1.1", "wrong_operator")
             new = math.ceil(round(now * value, 6))
         case "=":
             if percent:
-                raise PolicyError(f"{change.where}: write += or -= with a percentage")
+                raise PolicyError(f"{change.where}: write += or -= with a percentage", "wrong_operator")
             new = int(value)
         case sign:
             by = now * value / 100 if percent else value
             new = math.ceil(round(now + by if sign == "+=" else now - by, 6))
     if new < least:
-        raise PolicyError(f"{change.where} leaves {new}; {least} is the least")
+        raise PolicyError(f"{change.where} leaves {new}; {least} is the least", "number_out_of_range")
     return new
 
 
@@ -427,7 +436,7 @@ def _exclusive(change: Change) -> bool:
     if change.target.lower().endswith(".exclusive"):
         known |= {"yes": True}
     if text not in known:
-        raise PolicyError(f"{change.where}: write EXCLUSIVE for whole nodes, or NO")
+        raise PolicyError(f"{change.where}: write EXCLUSIVE for whole nodes, or NO", "wrong_value")
     return known[text]
 
 
@@ -439,7 +448,7 @@ def _pools(change: Change, now: tuple[str, ...]) -> tuple[str, ...]:
         return (*now, *(name for name in names if name not in now))
     absent = [name for name in names if name not in now]
     if absent:
-        raise PolicyError(f"{change.where}: the partition has no pool {absent[0]}; it has {', '.join(now)}")
+        raise PolicyError(f"{change.where}: the partition has no pool {absent[0]}; it has {', '.join(now)}", "unknown_name")
     return tuple(name for name in now if name not in names)
 
 

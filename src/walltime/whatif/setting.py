@@ -46,7 +46,7 @@ class Setting:
         """Today's setting: the policy of the machine's file unless another one is named; raises PolicyError without any."""
         chosen = machine.policy if policy is None else policy
         if chosen is None:
-            raise PolicyError('the machine does not say how the site schedules; give it a policy such as "easy"')
+            raise PolicyError('the machine does not say how the site schedules; give it a policy such as "easy"', "missing_policy")
         setting = cls(machine, chosen)
         setting.scheduler()
         return setting

@@ -141,7 +141,7 @@ def settings_of(machine: Machine, changes: Sequence[Change], policy: str | Polic
     texts = [change.label for change in changes]
     twice = next((text for text in texts if texts.count(text) > 1), None)
     if twice is not None:
-        raise PolicyError(f"the change {shown(twice)} is given twice")
+        raise PolicyError(f"the change {shown(twice)} is given twice", "repeated_change")
     settings = [NamedSetting(TODAY, TODAY, today, [])]
     for change in changes:
         setting, became = change.apply(today)

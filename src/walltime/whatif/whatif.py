@@ -227,9 +227,9 @@ def what_if(
     check_workload(workload)
     listed = [change if isinstance(change, Change) else parse_change(change) for change in _listed(changes)]
     if fault := seed_fault(seed):
-        raise PolicyError(fault)
+        raise PolicyError(fault, "number_out_of_range")
     if isinstance(replications, bool) or not isinstance(replications, int) or replications < 0:
-        raise PolicyError(f"replications must be a whole number of 0 or more, not {shown(replications)}")
+        raise PolicyError(f"replications must be a whole number of 0 or more, not {shown(replications)}", "number_out_of_range")
     workload, machine = with_hindsight(workload, machine, hindsight, "a what-if")
     machine = machine_of(workload, machine)
     if submissions not in SUBMISSIONS:
@@ -282,7 +282,7 @@ def _listed(changes: object) -> list[Any]:
     if isinstance(changes, str | Change):
         return [changes]
     if not isinstance(changes, Sequence) or not changes:
-        raise PolicyError("there is nothing to change; give changes such as ['nodes+=10%', 'policy=easy:order=sjf']")
+        raise PolicyError("there is nothing to change; give changes such as ['nodes+=10%', 'policy=easy:order=sjf']", "no_change")
     return list(changes)
 
 

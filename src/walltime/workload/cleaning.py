@@ -91,7 +91,7 @@ def clean(workload: Workload, filters: Sequence[str]) -> CleaningReport:
         removed[text] = removed.get(text, 0) + int(picked.sum())
         keep &= ~picked
     if not keep.any():
-        raise WorkloadError(f"the filters remove all {len(workload)} jobs of {workload.origin.name}")
+        raise WorkloadError(f"the filters remove all {len(workload)} jobs of {workload.origin.name}", "no_jobs_left")
     after = workload.take(keep, "cleaned: " + "; ".join(f"{count} jobs removed by {text}" for text, count in removed.items()))
     already = workload.origin.dropped
     dropped = dict(already) | {(rule := f"filter {text}"): already.get(rule, 0) + count for text, count in removed.items()}
@@ -103,7 +103,7 @@ def published_filters(name: str) -> tuple[str, ...]:
     for log, filters in PUBLISHED.items():
         if name.lower().startswith(log.lower()):
             return filters
-    raise PolicyError(f"no filters are published here for {name!r}; known are {', '.join(PUBLISHED)}")
+    raise PolicyError(f"no filters are published here for {name!r}; known are {', '.join(PUBLISHED)}", "unknown_log")
 
 
 def find_flurries(workload: Workload, *, times: float = TIMES, share: float = SHARE) -> list[Flurry]:
@@ -114,7 +114,7 @@ def find_flurries(workload: Workload, *, times: float = TIMES, share: float = SH
     interpretation.
     """
     if "user" not in workload.columns:
-        raise WorkloadError(f"{workload.origin.name} does not record users, so no flurry can be found")
+        raise WorkloadError(f"{workload.origin.name} does not record users, so no flurry can be found", "missing_column")
     user = workload.columns["user"]
     week = (workload.submit - workload.submit[0]) // WEEK
     weekly = np.bincount(week)

@@ -45,7 +45,7 @@ def uniforms(seed: int, ids: Array, stream: int = 0) -> tuple[Array, Array]:
     same job; each model has its own streams. Raises WorkloadError for another seed.
     """
     if fault := seed_fault(seed):
-        raise WorkloadError(fault)
+        raise WorkloadError(fault, "wrong_type")
     low = np.asarray(ids, np.int64).view(np.uint64)
     key = np.array(seed & 0xFFFFFFFF, np.uint64), np.array(seed >> 32, np.uint64)
     words = philox((low & _LOW, low >> _HALF, np.full(low.shape, stream, np.uint64), np.zeros(low.shape, np.uint64)), key)

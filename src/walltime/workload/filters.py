@@ -83,7 +83,7 @@ class _Parser:
     def parse(self) -> Array:
         mask = self._either()
         if self.next < len(self.tokens):
-            raise self._error("and or or", self.tokens[self.next])
+            raise self._error("missing_conjunction", "and or or", self.tokens[self.next])
         return mask
 
     def _tokens(self) -> list[_Token]:
@@ -93,12 +93,15 @@ class _Parser:
             match = TOKEN.match(text, place)
             if match is None:
                 rest = text[place:].strip()
-                raise PolicyError(f"{self._name()} has {rest[0]!r} where a column, a number or a comparison belongs")
+                raise PolicyError(f"{self._name()} has {rest[0]!r} where a column, a number or a comparison belongs", "filter_syntax")
             start = match.start() + len(match.group()) - len(match.group().lstrip())
             if match["number"] is not None:
                 digits = len(match["number"].lstrip("-"))
                 if digits > MOST_DIGITS:
-                    raise PolicyError(f"{self._name()} has a number of {digits} digits (character {start + 1}); the most is {MOST_DIGITS}")
+                    raise PolicyError(
+                        f"{self._name()} has a number of {digits} digits (character {start + 1}); the most is {MOST_DIGITS}",
+                        "filter_syntax",
+                    )
                 tokens.append(_Token(match.group().strip(), start, int(match["number"]) * UNITS[match["unit"]]))
             elif match["name"] is not None:
                 tokens.append(_Token(match["name"], start, name=match["name"][1:-1]))
@@ -110,9 +113,9 @@ class _Parser:
     def _name(self) -> str:
         return f"the filter {self.text!r}" if len(self.text) <= SHOWN else f"the filter that begins with {self.text[:SHOWN]!r}"
 
-    def _error(self, wanted: str, token: _Token | None = None) -> PolicyError:
+    def _error(self, code: str, wanted: str, token: _Token | None = None) -> PolicyError:
         where = "at its end" if token is None else f"at {token.text[:SHOWN]!r} (character {token.place + 1})"
-        return PolicyError(f"{self._name()} needs {wanted} {where}")
+        return PolicyError(f"{self._name()} needs {wanted} {where}", code)
 
     def _peek(self) -> _Token | None:
         return self.tokens[self.next] if self.next < len(self.tokens) else None
@@ -144,7 +147,7 @@ class _Parser:
             self._enter()
             mask = self._either()
             if not self._take(")"):
-                raise self._error("a closing parenthesis", self._peek())
+                raise self._error("missing_parenthesis", "a closing parenthesis", self._peek())
         else:
             return self._comparison()
         self.depth -= 1
@@ -153,7 +156,7 @@ class _Parser:
     def _enter(self) -> None:
         self.depth += 1
         if self.depth > MOST_DEPTH:
-            raise PolicyError(f"{self._name()} has over {MOST_DEPTH} parentheses or nots inside each other")
+            raise PolicyError(f"{self._name()} has over {MOST_DEPTH} parentheses or nots inside each other", "filter_syntax")
 
     def _comparison(self) -> Array:
         left = self._peek()
@@ -167,13 +170,13 @@ class _Parser:
             mask = part if mask is None else mask & part
             left = right
         if mask is None:
-            raise self._error("a comparison such as = or <", self._peek())
+            raise self._error("missing_comparison", "a comparison such as = or <", self._peek())
         return mask
 
     def _check_operand(self, token: _Token | None) -> None:
         """Go past a column, a number or a name; raises PolicyError for anything else."""
         if token is None or token.text in COMPARE or token.text in ("and", "or", "not", "(", ")"):
-            raise self._error("a column or a number", token)
+            raise self._error("missing_operand", "a column or a number", token)
         self.next += 1
         if token.value is None and token.name is None:
             self._column(token.text)
@@ -190,11 +193,11 @@ class _Parser:
         if token.name is None:
             return self._column(token.text)
         if sign.text not in ("=", "==", "!=") or other.value is not None or other.name is not None:
-            raise self._error("= or != between a column and a name", sign)
+            raise self._error("wrong_comparison", "= or != between a column and a name", sign)
         number = self.workload.origin.number_of(other.text, token.name)
         if number < 0:
             log = self.workload.origin.name
-            raise PolicyError(f"{self._name()} asks for the {other.text} {shown(token.name)}, which {log} does not have")
+            raise PolicyError(f"{self._name()} asks for the {other.text} {shown(token.name)}, which {log} does not have", "unknown_name")
         return number
 
     def _column(self, name: str) -> Array:
@@ -202,7 +205,9 @@ class _Parser:
         known = [*OWN, *self.workload.columns]
         if name not in known:
             close = nearest(name[:SHOWN], known)
-            raise PolicyError(f"{self._name()} asks for {name[:SHOWN]!r}{close}; {self.workload.origin.name} has {', '.join(known)}")
+            raise PolicyError(
+                f"{self._name()} asks for {name[:SHOWN]!r}{close}; {self.workload.origin.name} has {', '.join(known)}", "unknown_column"
+            )
         column: Array = getattr(self.workload, name) if name in OWN else self.workload.columns[name]
         return column
 
@@ -216,7 +221,7 @@ def parse_seconds(text: str) -> int:
     match = re.fullmatch(r"([0-9]{1,12})([smhdw]?)", text.strip())
     seconds = int(match[1]) * UNITS[match[2]] if match else 0
     if seconds < 1:
-        raise PolicyError(f"{text!r} is no length of time; write seconds, or a number with m, h, d or w, such as 1h")
+        raise PolicyError(f"{text!r} is no length of time; write seconds, or a number with m, h, d or w, such as 1h", "wrong_duration")
     return seconds
 
 
@@ -244,10 +249,11 @@ def span_of(workload: Workload, text: str) -> tuple[int, int]:
     start = workload.origin.unix_start_time
     if start is None:
         raise WorkloadError(
-            f"the window {text} has dates, but {workload.origin.name} does not say when it starts; take days, as in 30d:60d"
+            f"the window {text} has dates, but {workload.origin.name} does not say when it starts; take days, as in 30d:60d",
+            "unknown_start_time",
         )
     try:
         begin, end = (datetime.fromisoformat(date).replace(tzinfo=workload.origin.tzinfo()) for date in match.groups())
     except ValueError as fault:
-        raise PolicyError(f"the window {text!r} has a date that there is not") from fault
+        raise PolicyError(f"the window {text!r} has a date that there is not", "wrong_date") from fault
     return int(begin.timestamp()) - start, int(end.timestamp()) - start

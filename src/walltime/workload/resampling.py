@@ -39,7 +39,9 @@ def with_sessions(workload: Workload, within: int = SESSION) -> Workload:
     user, wait = (workload.columns.get(name) for name in ("user", "wait"))
     if user is None or wait is None or not ((user >= 0) & (wait >= 0)).any():
         what = "users" if user is None or not (user >= 0).any() else "waits"
-        raise WorkloadError(f"{workload.origin.name} does not record {what}, so it is not known who submitted what after which end")
+        raise WorkloadError(
+            f"{workload.origin.name} does not record {what}, so it is not known who submitted what after which end", "missing_column"
+        )
     end = np.where(wait >= 0, workload.submit + wait + workload.runtime, np.iinfo(np.int64).max)
     preceding = np.full(len(workload), MISSING, np.int64)
     think = np.full(len(workload), MISSING, np.int64)

@@ -47,21 +47,21 @@ def scale_load(workload: Workload, load: float, by: str = "interarrival", seed: 
     cannot reach: within 1 % by `interarrival` and `runtime`, within 10 % by the others.
     """
     if not LOWEST_LOAD <= load <= HIGHEST_LOAD:
-        raise PolicyError(f"a load must be from {LOWEST_LOAD:f} to {HIGHEST_LOAD}, not {_shown(load)}")
+        raise PolicyError(f"a load must be from {LOWEST_LOAD:f} to {HIGHEST_LOAD}, not {_shown(load)}", "number_out_of_range")
     if by not in WAYS:
-        raise PolicyError(f"the load cannot be changed by {by!r}; known are {', '.join(WAYS)}")
+        raise PolicyError(f"the load cannot be changed by {by!r}; known are {', '.join(WAYS)}", "unknown_method")
     _check_seed(seed)
     now = workload.offered_load
     if not now > 0:
-        raise WorkloadError(f"{workload.origin.name} has no load to scale: its jobs run 0 s or are all submitted at once")
+        raise WorkloadError(f"{workload.origin.name} has no load to scale: its jobs run 0 s or are all submitted at once", "no_load")
     try:
         scaled = _scaled(workload, load / now, by, seed)
     except WorkloadError as error:
-        raise WorkloadError(f"a load of {load:g} cannot be reached by {by}: {error}") from error
+        raise WorkloadError(f"a load of {load:g} cannot be reached by {by}: {error}", "unreachable_load") from error
     achieved = scaled.offered_load
     if not abs(achieved - load) <= NEAR[by] * load:
         got = "all jobs would be submitted at once" if np.isnan(achieved) else f"{workload.origin.name} comes to {achieved:.4g}"
-        raise WorkloadError(f"a load of {load:g} cannot be reached by {by}: {got}; {_advice(workload, by)}")
+        raise WorkloadError(f"a load of {load:g} cannot be reached by {by}: {got}; {_advice(workload, by)}", "unreachable_load")
     return replace(scaled, origin=workload.origin.after(f"load {load:g} by {by}, achieved {achieved:.4f}"))
 
 
@@ -117,7 +117,7 @@ def window(workload: Workload, begin: int, end: int) -> Workload:
     """The jobs submitted in [begin, end), seconds from the start of the log; raises WorkloadError if there are none."""
     inside = (workload.submit >= begin) & (workload.submit < end)
     if not inside.any():
-        raise WorkloadError(f"{workload.origin.name} has no job submitted from {begin} to {end} s")
+        raise WorkloadError(f"{workload.origin.name} has no job submitted from {begin} to {end} s", "empty_window")
     return workload.take(inside, f"submitted from {begin} to {end} s")
 
 
@@ -130,12 +130,12 @@ def resize(workload: Workload, machine_procs: int, too_wide: str = "drop") -> Wo
     count = int(wide.sum())
     step = f"machine of {machine_procs} processors"
     if machine_procs < 1 or wide.all():
-        raise WorkloadError(f"no job of {workload.origin.name} fits a machine of {machine_procs} processors")
+        raise WorkloadError(f"no job of {workload.origin.name} fits a machine of {machine_procs} processors", "no_job_fits")
     if too_wide == "clip":
         clipped = replace(workload, procs=np.minimum(workload.procs, machine_procs), machine_procs=machine_procs)
         return replace(clipped, origin=workload.origin.after(f"{step}, {count} jobs clipped to it"))
     if too_wide != "drop":
-        raise PolicyError(f"jobs wider than the machine can be dropped or clipped, not {too_wide!r}")
+        raise PolicyError(f"jobs wider than the machine can be dropped or clipped, not {too_wide!r}", "unknown_rule_of_width")
     return workload.take(~wide, f"{step}, {count} wider jobs dropped").with_machine(machine_procs)
 
 
@@ -150,7 +150,9 @@ def shake(workload: Workload, seconds: int = 30, seed: int = 0) -> Workload:
     Raises PolicyError unless `seconds` is a whole number from 0 to 10**9.
     """
     if not (isinstance(seconds, int | np.integer) and 0 <= seconds <= LONGEST_SHAKE):
-        raise PolicyError(f"a shake must be a whole number of seconds from 0 to {LONGEST_SHAKE}, not {_shown(seconds)}")
+        raise PolicyError(
+            f"a shake must be a whole number of seconds from 0 to {LONGEST_SHAKE}, not {_shown(seconds)}", "number_out_of_range"
+        )
     _check_seed(seed)
     width = int(seconds)
     draw, _ = uniforms(seed, workload.job_id, STREAM_SHAKE)
@@ -177,12 +179,15 @@ def held_until(workload: Workload, eligible: Array) -> Workload:
 
 def _check_count(workload: Workload, jobs: int) -> None:
     if not 1 <= jobs <= len(workload):
-        raise PolicyError(f"{workload.origin.name} has {len(workload)} jobs, so a part has 1 to {len(workload)}, not {_shown(jobs)}")
+        raise PolicyError(
+            f"{workload.origin.name} has {len(workload)} jobs, so a part has 1 to {len(workload)}, not {_shown(jobs)}",
+            "number_out_of_range",
+        )
 
 
 def _check_seed(seed: int) -> None:
     if fault := seed_fault(seed):
-        raise PolicyError(fault)
+        raise PolicyError(fault, "number_out_of_range")
 
 
 def _shown(number: float) -> str:

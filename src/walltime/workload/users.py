@@ -33,7 +33,9 @@ def with_users(workload: Workload, users: int, seed: int = 0) -> Workload:
     """
     jobs = len(workload)
     if isinstance(users, bool) or not isinstance(users, int | np.integer) or not 1 <= users <= jobs:
-        raise WorkloadError(f"the number of users must be a whole number from 1 to that of the jobs, {jobs}, not {users!r}")
+        raise WorkloadError(
+            f"the number of users must be a whole number from 1 to that of the jobs, {jobs}, not {users!r}", "number_out_of_range"
+        )
     first, second = uniforms(seed, workload.job_id, STREAM_USERS)
     own = _normal_scores(np.lexsort((first, workload.runtime)))
     drawn = _normal_scores(np.argsort(second))

@@ -177,7 +177,7 @@ class Workload:
         believed = requested if believed is None else _int64("believed", believed)
         lengths = {len(a) for a in (submit, runtime, procs, requested, believed)}
         if len(lengths) > 1:
-            raise WorkloadError(f"submit, runtime, procs, requested and believed differ in length: {sorted(lengths)}")
+            raise WorkloadError(f"submit, runtime, procs, requested and believed differ in length: {sorted(lengths)}", "different_lengths")
         if job_id is None:
             order = np.argsort(submit, kind="stable")
             job_id = np.empty(len(submit), np.int64)
@@ -185,7 +185,7 @@ class Workload:
         else:
             job_id = _int64("job_id", job_id)
             if len(job_id) != len(submit):
-                raise WorkloadError(f"job_id has {len(job_id)} entries, submit has {len(submit)}")
+                raise WorkloadError(f"job_id has {len(job_id)} entries, submit has {len(submit)}", "wrong_length")
             order = np.lexsort((job_id, submit))
         same = believed is requested
         requested = requested[order]
@@ -262,7 +262,7 @@ class Workload:
         If the model says so, its estimates replace the users' requests and are also the kill limit.
         """
         if fault := seed_fault(seed):
-            raise WorkloadError(fault)
+            raise WorkloadError(fault, "wrong_type")
         drawn = self.with_believed(model.draw(self, seed))
         return replace(drawn, requested=drawn.believed) if model.limit == "model" else drawn
 
@@ -321,38 +321,40 @@ class Workload:
 def check_workload(value: object) -> None:
     """Raise WorkloadError for anything but a workload; for the name of a log, explain how to read it."""
     if isinstance(value, str | PathLike):
-        raise WorkloadError(f"{shown(fspath(value))} is the name of a log; read its jobs with walltime.read, and give these")
+        raise WorkloadError(f"{shown(fspath(value))} is the name of a log; read its jobs with walltime.read, and give these", "wrong_type")
     if not isinstance(value, Workload):
-        raise WorkloadError(f"{shown(value)} is not a workload; read a log with walltime.read, or make one with Workload.from_arrays")
+        raise WorkloadError(
+            f"{shown(value)} is not a workload; read a log with walltime.read, or make one with Workload.from_arrays", "wrong_type"
+        )
 
 
 def _int64(name: str, values) -> Array:
     array = np.asarray(values)
     if array.ndim != 1:
-        raise WorkloadError(f"{name} must be one-dimensional, it has {array.ndim} dimensions")
+        raise WorkloadError(f"{name} must be one-dimensional, it has {array.ndim} dimensions", "wrong_type")
     if array.dtype == np.int64:
         return array
     if array.size == 0:
         return np.zeros(0, np.int64)
     if array.dtype.kind not in "iufb":
-        raise WorkloadError(f"{name} must hold numbers, it holds {array.dtype}")
+        raise WorkloadError(f"{name} must hold numbers, it holds {array.dtype}", "wrong_type")
     if array.dtype.kind == "f" and not (np.isfinite(array).all() and (array == np.floor(array)).all()):
-        raise WorkloadError(f"{name} must hold whole numbers (seconds or processors); round them first")
+        raise WorkloadError(f"{name} must hold whole numbers (seconds or processors); round them first", "wrong_type")
     if array.dtype.kind in "fu" and (array >= 2.0**62).any():
-        raise WorkloadError(f"{name} holds {array.max():g}, which is too large")
+        raise WorkloadError(f"{name} holds {array.max():g}, which is too large", "number_out_of_range")
     return array.astype(np.int64)
 
 
 def _whole(name: str, value: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not abs(int(value)) < 2**62:
-        raise WorkloadError(f"{name} must be a whole number, not {value!r}")
+        raise WorkloadError(f"{name} must be a whole number, not {value!r}", "wrong_type")
     return int(value)
 
 
 def _of_length(name: str, values: Array, length: int) -> Array:
     array = np.asarray(values)
     if array.shape != (length,):
-        raise WorkloadError(f"{name} has {array.size} entries, submit has {length}")
+        raise WorkloadError(f"{name} has {array.size} entries, submit has {length}", "wrong_length")
     return array
 
 
@@ -368,7 +370,7 @@ def _check_feedback(w: Workload) -> None:
     late = after >= np.arange(len(w))
     if late.any():
         i = int(np.argmax(late))
-        raise WorkloadError(f"job {w.job_id[i]} is to follow job {w.job_id[after[i]]}, which is not submitted earlier")
+        raise WorkloadError(f"job {w.job_id[i]} is to follow job {w.job_id[after[i]]}, which is not submitted earlier", "wrong_dependency")
 
 
 def _check_sums(w: Workload, thinking: float) -> None:
@@ -387,7 +389,7 @@ def _check_sums(w: Workload, thinking: float) -> None:
 def _check(w: Workload) -> None:
     n = len(w.submit)
     if w.machine_procs < 1:
-        raise WorkloadError(f"the machine must have at least 1 processor, not {w.machine_procs}")
+        raise WorkloadError(f"the machine must have at least 1 processor, not {w.machine_procs}", "number_out_of_range")
     arrays = {
         "job_id": w.job_id,
         "submit": w.submit,
@@ -398,18 +400,20 @@ def _check(w: Workload) -> None:
     }
     for name, array in (arrays | dict(w.columns)).items():
         if len(array) != n:
-            raise WorkloadError(f"{name} has {len(array)} entries, submit has {n}")
+            raise WorkloadError(f"{name} has {len(array)} entries, submit has {n}", "wrong_length")
     lowest = {"submit": 0, "runtime": 0, "requested": 1, "procs": 1, "believed": 1}
     for name, least in lowest.items():
         low = arrays[name] < least
         if low.any():
             i = int(np.argmax(low))
-            raise WorkloadError(f"{name} of job {w.job_id[i]} is {arrays[name][i]}; it must be at least {least}")
+            raise WorkloadError(f"{name} of job {w.job_id[i]} is {arrays[name][i]}; it must be at least {least}", "number_out_of_range")
     for name in ("submit", "runtime", "requested", "believed"):
         high = arrays[name] >= MAX_TIME
         if high.any():
             i = int(np.argmax(high))
-            raise WorkloadError(f"{name} of job {w.job_id[i]} is {arrays[name][i]} s, which is too large for a schedule")
+            raise WorkloadError(
+                f"{name} of job {w.job_id[i]} is {arrays[name][i]} s, which is too large for a schedule", "number_out_of_range"
+            )
     most = max(int(arrays[name].max(initial=0)) for name in ("runtime", "requested", "believed"))
     widest = int(w.procs.max(initial=0))
     thinking = float(np.maximum(w.columns.get("think_time", w.submit[:0]), 0).sum(dtype=np.float64)) if w.feedback else 0.0
@@ -418,7 +422,7 @@ def _check(w: Workload) -> None:
     wide = w.procs > w.machine_procs if widest > w.machine_procs else np.zeros(0, bool)
     if wide.any():
         i = int(np.argmax(wide))
-        raise WorkloadError(f"job {w.job_id[i]} needs {w.procs[i]} processors, the machine has {w.machine_procs}")
+        raise WorkloadError(f"job {w.job_id[i]} needs {w.procs[i]} processors, the machine has {w.machine_procs}", "job_too_wide")
     if n > 1:
         rising = bool((w.job_id[1:] > w.job_id[:-1]).all())
         bad = w.submit[1:] < w.submit[:-1]
@@ -426,9 +430,11 @@ def _check(w: Workload) -> None:
             bad |= (w.submit[1:] == w.submit[:-1]) & (w.job_id[1:] <= w.job_id[:-1])
         if bad.any():
             i = int(np.argmax(bad))
-            raise WorkloadError(f"jobs {w.job_id[i]} and {w.job_id[i + 1]} are not in order of arrival (submit, then job id)")
+            raise WorkloadError(
+                f"jobs {w.job_id[i]} and {w.job_id[i + 1]} are not in order of arrival (submit, then job id)", "wrong_order"
+            )
         ids = w.job_id if rising else np.sort(w.job_id)  # much faster than np.unique for numbers that are nearly in order
         if not rising and (ids[1:] == ids[:-1]).any():
-            raise WorkloadError("two jobs have the same job id")
+            raise WorkloadError("two jobs have the same job id", "repeated_job")
     if w.feedback:
         _check_feedback(w)

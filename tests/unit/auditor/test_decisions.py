@@ -54,12 +54,12 @@ def test_jobs_of_no_length__may_follow_each_other_in_one_instant():
 
 
 @pytest.mark.parametrize("policy", [None, "easy"])
-def test_a_column_limit__cuts_no_runtime_short(policy):
+def test_a_column_limit__cuts_no_runtime_short(golden, policy):
     jobs = wt.Workload.from_arrays(submit=[0, 0], runtime=[100, 50], procs=[4, 4], machine_procs=4)
     table = {"job_id": jobs.job_id, "start": np.array([0, 1]), "end": np.array([1, 2]), "limit": np.array([1, 1])}
     report = wt.audit(jobs, table, None if policy is None else wt.Easy())
     assert report.counts["end_differs"] == 2
-    assert report.first.message == "job 1 starts at 0 and ends at 1; it runs 100 s, so until 100"
+    golden("audit", report.first.message)
 
 
 def test_a_column_believed__does_not_hide_that_the_head_is_delayed():
@@ -75,22 +75,22 @@ def test_a_column_believed__does_not_hide_that_the_head_is_delayed():
 
 
 @pytest.mark.parametrize("policy", ["easy", "conservative-scratch", "hybrid:1", "hybrid:2", "relaxed"])
-def test_the_heads_reservation__is_now_where_it_fits_now(policy):
+def test_the_heads_reservation__is_now_where_it_fits_now(golden, policy):
     jobs = jobs_of((0, 100, 4), (1, 90_000, 1), (2, 100, 3), (3, 80_000, 3))
     assert audited(jobs, [0, 100, 100, 200], policy).ok
     report = audited(jobs, [0, 100, 80_100, 100], policy)
     assert report.counts["head_waits"] == 1
-    assert report.first.message == "job 3 is the head of the queue and needs 3 processors, 3 are free, but it starts only at 80100"
+    golden("audit", report.first.message)
 
 
 @pytest.mark.parametrize("policy", EVERY)
-def test_a_whole_schedule__does_not_start_late(policy):
+def test_a_whole_schedule__does_not_start_late(golden, policy):
     jobs = jobs_of((0, 10, 1))
     assert audited(jobs, [0], policy).ok
     report = audited(jobs, [1_000_000], policy)
     assert set(report.counts) & {"head_waits", "reserved_start_missed"}
     assert report.first.time == 0
-    assert report.first.message.endswith("but it starts only at 1000000")
+    golden("audit", report.first.message)
 
 
 def test_in_the_second_of_a_job_of_no_length__the_head_is_not_overtaken_under_easy():
@@ -149,5 +149,5 @@ def test_a_kind_of_passes_without_a_branch__is_an_error_and_no_other_policy(poli
     monkeypatch.setitem(policy_numbers.OF_KIND, kind, unknown)
     if policy == "conservative":
         monkeypatch.setattr(state, "PLANS", (*state.PLANS, unknown))
-    with pytest.raises(AssertionError, match="needs a branch in auditor/passes"):
+    with pytest.raises(AssertionError, match="auditor/passes"):
         audited(jobs, [0, 100], policy)

@@ -9,6 +9,8 @@ import pytest
 
 import walltime as wt
 from tests.cli import call, one_line
+from tests.errors import raises
+from tests.pages import headings
 from walltime.benchmark.predictions import MEASURES, SCHEDULERS, SLURM, judge_predictions, tells
 
 
@@ -76,17 +78,17 @@ def test_judgement__of_slurm_takes_nodes_of_the_processors_that_all_jobs_are_mul
 
 
 @pytest.mark.slow
-def test_judgement__with_copies_has_a_range_and_skips_what_a_log_does_not_allow():
+def test_judgement__with_copies_has_a_range_and_skips_what_a_log_does_not_allow(golden):
     jobs = made(2, 120)
     unknown = wt.Workload.from_arrays(submit=jobs.submit, runtime=jobs.runtime, procs=jobs.procs, machine_procs=32)
     found = judge_predictions({"log": jobs, "without users": unknown}, copies=2, buffers=[1.0], workers=1)
     assert {row.predictor for row in found.rows if row.log == "without users"} == {"exact"}
-    assert any("tsafrir07 is left out: the log does not say the user" in text for text in found.skipped)
+    golden("benchmark", list(found.skipped))
     assert all(row.gains[0].copies_low <= row.gains[0].copies_high for row in found.rows if row.log == "log")
     several = tells(found.rows)
     assert {one.measure for one in several} == set(MEASURES)
     assert {one.log for one in several} == {"log"}
-    with pytest.raises(wt.WorkloadError, match="does not say the user"):
+    with raises(wt.WorkloadError, "missing_column", "user"):
         judge_predictions({"log": unknown}, ["tsafrir07"], copies=0, only=True)
 
 
@@ -99,12 +101,12 @@ def test_judgement__measures_the_last_part_only():
     assert found.rows[0].jobs == later.sum()
     assert found.rows[0].gains[0].mean_wait == pytest.approx(100 * (after - before) / before)
     assert found.waits["log", "easy"] == pytest.approx(before)
-    with pytest.raises(wt.PolicyError, match="held out must be over 0"):
+    with raises(wt.PolicyError, "number_out_of_range", "0"):
         judge_predictions({"log": jobs}, copies=0, test_share=0.0)
 
 
 @pytest.mark.slow
-def test_command__prints_writes_and_takes_files(tmp_path, capsys):
+def test_command__prints_writes_and_takes_files(golden, tmp_path, capsys):
     jobs = made(3, 200)
     wt.logs.write_swf(tmp_path / "log.swf", jobs)
     rows = "".join(f"{job},{seconds}\n" for job, seconds in zip(jobs.job_id.tolist(), jobs.runtime.tolist(), strict=True))
@@ -116,13 +118,13 @@ def test_command__prints_writes_and_takes_files(tmp_path, capsys):
     assert (record["suite"], record["version"]) == ("predictions", 2)
     by_name = {row["predictor"]: row for row in record["rows"]}
     assert by_name[f"file:{tmp_path}/preds.csv"]["gains"] == by_name["exact"]["gains"]
-    assert "Which accuracy tells the gain" in (tmp_path / "page.html").read_text()
-    assert "mean waits with the requests" in call(capsys, *words[:-2], "--only", "--predictor", "last")[1]
+    golden("benchmark", headings((tmp_path / "page.html").read_text()))
+    golden("benchmark", call(capsys, *words[:-2], "--only", "--predictor", "last")[1])
 
 
-def test_command__refuses_in_one_line(tmp_path, capsys):
+def test_command__refuses_in_one_line(golden, tmp_path, capsys):
     wt.logs.write_swf(tmp_path / "log.swf", made(3, 20))
     log = tmp_path / "log.swf"
-    assert "a buffer is a factor from 1" in one_line(*call(capsys, "benchmark", "predictions", log, "--buffer", 0.5))
+    golden("benchmark", one_line(*call(capsys, "benchmark", "predictions", log, "--buffer", 0.5)))
     assert "name one with --predictor" in one_line(*call(capsys, "benchmark", "predictions", log, "--only"))
     assert "unknown predictor" in one_line(*call(capsys, "benchmark", "predictions", log, "--predictor", "nothing"))

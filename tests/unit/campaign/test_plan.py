@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli import HEADER, call, one_line, record
+from tests.errors import raises
 from walltime.campaign import DIMENSIONS, Plan, plan_keys, read_plan
 from walltime.errors import PolicyError
 
@@ -173,13 +174,13 @@ def test_run__refuses_a_plan_that_is_no_text(capsys, tmp_path):
 
 
 @pytest.mark.parametrize("action", ["run", "status", "report"])
-def test_missing_log__is_named_with_the_plan(capsys, tmp_path, action):
+def test_missing_log__is_named_with_the_plan(golden, capsys, tmp_path, action):
     plan = tmp_path / "plan.toml"
     plan.write_text(fixed("", 'trace = "none.swf"\n'))
     status, out, err = call(capsys, "campaign", action, plan)
     line = one_line(status, out, err)
     assert status == 1
-    assert f"{tmp_path / 'none.swf'}: cannot be read (no such file or directory)" in line
+    golden("campaign", line)
     assert str(plan) in line
     assert [path.name for path in tmp_path.iterdir()] == ["plan.toml"]
 
@@ -227,7 +228,7 @@ def read(tmp_path: Path, text: str) -> Plan:
 
 
 def test_read_plan__raises_one_kind_of_error(tmp_path):
-    with pytest.raises(PolicyError, match=r"plan\.toml: this is no TOML"):
+    with raises(PolicyError, "not_toml", "plan.toml"):
         read(tmp_path, "=")
 
 

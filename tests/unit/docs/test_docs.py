@@ -98,7 +98,7 @@ def test_search_from_disk__has_the_index_and_the_worker_as_scripts(tmp_path, mon
     for folder in (workers, tmp_path / "search"):
         folder.mkdir(parents=True)
     (tmp_path / "search" / "search_index.json").write_text('{"docs": []}')
-    with pytest.raises(Exception, match="0 search workers, not one"):
+    with pytest.raises(Exception, match="0 search workers"):
         offline.on_post_build(config)
     (workers / "search.1a.min.js").write_text('let said = "</script>";')
     offline.on_post_build(config)
@@ -131,22 +131,12 @@ def test_design__names_files_and_folders_that_are_there(name):
     assert of_design(name) is not None
 
 
-@pytest.mark.parametrize(("word", "name"), sorted(set(re.findall(r"`(\w+)`(?:, or `\w+`,)? (?:in|of) `([a-z_0-9/]+\.py)`", DESIGN))))
-def test_design__says_where_things_are(word, name):
-    assert re.search(rf"\b{word}\b", of_design(name).read_text())
-
-
 @pytest.fixture
 def generators(monkeypatch):
     """The folder of the generators, to import from as MkDocs does."""
     pytest.importorskip("mkdocs", reason="mkdocs is not installed; make setup does it")
     monkeypatch.syspath_prepend(str(ROOT / "docs" / "generators"))
     return ROOT / "docs" / "generators"
-
-
-@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "guides").glob("*.md")), ids=lambda page: page.stem)
-def test_guides__begin_with_the_question_that_they_answer(page):
-    assert re.fullmatch(r"# [A-Z].+\?", page.read_text().partition("\n")[0])
 
 
 def test_questions__name_pages_and_headings_that_there_are(generators):

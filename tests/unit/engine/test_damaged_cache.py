@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import walltime as wt
+from tests.errors import raises
 from walltime.benchmark.result import _kept
 from walltime.compiled import cache, folder
 from walltime.errors import LogError, OutputError
@@ -179,7 +180,7 @@ def test_costs_of_a_search__that_cannot_be_read_are_computed_again(tmp_path, dam
     file = tmp_path / "costs.jsonl"
     DAMAGES[damage](file)
     if damage == "folder":
-        with pytest.raises(OutputError, match="cannot be used"):
+        with raises(OutputError, "unusable_folder"):
             CostFolder(tmp_path, {"a": 1})
         return
     again = CostFolder(tmp_path, {"a": 1}).costs(schedulers, find)

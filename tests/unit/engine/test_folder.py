@@ -113,7 +113,7 @@ def test_cache__shows_what_is_compiled(capsys, root):
     assert "another" in out
 
 
-def test_cache__can_be_removed(capsys, root):
+def test_cache__can_be_removed(golden, capsys, root):
     folders = [made(root, "0123", 0), made(root, "4567", 12)]
     (root / "mine").mkdir()
     (root / "sources").write_text("what is remembered of the sources")
@@ -122,7 +122,7 @@ def test_cache__can_be_removed(capsys, root):
     assert out.splitlines() == [f"{place}: removed (1 functions, 0.0 MB)" for place in folders]
     assert [path.name for path in root.iterdir()] == ["mine"], "what is not ours stays"
     assert call(capsys, "cache", "--clear", "--json") == (0, json.dumps({"root": str(root), "folders": []}, indent=2) + "\n", "")
-    assert call(capsys, "cache")[1] == f"nothing is compiled yet; compiled code will be kept in {root}\n"
+    golden("cache", call(capsys, "cache")[1])
 
 
 def test_cache__says_what_cannot_be_removed(capsys, root, monkeypatch):

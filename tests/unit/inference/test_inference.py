@@ -12,11 +12,11 @@ def test_unread__is_nothing_for_one_pool_of_equal_nodes():
     assert unread_of(None) == unread_of(Machine((NODES,), (MAIN,))) == []
 
 
-def test_unread__names_everything_else_that_the_file_says():
+def test_unread__names_everything_else_that_the_file_says(golden):
     big = Pool("big", 2, 64)
     outage, limit = Outage("big", 0, 10, announced=0), Limit(("user",), jobs=3)
     [note] = unread_of(Machine((NODES, big), (MAIN, Partition("big", ("big",))), (outage,), (limit,), "site", policy="slurm"))
-    assert note.startswith("Of site only the numbers of processors are used")
+    golden("infer", note)
     for what in ("2 pools", "2 partitions", "outages", "limits", "the policy", "nodes of different sizes (8, 64 processors"):
         assert what in note
     assert "windows" not in note
@@ -42,9 +42,9 @@ def inferred():
     )
 
 
-def test_site_text__says_until_which_day_a_rule_holds():
+def test_site_text__says_until_which_day_a_rule_holds(golden):
     inference = inferred()
-    assert "better in 9 weeks, worse in 0, until 1997-06-01\n[[window]]" in site_text(inference)
+    golden("infer", site_text(inference))
 
 
 def test_write_site__names_the_table_of_held_jobs_only_if_that_is_asked_for(tmp_path):

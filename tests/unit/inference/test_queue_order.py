@@ -20,9 +20,6 @@ def testweighted__is_a_policy_that_a_file_can_name():
         assert parse_policy(weighted(weights).label) == weighted(weights)
 
 
-def testsaid_order__names_both_weights():
+def testsaid_order__names_both_weights(golden):
     text = said_order((DOUBLING, -DOUBLING))
-    assert text == (
-        "in order of arrival, but a job counts as come 4 h 00 min later for each doubling of its processors and 4 h 00 min earlier "
-        "for each doubling of its request"
-    )
+    golden("infer", text)

@@ -30,7 +30,7 @@ def test_infer__refuses_a_record_whose_starts_are_random(kind, procs):
 
 
 @pytest.mark.slow
-def test_infer__reports_both_shares_where_half_the_jobs_start_at_random():
+def test_infer__reports_both_shares_where_half_the_jobs_start_at_random(golden):
     log = at_random("half at once", 2_000, 16, seed=2)
     found = infer(log)
     assert found.rules == []
@@ -38,7 +38,7 @@ def test_infer__reports_both_shares_where_half_the_jobs_start_at_random():
     assert found.after.followed > 0.95
     assert 0.4 < found.after.followed_promptly < 0.6
     said = verdict(found)[0]
-    assert f"{100 * found.after.followed:.0f} % of its wishes were followed, {100 * found.after.followed_promptly:.0f} % promptly" in said
+    golden("infer", said)
     groups = tables_of(found)[-1]
     assert {"wishes followed", "followed promptly"} <= {str(head) for head in groups.columns}
     assert "followed promptly" in str(dict(inference_page(found, log).numbers))

@@ -65,10 +65,10 @@ def test_pbs__takes_the_ends_of_jobs(written):
         (";E;123.srv", ";E;x.srv", "'x.srv' is no number of a job"),
     ],
 )
-def test_pbs__bad_record_is_one_line(written, old, new, why):
+def test_pbs__bad_record_is_one_line(golden, written, old, new, why):
     assert PBS.count(old) == 1
     path = written(PBS.replace(old, new))
-    assert error_of(path) == f"{path}:4: {why}; repair the line, or leave bad lines out with skip_bad_lines=True"
+    golden("info", error_of(path))
     log = read_log(path, skip_bad_lines=True)
     assert (log.records, len(log.bad_lines)) == (2, 1)
 
@@ -103,9 +103,9 @@ def test_lsf__shorter_record_of_an_older_version(written):
         (" 0 1772445700 ", " 0 1772449999 ", "the times of submission, start and end are 1772445600, 1772449999 and 1772446000"),
     ],
 )
-def test_lsf__bad_record_is_one_line(written, old, new, why):
+def test_lsf__bad_record_is_one_line(golden, written, old, new, why):
     path = written(LSF_ROWS[0].replace(old, new, 1) + "\n" + LSF_ROWS[1])
-    assert error_of(path) == f"{path}:1: {why}; repair the line, or leave bad lines out with skip_bad_lines=True"
+    golden("info", error_of(path))
     assert read_log(path, skip_bad_lines=True).records == 1
 
 
@@ -164,42 +164,42 @@ def test_mapping__formats_patterns_and_times_without_a_beginning(written):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "why"),
+    ("old", "new"),
     [
-        ("procs = 128", "procs = 0", "procs must be a whole number of 1 or more, not 0"),
-        ("procs = 128", "cores = 1", "unknown key 'cores', did you mean 'comment'?; known are columns, status"),
-        ('unit = "h"', 'unit = "y"', "columns.requested.unit: unknown value 'y'; known are ns, us, ms, s, min, h, d"),
-        ("times = 64", "times = -1", "columns.allocated_procs.times must be a number above 0, not -1"),
-        ("times = 64", 'pattern = "x"', "columns.allocated_procs.pattern must have one group, in parentheses"),
-        ('submit = "submitted"', "", "columns: there is no submit (nor start and wait)"),
-        ('other = "failed"', 'other = "bad"', "status.other: unknown value 'bad'; known are completed"),
-        ("Europe/Stockholm", "Mars/Olympus", "time_zone: 'Mars/Olympus' is no time zone"),
-        ("[columns]", "[columns", "this is no TOML"),
-        ('user = "who"', '"a b" = "who"', "columns: 'a b' is no name for a column"),
+        ("procs = 128", "procs = 0"),
+        ("procs = 128", "cores = 1"),
+        ('unit = "h"', 'unit = "y"'),
+        ("times = 64", "times = -1"),
+        ("times = 64", 'pattern = "x"'),
+        ('submit = "submitted"', ""),
+        ('other = "failed"', 'other = "bad"'),
+        ("Europe/Stockholm", "Mars/Olympus"),
+        ("[columns]", "[columns"),
+        ('user = "who"', '"a b" = "who"'),
     ],
 )
-def test_mapping__error_is_one_line_that_names_the_key(written, old, new, why):
-    assert why in error_of(written(TABLE), mapping=written(MAPPING.replace(old, new), "map.toml"))
+def test_mapping__error_is_one_line_that_names_the_key(golden, written, old, new):
+    golden("info", error_of(written(TABLE), mapping=written(MAPPING.replace(old, new), "map.toml")))
 
 
-def test_mapping__of_another_table_names_the_column(written):
+def test_mapping__of_another_table_names_the_column(golden, written):
     message = error_of(written(TABLE.replace("who", "whose")), mapping=written(MAPPING, "map.toml"))
-    assert "names the column 'who', which is not there; the columns are id, whose, asked (h)" in message
+    golden("info", message)
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "why"),
+    ("old", "new"),
     [
-        ("1.5", "1,5", "9 fields instead of 8"),
-        ("1.5", "-2", "asked (h) is '-2', it must be a length of time"),
-        ("12:00:10", "25:00:10", "done is '2026-03-02 25:00:10', it must be a time such as"),
-        (",ok", ",what", "how is 'what', which the mapping does not name"),
+        ("1.5", "1,5"),
+        ("1.5", "-2"),
+        ("12:00:10", "25:00:10"),
+        (",ok", ",what"),
     ],
 )
-def test_mapping__bad_row_is_one_line(written, old, new, why):
+def test_mapping__bad_row_is_one_line(golden, written, old, new):
     mapping = written(MAPPING.replace('other = "failed"', 'failed = ["oops"]'), "map.toml")
     path = written(TABLE.replace(old, new))
-    assert error_of(path, mapping=mapping).startswith(f"{path}:2: {why}")
+    golden("info", error_of(path, mapping=mapping))
     assert [bad.line for bad in read_log(path, mapping=mapping, skip_bad_lines=True).bad_lines] == [2]
 
 

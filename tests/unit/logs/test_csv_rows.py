@@ -7,6 +7,7 @@ import threading
 import polars as pl
 import pytest
 
+from tests.errors import raises
 from tests.layouts import jobs, stamp
 from walltime.errors import LogError
 from walltime.logs import csv_rows, mapped, read_log
@@ -142,7 +143,7 @@ def test_damage_far_inside_a_packed_file__is_one_line(mapping, tmp_path, monkeyp
     monkeypatch.setattr(files, "_LATER_CHUNKS", 1000)
     packed = gzip.compress(content_of([]))
     (tmp_path / "t.csv.gz").write_bytes(packed[: len(packed) * 3 // 4])
-    with pytest.raises(LogError, match="truncated"):
+    with raises(LogError, "damaged_archive", "truncated"):
         read_log(tmp_path / "t.csv.gz", mapping=mapping)
 
 

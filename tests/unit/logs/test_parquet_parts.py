@@ -1,8 +1,7 @@
 """A folder of Parquet files that `walltime convert` wrote is one log, with the header of its parts."""
 
-import pytest
-
 from tests.cli import call, record
+from tests.errors import raises
 from walltime.errors import LogError
 from walltime.logs import read, read_log
 
@@ -29,5 +28,5 @@ def test_parts__keep_the_size_of_the_machine_and_their_counts(tmp_path, capsys):
 
 def test_parts__that_begin_at_different_times_are_no_log(tmp_path, capsys):
     folder = write_parts(tmp_path, capsys, *(f"; MaxProcs: 64\n; UnixStartTime: {start}\n" for start in (10**9, 2 * 10**9)))
-    with pytest.raises(LogError, match="begin at different times"):
+    with raises(LogError, "different_headers"):
         read_log(folder)

@@ -8,6 +8,7 @@ import pytest
 
 import walltime as wt
 from tests.cli import call, one_line
+from tests.errors import raises
 from tests.profiles import scaled
 from tests.slurm_text import HEADING, ROWS, TEXT, D, job
 from walltime.logs import read_log
@@ -167,11 +168,11 @@ def test_delimiter_in_two_texts__is_told_by_the_fields_between(written):
     assert dict(log.noticed)["delimiter_in_text"] == 1
 
 
-def test_delimiter_in_a_text__that_looks_like_the_fields_after_it_is_a_bad_line(written):
+def test_delimiter_in_a_text__that_looks_like_the_fields_after_it_is_a_bad_line(golden, written):
     heading = "JobID|JobName|Submit|Elapsed|Comment|ReqCPUS"
     text = f"{heading}\n7|a|{D}10:00:00|00:00:07|{D}10:00:00|00:00:07|c|3\n8|a|{D}10:00:00|00:00:07|c|3\n"
     message = error_of(written(text))
-    assert ":2: 8 fields instead of 6: a text in it contains the separator, and which fields are which cannot be told" in message
+    golden("info", message)
     log = read_log(written(text), skip_bad_lines=True)
     assert ([bad.line for bad in log.bad_lines], log.records) == ([2], 1)
 
@@ -184,44 +185,44 @@ def test_line_end_in_a_text__is_part_of_it(written):
     assert job(log, 101)["executable"] == "plain"
 
 
-def test_line_end_in_another_field__is_a_bad_line(written):
+def test_line_end_in_another_field__is_a_bad_line(golden, written):
     text = "\n".join([HEADING, changed(ROWS[0], User="a\nnn"), ROWS[2]])
-    assert "jobs.txt:2: 3 fields instead of 24" in error_of(written(text))
+    golden("info", error_of(written(text)))
     log = read_log(written(text), skip_bad_lines=True)
     assert ([bad.line for bad in log.bad_lines], log.records) == ([2, 3], 1)
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "why"),
+    ("field", "value"),
     [
-        ("JobIDRaw", "1x1", "JobIDRaw is '1x1', it must be the number of a job"),
-        ("Submit", "2026-03-02T25:00:00", "Submit is '2026-03-02T25:00:00', it must be a time such as 2026-11-20T21:33:45"),
-        ("Start", "yesterday", "Start is 'yesterday', it must be a time such as 2026-11-20T21:33:45"),
-        ("Elapsed", "1:2:3:4", "Elapsed is '1:2:3:4', it must be a time such as 1-02:03:04"),
-        ("Timelimit", "-5", "Timelimit is '-5', it must be a time such as 1-02:03:04"),
-        ("AllocCPUS", "4K", "AllocCPUS is '4K', it must be a whole number"),
-        ("ReqCPUS", "99999999999999999", "ReqCPUS is '99999999999999999', it must be a whole number"),
-        ("State", "COMPLETE\x1b[31m", "State is 'COMPLETE\\x1b[31m', it must be a state of Slurm"),
+        ("JobIDRaw", "1x1"),
+        ("Submit", "2026-03-02T25:00:00"),
+        ("Start", "yesterday"),
+        ("Elapsed", "1:2:3:4"),
+        ("Timelimit", "-5"),
+        ("AllocCPUS", "4K"),
+        ("ReqCPUS", "99999999999999999"),
+        ("State", "COMPLETE\x1b[31m"),
     ],
 )
-def test_bad_value__is_one_line_that_names_it(written, field, value, why):
+def test_bad_value__is_one_line_that_names_it(golden, written, field, value):
     path = written("\n".join([HEADING, ROWS[2], changed(ROWS[0], **{field: value})]))
-    assert error_of(path) == f"{path}:3: {why}; repair the line, or leave bad lines out with skip_bad_lines=True"
+    golden("info", error_of(path))
     log = read_log(path, skip_bad_lines=True)
-    assert (log.records, [bad.reason for bad in log.bad_lines]) == (1, [why])
+    golden("info", (log.records, [bad.reason for bad in log.bad_lines]))
 
 
 @pytest.mark.parametrize(
-    ("text", "why"),
+    "text",
     [
-        ("JobID|Start|State\n7|x|COMPLETED\n", ":1: the columns do not suffice for a job log, which needs JobIDRaw (or JobID), Submit"),
-        (HEADING, "there are no job records in it"),
-        (f"{HEADING}\n{ROWS[10]}\n", "there is no job in it that has ended (1 still_pending)"),
-        ("JobID  JobName  State \n------ -------- ------\n7 a COMPLETED\n", ":1: the columns do not suffice for a job log"),
+        "JobID|Start|State\n7|x|COMPLETED\n",
+        HEADING,
+        f"{HEADING}\n{ROWS[10]}\n",
+        "JobID  JobName  State \n------ -------- ------\n7 a COMPLETED\n",
     ],
 )
-def test_log_without_jobs__says_why(written, text, why):
-    assert why in error_of(written(text))
+def test_log_without_jobs__says_why(golden, written, text):
+    golden("info", error_of(written(text)))
 
 
 def test_latin_1__is_read_and_counted(written):
@@ -270,13 +271,13 @@ def test_state_word__takes_no_state_for_another():
     ]  # fmt: skip
 
 
-def test_missing_machine_size__says_how_many_were_busy(written, capsys):
+def test_missing_machine_size__says_how_many_were_busy(golden, written, capsys):
     line = one_line(*call(capsys, "simulate", written(TEXT), "--policy", "easy")).strip()
-    assert line.endswith("pass it with --procs; at most 13 processors were busy at once in this log")
+    golden("info", line)
 
 
 @pytest.mark.slow
-def test_commands__work_on_a_cluster_s_log(written, tmp_path, capsys):
+def test_commands__work_on_a_cluster_s_log(golden, written, tmp_path, capsys):
     path = written(TEXT)
     status, out, _ = call(
         capsys, "simulate", path, "--procs", "8", "--policy", "easy", "--by", "users", "--by", "partition", "--by", "queue"
@@ -284,7 +285,8 @@ def test_commands__work_on_a_cluster_s_log(written, tmp_path, capsys):
     assert status == 0
     assert all(name in out for name in ("user ann", "partition debug", "queue long"))
     status, out, _ = call(capsys, "explain", path, "--procs", "8", "--job", "102", "--no-sooner")
-    assert (status, out.startswith("Job 102 of bob asked for 8 of 8 processors")) == (0, True)
+    assert status == 0
+    golden("explain", out)
     status, out, _ = call(capsys, "compare", path, "--procs", "8", "--gains", "--report", tmp_path / "r.html")
     assert status == 0
     assert not [line for line in out.splitlines() if "user 1" in line or "user 2" in line]
@@ -292,7 +294,7 @@ def test_commands__work_on_a_cluster_s_log(written, tmp_path, capsys):
     assert (facts["format"], facts["dropped"]["step"]) == ("slurm", 2)
 
 
-def test_sacct_command__asks_for_what_the_reader_reads(written, capsys):
+def test_sacct_command__asks_for_what_the_reader_reads(golden, written, capsys):
     status, out, _ = call(capsys, "slurm", "sacct-command", "--since", "2026-01-01", "--partition", "a b")
     assert status == 0
     assert out.startswith("TZ=UTC SLURM_TIME_FORMAT=%s sacct --allusers --allocations --duplicates --parsable2 --noconvert")
@@ -303,7 +305,7 @@ def test_sacct_command__asks_for_what_the_reader_reads(written, capsys):
     row |= {"Start": "1772445601", "State": "COMPLETED", "JobName": "a\x1fb"}
     log = read_log(written("\x1f".join(fields) + "\n" + "\x1f".join(row.values()) + "\n"))
     assert (log.records, dict(log.noticed)) == (1, {"delimiter_in_text": 1})
-    assert "is no time for sacct" in one_line(*call(capsys, "slurm", "sacct-command", "--since", "$(x)"))
+    golden("slurm", one_line(*call(capsys, "slurm", "sacct-command", "--since", "$(x)")))
 
 
 def test_filters__take_names(written):
@@ -311,19 +313,20 @@ def test_filters__take_names(written):
     assert jobs.job_id[select(jobs, "user='ann'")].tolist() == [101, 105]
     assert jobs.job_id[select(jobs, "partition != \"main\" or executable='no limit'")].tolist() == [103, 106]
     for text, why in (
-        ("user='nobody'", "asks for the user 'nobody', which jobs does not have"),
-        ("user>'ann'", "needs = or != between a column and a name"),
-        ("'ann'='ann'", "needs = or != between a column and a name"),
+        ("user='nobody'", ("unknown_name", "user", "'nobody'")),
+        ("user>'ann'", ("wrong_comparison", "'>'")),
+        ("'ann'='ann'", ("wrong_comparison", "'='")),
     ):
-        with pytest.raises(wt.PolicyError, match=why):
+        with raises(wt.PolicyError, *why):
             select(jobs, text)
 
 
-def test_suggest__takes_names(written, capsys):
+def test_suggest__takes_names(golden, written, capsys):
     rows = [changed(ROWS[0], JobIDRaw=str(k), JobName="again", User="ann") for k in range(1, 30)]
     path = written("\n".join([HEADING, *rows]))
     status, out, _ = call(capsys, "suggest", path, "--procs", "8", "--user", "ann", "--executable", "again")
-    assert (status, "user ann: the next job like 29 earlier ones" in out) == (0, True)
+    assert status == 0
+    golden("suggest", out)
     assert "has no user 'zoe'" in one_line(*call(capsys, "suggest", path, "--procs", "8", "--user", "zoe"))
 
 
@@ -379,20 +382,20 @@ def test_json__of_several_states(written):
 
 
 @pytest.mark.parametrize(
-    ("change", "why"),
+    "change",
     [
-        ({"job_id": "x"}, "record 1: job_id is 'x', it must be a whole number"),
-        ({"job_id": None}, "record 1: job_id is unknown"),
-        ({"state": {"current": ["DONE\x1b[2J"]}}, "record 1: state.current is 'DONE\\x1b[2J', it must be a state of Slurm"),
-        ({"time": [1]}, "record 1: time is '[1]', it must be an object"),
-        ({"time": {"submission": 1.5}}, "record 1: time.submission is '1.5', it must be a whole number"),
-        ({"tres": {"allocated": {"cpu": 1}}}, "record 1: tres.allocated is"),
-        ({"steps": [1]}, "record 1: steps is '1', it must be an object"),
+        {"job_id": "x"},
+        {"job_id": None},
+        {"state": {"current": ["DONE\x1b[2J"]}},
+        {"time": [1]},
+        {"time": {"submission": 1.5}},
+        {"tres": {"allocated": {"cpu": 1}}},
+        {"steps": [1]},
     ],
 )
-def test_json__bad_record_is_one_line(written, change, why):
+def test_json__bad_record_is_one_line(golden, written, change):
     path = written(document([JOBS[0] | change, JOBS[4]]), "jobs.json")
-    assert why in error_of(path)
+    golden("info", error_of(path))
     log = read_log(path, skip_bad_lines=True)
     assert (log.records, len(log.bad_lines)) == (1, 1)
 

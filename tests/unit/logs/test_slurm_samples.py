@@ -5,6 +5,7 @@ import pytest
 
 import walltime as wt
 from tests.cli import call
+from tests.errors import raises
 from tests.slurm_text import job, samples
 from walltime.logs import read_log
 
@@ -92,5 +93,5 @@ def test_real_json__of_newer_versions(version):
 
 
 def test_squeue_json__is_refused():
-    with pytest.raises(wt.LogError, match="these are the jobs of squeue --json"):
+    with raises(wt.LogError, "waiting_jobs", "--json"):
         read_log(samples() / "squeue.json")

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.errors import raises
 from tests.traces import trace_names, trace_path
 from walltime.errors import LogError
-from walltime.logs import BadLine, Comment, SwfLog, read_swf
+from walltime.logs import Comment, SwfLog, read_swf
 from walltime.workload import SWF_COLUMNS
 
 GOOD = "1 0 3 60 4 -1 -1 4 90 -1 1 7 -1 -1 -1 -1 -1 -1"
@@ -90,7 +91,7 @@ def test_read__columns_are_read_only(written):
 
 
 def test_read__unknown_column_name_is_a_key_error(written):
-    with pytest.raises(KeyError, match="walltime is no field"):
+    with pytest.raises(KeyError, match="walltime"):
         read_swf(written(GOOD)).column("walltime")
 
 
@@ -270,18 +271,18 @@ def test_header__unix_start_time(written, value, start):
 # Bad lines.
 
 
-def test_bad_line__too_few_fields(written):
+def test_bad_line__too_few_fields(golden, written):
     message = error_of(written(f"; x\n{GOOD}\n1 2 3\n"))
-    assert message == "3: 3 fields instead of 18; repair the line, or leave bad lines out with skip_bad_lines=True"
+    golden("info", message)
 
 
 def test_bad_line__far_too_many_fields(written):
     assert error_of(written(f"{GOOD}{' 0' * 83}\n")).startswith("1: 101 fields instead of 18;")
 
 
-@pytest.mark.parametrize(("token", "what"), [("nan", "must be finite"), ("1e300", "is not a number below")])
-def test_bad_line__field_beyond_the_18_that_is_no_number(written, token, what):
-    assert error_of(written(f"{GOOD}\n{GOOD} 0 {token}\n")).startswith(f"2: field 20 is {token!r}, it {what}")
+@pytest.mark.parametrize("token", ["nan", "1e300"])
+def test_bad_line__field_beyond_the_18_that_is_no_number(golden, written, token):
+    golden("info", error_of(written(f"{GOOD}\n{GOOD} 0 {token}\n")))
 
 
 def test_bad_line__many_lines_of_another_width(written):
@@ -292,38 +293,38 @@ def test_bad_line__one_word(written):
     assert error_of(written(f"{GOOD}\n<html>\n")).startswith("2: 1 field instead of 18;")
 
 
-def test_bad_line__letters_in_a_number(written):
-    assert error_of(written(f"{GOOD}\n{record(runtime='12h')}")).startswith("2: field 4 (runtime) is '12h', it must be a number;")
+def test_bad_line__letters_in_a_number(golden, written):
+    golden("info", error_of(written(f"{GOOD}\n{record(runtime='12h')}")))
 
 
 @pytest.mark.parametrize("token", ["1.2.3", "1-2", "--1", "-", "+", "e5", "1e", ".", "0x10", "1,5", '"1"', "1e5.5", "٣"])
-def test_bad_line__malformed_number(written, token):
-    assert error_of(written(record(user=token))).startswith(f"1: field 12 (user) is {token!r}, it must be a number;")
+def test_bad_line__malformed_number(golden, written, token):
+    golden("info", error_of(written(record(user=token))))
 
 
-def test_bad_line__underscore(written):
-    assert error_of(written(record(submit="1_000"))).startswith("1: field 2 (submit) is '1_000', a number has no underscores;")
+def test_bad_line__underscore(golden, written):
+    golden("info", error_of(written(record(submit="1_000"))))
 
 
 @pytest.mark.parametrize("token", ["nan", "NaN", "-nan", "inf", "-Infinity"])
-def test_bad_line__not_finite(written, token):
-    assert error_of(written(record(cpu_time=token))).startswith(f"1: field 6 (cpu_time) is {token!r}, it must be finite,")
+def test_bad_line__not_finite(golden, written, token):
+    golden("info", error_of(written(record(cpu_time=token))))
 
 
 @pytest.mark.parametrize("token", ["9007199254740992", "1e400", "-99999999999999999999"])
-def test_bad_line__number_too_large(written, token):
-    assert error_of(written(record(memory=token))).startswith(f"1: field 7 (memory) is {token!r}, it is not a number below 2**53;")
+def test_bad_line__number_too_large(golden, written, token):
+    golden("info", error_of(written(record(memory=token))))
 
 
 @pytest.mark.parametrize("name", ["submit", "runtime", "requested"])
 @pytest.mark.parametrize("token", ["-2", "-0.5"])
-def test_bad_line__negative_time(written, name, token):
-    assert f"({name}) is '{token}', it is negative, only -1 (unknown) may be;" in error_of(written(record(**{name: token})))
+def test_bad_line__negative_time(golden, written, name, token):
+    golden("info", error_of(written(record(**{name: token}))))
 
 
 @pytest.mark.parametrize("name", ["job_id", "allocated_procs", "requested_procs", "status", "user", "queue", "preceding_job"])
-def test_bad_line__fraction_of_something_counted(written, name):
-    assert f"({name}) is '1.5', it must be a whole number;" in error_of(written(record(**{name: "1.5"})))
+def test_bad_line__fraction_of_something_counted(golden, written, name):
+    golden("info", error_of(written(record(**{name: "1.5"}))))
 
 
 def test_bad_line__of_two_faults_the_first_is_named(written):
@@ -340,25 +341,21 @@ def test_bad_line__long_token_is_shortened(written):
     assert len(error_of(written(record(user="x" * 5000)))) < 200
 
 
-def test_bad_line__bytes_that_are_no_text(written):
+def test_bad_line__bytes_that_are_no_text(golden, written):
     message = error_of(written(GOOD.encode() + b"\n" + GOOD.replace("60", "\xff").encode("latin-1")))
-    assert message.startswith("2: byte 0xff is not text, so this is not a text log")
+    golden("info", message)
 
 
 def test_bad_line__separators_of_other_alphabets_are_no_blanks(written):
     assert "17 fields instead of 18" in error_of(written(GOOD.replace("0 3", "0\x1c3")))
 
 
-def test_skip_bad_lines__are_left_out_and_listed(written):
+def test_skip_bad_lines__are_left_out_and_listed(golden, written):
     bad = record(runtime="x")
     log = read_swf(written(f"; h\n{GOOD}\nshort line\n; c\n{bad}\n{SECOND}\n{record(submit=-3)}"), skip_bad_lines=True)
     assert log.column("job_id").tolist() == [1, 2]
     assert log.comments == (Comment(0, "; h"), Comment(1, "; c"))
-    assert log.bad_lines == (
-        BadLine(3, "2 fields instead of 18", "short line"),
-        BadLine(5, "field 4 (runtime) is 'x', it must be a number", bad),
-        BadLine(7, "field 2 (submit) is '-3', it is negative, only -1 (unknown) may be", record(submit=-3)),
-    )
+    golden("info", log.bad_lines)
 
 
 def test_skip_bad_lines__changes_nothing_in_a_good_log(written):
@@ -374,41 +371,41 @@ def test_skip_bad_lines__reads_the_rest_of_a_block_as_it_would_be_read_without(w
     assert read_swf(written("\n".join([*lines, "bad"])), skip_bad_lines=True) == clean
 
 
-def test_skip_bad_lines__nothing_but_bad_lines_is_an_error(written):
+def test_skip_bad_lines__nothing_but_bad_lines_is_an_error(golden, written):
     message = error_of(written("a\nb\n"), skip_bad_lines=True)
-    assert message.startswith(" no job record can be read, the first of 2 bad lines is line 1: 1 field instead of 18;")
+    golden("info", message)
 
 
 # Files that are no log.
 
 
-def test_bad_file__missing(tmp_path):
-    assert error_of(tmp_path / "nowhere.swf") == " there is no such file; check its name"
+def test_bad_file__missing(golden, tmp_path):
+    golden("info", error_of(tmp_path / "nowhere.swf"))
 
 
-def test_bad_file__directory(tmp_path):
-    assert error_of(tmp_path) == " this is a directory; name a file in it"
+def test_bad_file__directory(golden, tmp_path):
+    golden("info", error_of(tmp_path))
 
 
 @pytest.mark.parametrize(
-    ("error", "message"),
+    "error",
     [
-        (PermissionError(13, "Permission denied"), " no permission to read the file; ask its owner"),
-        (OSError(5, "Input/output error"), " cannot be read (input/output error); check the file"),
+        PermissionError(13, "Permission denied"),
+        OSError(5, "Input/output error"),
     ],
 )
-def test_bad_file__system_error(written, monkeypatch, error, message):
+def test_bad_file__system_error(golden, written, monkeypatch, error):
     path = written(GOOD)
 
     def refuse(*_, **__):
         raise error
 
     monkeypatch.setattr(Path, "open", refuse)
-    assert error_of(path) == message
+    golden("info", error_of(path))
 
 
-def test_bad_file__not_a_folder_on_the_way(written):
-    assert error_of(written(GOOD) / "log.swf").startswith(" cannot be read (not a directory);")
+def test_bad_file__not_a_folder_on_the_way(golden, written):
+    golden("info", error_of(written(GOOD) / "log.swf"))
 
 
 @pytest.mark.parametrize("content", [b"", gzip.compress(b"")], ids=["plain", "gzip"])
@@ -417,8 +414,8 @@ def test_bad_file__empty(written, content):
 
 
 @pytest.mark.parametrize("content", ["; Version: 2.2\n; MaxProcs: 8\n", "\n \n", "; x"])
-def test_bad_file__no_records(written, content):
-    assert error_of(written(content)).startswith(" there are no job records in it;")
+def test_bad_file__no_records(golden, written, content):
+    golden("info", error_of(written(content)))
 
 
 @pytest.mark.parametrize("skip", [False, True])
@@ -427,41 +424,43 @@ def test_bad_file__no_records(written, content):
     [(b"\x7fELF\x02\x01\x01\x00\x00", 1), (f"{GOOD}\n{GOOD}\n".encode() + b"1 \x00 3", 3)],
     ids=["program", "damaged"],
 )
-def test_bad_file__binary(written, content, line, skip):
-    assert error_of(written(content), skip_bad_lines=skip).startswith(f"{line}: a NUL byte, so this is not a text log;")
+def test_bad_file__binary(golden, written, content, line, skip):
+    golden("info", error_of(written(content), skip_bad_lines=skip))
 
 
 def test_bad_file__binary_inside_gzip(written):
     assert "not a text log" in error_of(written(gzip.compress(b"\x00\x01" * 500)))
 
 
-def test_bad_file__endless_line(written):
-    assert error_of(written(f"{GOOD}\n".encode() + b"1 " * 1_000_000)).startswith("2: a line of more than 1,048,576 bytes")
+def test_bad_file__endless_line(golden, written):
+    golden("info", error_of(written(f"{GOOD}\n".encode() + b"1 " * 1_000_000)))
 
 
 @pytest.mark.parametrize("skip", [False, True])
 @pytest.mark.parametrize("share", [0.01, 0.1, 0.5, 0.9, 0.999])
-def test_bad_file__gzip_cut_off(written, share, skip):
+def test_bad_file__gzip_cut_off(golden, written, share, skip):
     packed = gzip.compress("\n".join(record(job_id=n, user=n * n % 977) for n in range(2000)).encode())
     path = written(packed[: max(3, int(share * len(packed)))], "log.swf.gz")
-    assert error_of(path, skip_bad_lines=skip).startswith(" the gzip file is truncated;")
+    golden("info", error_of(path, skip_bad_lines=skip))
 
 
 @pytest.mark.parametrize("place", [12, -6, -2])
 def test_bad_file__gzip_damaged(written, place):
     packed = bytearray(gzip.compress("\n".join(record(job_id=n) for n in range(2000)).encode()))
     packed[place] ^= 0xFF
-    assert " the gzip file is damaged (" in error_of(written(bytes(packed), "log.swf.gz"))
+    with raises(LogError, "damaged_archive", "log.swf.gz"):
+        read_swf(written(bytes(packed), "log.swf.gz"))
 
 
 def test_bad_file__something_after_the_gzip(written):
-    assert " the gzip file is damaged (" in error_of(written(gzip.compress(GOOD.encode()) + b"rest", "log.swf.gz"))
+    with raises(LogError, "damaged_archive", "log.swf.gz"):
+        read_swf(written(gzip.compress(GOOD.encode()) + b"rest", "log.swf.gz"))
 
 
-def test_bad_file__name_with_a_line_break_stays_on_one_line(tmp_path):
+def test_bad_file__name_with_a_line_break_stays_on_one_line(golden, tmp_path):
     with pytest.raises(LogError) as caught:
         read_swf(tmp_path / "a\nb.swf")
-    assert "a\\nb.swf: there is no such file" in str(caught.value)
+    golden("info", str(caught.value))
     assert "\n" not in str(caught.value)
 
 
@@ -495,12 +494,12 @@ def test_any_text__is_a_log_or_an_error_of_one_line(tmp_path_factory, lines):
 
 
 def test_log__columns_must_have_one_length():
-    with pytest.raises(LogError, match="submit has shape"):
+    with raises(LogError, "wrong_length", "submit"):
         SwfLog(records=2, columns={"submit": [0]})
 
 
 def test_log__column_must_be_one_of_the_format():
-    with pytest.raises(LogError, match="start is no field"):
+    with raises(LogError, "unknown_column", "start"):
         SwfLog(records=1, columns={"start": [0]})
 
 
@@ -508,18 +507,18 @@ def test_log__column_must_be_one_of_the_format():
     ("name", "value"), [("submit", -2), ("user", 1.5), ("cpu_time", float("nan")), ("memory", 2**60), ("memory", -(2**63)), ("user", "x")]
 )
 def test_log__values_that_no_log_can_hold_are_refused(name, value):
-    with pytest.raises(LogError, match=name):
+    with raises(LogError, "wrong_type" if value == "x" else "wrong_field", name):
         SwfLog(records=1, columns={name: [value]})
 
 
 @pytest.mark.parametrize("text", ["no semicolon", "; two\nlines", "; nul\0", "; return\r"])
 def test_log__comment_must_be_one(text):
-    with pytest.raises(LogError, match="is no comment"):
+    with raises(LogError, "wrong_comment"):
         SwfLog(records=0, columns={}, comments=(Comment(0, text),))
 
 
 def test_log__comment_must_stand_inside():
-    with pytest.raises(LogError, match="after 2 records"):
+    with raises(LogError, "wrong_comment", "2"):
         SwfLog(records=1, columns={}, comments=(Comment(2, ";"),))
 
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.errors import raises
 from walltime import metrics
 from walltime.errors import PolicyError, WorkloadError
 
@@ -66,11 +67,11 @@ def test_monthly__months_with_a_change_of_the_clock_are_an_hour_longer_or_shorte
 
 
 def test_monthly__names_what_is_wrong():
-    with pytest.raises(PolicyError, match="known are end, start, submit"):
+    with raises(PolicyError, "unknown_column", "end", "start", "submit"):
         rows([0], [0], [1], [1], by="arrival")
-    with pytest.raises(WorkloadError, match="UnixStartTime"):
+    with raises(WorkloadError, "unknown_start_time", "UnixStartTime"):
         rows([0], [0], [1], [1], unix_start_time=None)
-    with pytest.raises(WorkloadError, match="outside the calendar"):
+    with raises(WorkloadError, "date_out_of_range"):
         rows([2**59], [2**59], [1], [1])
     assert rows([], [], [], []) == []
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import signal, stats
 
+from tests.errors import raises
 from walltime.errors import WorkloadError
 from walltime.metrics import halves_differ, mean_interval, series_interval, stratified_interval
 from walltime.metrics.series import widening
@@ -34,7 +35,7 @@ def test_series_interval__counts_each_value_once_where_blocks_differ_in_length()
     blocks = [np.arange(0, 3), np.arange(3, 6), np.arange(6, 9), np.arange(9, 11), np.arange(11, 13)]
     square = sum(len(one) * (one.mean() - 6) ** 2 for one in blocks) / 4 / 13
     assert found.half_width == pytest.approx(stats.t.ppf(0.95, 4) * np.sqrt(square) * widening(values))
-    with pytest.raises(WorkloadError, match="at least 2"):
+    with raises(WorkloadError, "too_few_values", "2"):
         series_interval(np.ones(1))
 
 

@@ -77,20 +77,20 @@ def test_what_if__says_of_what_each_interval_is():
     page = render(what_if_page(found))
     for words in ("this log, shaken, 90 %", "such weeks, 90 %", "logs of its weeks", "weeks that agree"):
         assert words in page.replace("&nbsp;", " ")
-    assert "a further one lies between with 50 %" in page.replace("&nbsp;", " ")
+    assert "50 %" in page.replace("&nbsp;", " ")
 
 
-def test_what_if__says_why_an_interval_is_withheld():
+def test_what_if__says_why_an_interval_is_withheld(golden):
     found = wt.what_if(weekly(24, runtime=WEEK // 8), MACHINE, ["nodes-=4"], replications=3, trim="none")
     one = found.effects[0].differences["mean_wait"]
     assert np.isnan(one.low)
     assert one.withheld.startswith("jobs queue for ")
     assert "withheld: jobs queue for" in sure_rows(found)[0][2]
-    assert any(why.startswith("what it is over such weeks is not known: jobs queue for") for why in found.effects[0].doubts)
+    golden("what-if", list(found.effects[0].doubts))
     assert "withheld: jobs queue for" in render(what_if_page(found)).replace("&nbsp;", " ")
     assert found.as_dict()["effects"][0]["measures"]["mean_wait"]["withheld"] == one.withheld
 
 
-def test_doubts__an_interval_with_0_is_one_of_the_mean():
+def test_doubts__an_interval_with_0_is_one_of_the_mean(golden):
     found = Difference("mean_wait", 100, 90, -10, scatter=1, copies=5, low=-30, high=5, agree=0.75)
-    assert doubts(found, None)[0] == "the mean over such weeks may be 0: from -30 s to +5 s (90 %); 75 % of the weeks have its sign"
+    golden("what-if", doubts(found, None)[0])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tests.errors import raises
 from walltime.errors import WorkloadError
 from walltime.metrics import mean_interval
 from walltime.papers.mualem01.models import ALL_BATCHES, OUT_OF_JOBS, PRECISE, SATURATED, published_batch_means
@@ -95,13 +96,13 @@ def test_published_batch_means__of_saturated_and_precise_values_says_saturated()
 
 @pytest.mark.parametrize(("jobs", "discard"), [(0, 1), (2, 1), (29, 1), (19, 0), (39, 2)])
 def test_published_batch_means__of_too_few_jobs_gets_one_line(jobs, discard):
-    with pytest.raises(WorkloadError, match=f"{jobs} jobs make {jobs // 10} batches of 10; batch means need {discard + 2}"):
+    with raises(WorkloadError, "too_few_jobs", jobs, jobs // 10, discard + 2, "10"):
         published_batch_means(np.ones(jobs), batch=10, discard=discard)
 
 
 @pytest.mark.parametrize("options", [{"batch": 0}, {"batch": -5}, {"discard": -1}, {"most": 1}, {"most": 0}, {"least": 1}])
 def test_published_batch_means__of_impossible_batches_gets_one_line(options):
-    with pytest.raises(WorkloadError, match="batch means need batches of 1 job or more"):
+    with raises(WorkloadError, "number_out_of_range", "1"):
         published_batch_means(np.ones(100), **({"batch": 10} | options))
 
 

@@ -73,21 +73,21 @@ def test_label__parses_back(text):
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    "text",
     [
-        ("expr:3", "'3' is the same for all jobs; name what it depends on"),
-        ("expr:wiat", "an expression knows no 'wiat', did you mean 'wait'"),
-        ("expr:wait**2", "'wait ** 2' cannot be part of an expression, which has numbers, names, + - * / < > and log, sqrt"),
-        ("expr:open(wait)", "'open(wait)' cannot be part of an expression"),
-        ("expr:max(wait)", "max takes 2 arguments, not 1"),
-        ("expr:wait+", "'wait+' is no expression; write one such as"),
-        ("expr:user_used", "the expression names user_used; say over which time: last=SECONDS or half-life=SECONDS"),
+        "expr:3",
+        "expr:wiat",
+        "expr:wait**2",
+        "expr:open(wait)",
+        "expr:max(wait)",
+        "expr:wait+",
+        "expr:user_used",
     ],
 )
-def test_expression__says_what_is_wrong(text, words):
+def test_expression__says_what_is_wrong(golden, text):
     with pytest.raises(wt.PolicyError) as caught:
         parse_order(text)
-    assert words in str(caught.value)
+    golden("simulate", str(caught.value))
 
 
 @pytest.mark.parametrize("engine", ["kernel", "reference"])

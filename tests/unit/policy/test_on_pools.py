@@ -1,9 +1,9 @@
 """Policies that run on several pools by the reference engine: small cases by hand."""
 
 import numpy as np
-import pytest
 
 import walltime as wt
+from tests.errors import raises
 from walltime.errors import EngineError
 from walltime.machine import Limit, Machine, Partition, Pool
 from walltime.policy.plain import Choice, PlainPolicy
@@ -79,5 +79,5 @@ def test_own_policy__that_starts_nobody_is_named():
         def choose(self, now, waiting, running, free):
             return ()
 
-    with pytest.raises(EngineError, match=r"2 jobs wait for ever \(jobs 1, 2\): Never started nobody at 0 s"):
+    with raises(EngineError, "endless_wait", "2", "1", "0"):
         wt.simulate(jobs((0, 10, 10, 4, 1), (0, 10, 10, 2, 2)), Never(), machine=MACHINE)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import walltime as wt
+from tests.errors import raises
 from tests.strategies import CLOCKS_FORWARD
 from walltime.engine.reference import number as reference
 from walltime.policy import Calendar, Moment
@@ -42,10 +43,7 @@ def test_plain_policy__runs_on_the_reference_engine_and_says_so():
     schedule = wt.simulate(JOBS, WidestFirst())
     assert schedule.start.tolist() == [0, 9, 2, 5]
     assert schedule.engine == "reference"
-    with pytest.raises(
-        wt.PolicyError,
-        match=r"^WidestFirst runs on the reference engine only on a machine that is a number",
-    ):
+    with raises(wt.PolicyError, "unsupported_policy", "WidestFirst"):
         wt.simulate(JOBS, WidestFirst(), engine="kernel")
 
 
@@ -83,7 +81,7 @@ def test_plain_policy__choosing_a_job_that_does_not_fit():
         def choose(self, now, waiting, running, free):
             return waiting
 
-    with pytest.raises(wt.PolicyError, match=r"^Greedy chose job number 2, which needs 2 processors of 1 free$"):
+    with raises(wt.PolicyError, "choice_too_large", "Greedy", "2", "1"):
         wt.simulate(JOBS, Greedy())
 
 
@@ -93,7 +91,7 @@ def test_plain_policy__choosing_a_job_twice():
         def choose(self, now, waiting, running, free):
             return [*waiting[:1], *waiting[:1]]
 
-    with pytest.raises(wt.PolicyError, match=r"^Twice chose job number 1, which is not waiting$"):
+    with raises(wt.PolicyError, "choice_not_waiting", "Twice", "1"):
         wt.simulate(JOBS, Twice())
 
 
@@ -103,11 +101,11 @@ def test_plain_policy__choosing_a_running_job():
         def choose(self, now, waiting, running, free):
             return running or waiting
 
-    with pytest.raises(wt.PolicyError, match=r"^Again chose job number 1, which is not waiting$"):
+    with raises(wt.PolicyError, "choice_not_waiting", "Again", "1"):
         wt.simulate(JOBS, Again())
 
 
-def test_plain_policy__that_never_starts_anybody():
+def test_plain_policy__that_never_starts_anybody(golden):
     @dataclass(frozen=True)
     class Idle(wt.PlainPolicy):
         def choose(self, now, waiting, running, free):
@@ -115,17 +113,14 @@ def test_plain_policy__that_never_starts_anybody():
 
     with pytest.raises(wt.errors.EngineError) as caught:
         wt.simulate(JOBS, Idle())
-    assert str(caught.value) == (
-        "4 jobs wait for ever (jobs 1, 2, 3, ...): Idle started nobody at 3 s, when nothing ran and nobody was to arrive; "
-        "start at least one job then, or return walltime.policy.Choice((), wake_at=TIME) to be asked again"
-    )
+    golden("simulate", str(caught.value))
     one = wt.Workload.from_arrays(submit=[5], runtime=[1], procs=[1], machine_procs=1, job_id=[77])
-    with pytest.raises(wt.errors.EngineError, match=r"^1 job waits for ever \(job 77\): Idle started nobody at 5 s, "):
+    with raises(wt.errors.EngineError, "endless_wait", "1", "77", "5"):
         wt.simulate(one, Idle())
 
 
 def test_plain_policy__without_choose_is_not_implemented():
-    with pytest.raises(wt.PolicyError, match=r"the policy PlainPolicy has no method choose\(self, now"):
+    with raises(wt.PolicyError, "missing_method", "PlainPolicy"):
         wt.simulate(JOBS, wt.PlainPolicy())
 
 
@@ -192,11 +187,9 @@ def test_moment__is_a_number_and_finds_the_times_of_dates():
     assert now.at(now.local.replace(hour=1, minute=0, second=0)) == 3600
     assert now.at(now.local.replace(hour=4, minute=0, second=0)) == 3 * 3600  # an hour is left out
     assert now.at(datetime(2023, 3, 26, 4)) == 3 * 3600  # a date without a zone is of the site's
-    with pytest.raises(
-        wt.WorkloadError, match=r"^the log begins \d+ s after 1970, and 1000000000000000 s later is beyond the calendar's range"
-    ):
+    with raises(wt.WorkloadError, "date_out_of_range", "1970", "1000000000000000"):
         _ = Moment(10**15, Calendar(CLOCKS_FORWARD, ZoneInfo("UTC"))).local
-    with pytest.raises(wt.WorkloadError, match=r"is not known: the log does not record its start time; add"):
+    with raises(wt.WorkloadError, "unknown_start_time"):
         Moment(1).at(datetime(2023, 3, 26, 4))
 
 
@@ -214,17 +207,15 @@ def test_jobs__do_not_tell_what_nobody_knows():
     def look(now, waiting, running, free):
         for job in waiting:
             for name in ("runtime", "end", "start", "expected_end"):
-                with pytest.raises(AttributeError, match=rf"^job number \d waits: nobody knows its {name} yet$"):
+                with pytest.raises(AttributeError, match=name):
                     getattr(job, name)
         for job in running:
             assert job.expected_end == job.start + job.believed
             for name in ("runtime", "end"):
-                with pytest.raises(AttributeError, match=rf"^job number \d runs: nobody knows its {name} yet$"):
+                with pytest.raises(AttributeError, match=name):
                     getattr(job, name)
         for job in (*waiting, *running):
-            with pytest.raises(
-                AttributeError, match=r"^jobs have no 'memory'; known are index, submit, .*, user, .* start and expected_end$"
-            ):
+            with pytest.raises(AttributeError, match=r"'memory'.*index.*user.*expected_end"):
                 _ = job.memory
             with pytest.raises(AttributeError):
                 job.priority = 1  # a view has no room for more
@@ -337,14 +328,11 @@ def test_wake_up__may_be_a_whole_number_of_numpy():
     ).start.tolist() == [50, 150, 250, 350]
 
 
-def test_wake_up__that_leads_to_nothing_for_ever(monkeypatch):
+def test_wake_up__that_leads_to_nothing_for_ever(golden, monkeypatch):
     monkeypatch.setattr(reference, "PATIENCE", 30)
     with pytest.raises(wt.errors.EngineError) as caught:
         wt.simulate(JOBS, policy_of(lambda now, waiting, running, free: wt.policy.Choice(wake_at=now + 1)))
-    assert str(caught.value) == (
-        "4 jobs wait for ever (jobs 1, 2, 3, ...): Mine was woken 30 times in a row and started nobody; "
-        "start at least one job, or ask for later times"
-    )
+    golden("simulate", str(caught.value))
 
 
 def test_wake_up__is_forgotten_when_all_jobs_have_ended():
@@ -360,13 +348,10 @@ def test_wake_up__is_forgotten_when_all_jobs_have_ended():
 
 @pytest.mark.parametrize("answer", [None, 3, wt.policy.Choice(None)])
 def test_answer__that_is_none(answer):
-    with pytest.raises(
-        wt.PolicyError,
-        match=r"^[^ ]+test_plain\.py:\d+: Mine must choose jobs of those that wait, not .*; give a sequence of jobs, \(\) for none, or",
-    ):
+    with raises(wt.PolicyError, "wrong_choice", "test_plain.py", "Mine"):
         wt.simulate(JOBS, policy_of(lambda now, waiting, running, free: answer))
 
 
 def test_answer__of_what_is_no_job():
-    with pytest.raises(wt.PolicyError, match=r"^[^ ]+test_plain\.py:\d+: Mine chose 0, which is no job; choose jobs of those that wait$"):
+    with raises(wt.PolicyError, "wrong_choice", "test_plain.py", "Mine", "0"):
         wt.simulate(JOBS, policy_of(lambda now, waiting, running, free: [job.index for job in waiting]))

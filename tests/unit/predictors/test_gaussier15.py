@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import walltime as wt
+from tests.errors import raises
 from tests.traces import trace_path
 from walltime.errors import PolicyError
 from walltime.predictors import gaussier15 as g
@@ -135,7 +136,7 @@ def test_parse__and_label_go_round():
     assert wt.predictors.parse_predictor(text).label == text
     for wrong in ("over=cubic", "features=new", "untaught=nothing", "negative-weights=capped"):
         name, _, value = wrong.partition("=")
-        with pytest.raises(PolicyError, match=f"{name} of the predictor .* must be one of .*, not '{value}'"):
+        with raises(PolicyError, "wrong_value", name, value):
             wt.predictors.parse_predictor(f"gaussier15:{wrong}")
 
 

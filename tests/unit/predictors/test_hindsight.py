@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import walltime as wt
+from tests.errors import raises
 from tests.traces import trace_path
 from walltime.errors import PolicyError
 from walltime.predictors import parse_predictor
@@ -46,10 +47,10 @@ def test_honest_predictor__is_not_accused(name):
 
 
 @pytest.mark.parametrize("noise", [0, 0.02, 0.08])
-def test_runtimes_with_noise__are_found(noise):
+def test_runtimes_with_noise__are_found(golden, noise):
     predicted = JOBS.runtime * np.exp(np.random.default_rng(1).normal(0, noise, len(JOBS)))
     [said] = remarks_of(JOBS, predicted)
-    assert "closer to the runtimes than earlier jobs can tell" in said
+    golden("predict", said)
 
 
 def test_closeness__counts_only_predictions_that_are_like_nothing_before():
@@ -66,14 +67,14 @@ def test_closeness__counts_only_predictions_that_are_like_nothing_before():
     assert (found.around, found.close) == (2, 1)
 
 
-def test_recorded_waits__are_found_in_a_file():
+def test_recorded_waits__are_found_in_a_file(golden):
     [said] = remarks_of(JOBS, JOBS.columns["wait"])
-    assert "are the wait that the log recorded" in said
+    golden("predict", said)
 
 
 @pytest.mark.parametrize("column", RECORDED)
 def test_column_that_is_recorded_later__is_refused(column):
-    with pytest.raises(PolicyError, match=f"nobody knows the {column} of a job when it is submitted"):
+    with raises(PolicyError, "future_column", column):
         wt.simulate(JOBS, "easy", prediction=f"column:{column}")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from matplotlib.figure import Figure
 
 import walltime as wt
 from tests.cli import call, one_line
+from tests.errors import raises
 from tests.unit.report.test_report import Page
 from walltime.campaign import CombinationMean, campaign_page, compare_cells, read_plan, read_results, run_campaign
 from walltime.comparison.combinations import positions, said, swept
@@ -57,7 +57,7 @@ def by_hand(**values: list[float]) -> list[CombinationMean]:
     return compare_cells(pl.DataFrame(rows), ["policy"], metrics=["mean_wait"], baseline={"policy": next(iter(values))})
 
 
-def test_lines__worked_by_hand():
+def test_lines__worked_by_hand(golden):
     """t of 2 degrees of freedom at 95 % is 2.919986; means 12 and 14, paired differences 3, 1, 2; or 3, -1, 1."""
     conservative, easy = by_hand(easy=[10, 12, 14], conservative=[13, 13, 16])
     assert easy.interval is not None
@@ -70,21 +70,13 @@ def test_lines__worked_by_hand():
     shown = measure("mean_wait")
     assert mean_cell(easy, shown).words == "12 s (± 3.4 s)"
     assert difference_cell(conservative, shown).words == "+2 s (± 1.7 s)"
-    assert (
-        answer([easy, conservative], {"policy": "easy"}, "log")
-        == "On log, the mean wait is 2 s ± 1.7 s higher under conservative than under easy."
-    )
+    golden("campaign", answer([easy, conservative], {"policy": "easy"}, "log"))
     further = replace(conservative, combination={"policy": "fcfs"})
-    assert answer([easy, conservative, further], {"policy": "easy"}, "log") == (
-        "On log, compared with easy, the mean wait with conservative is 2 s ± 1.7 s higher; with fcfs it is 2 s ± 1.7 s higher."
-    )
+    golden("campaign", answer([easy, conservative, further], {"policy": "easy"}, "log"))
     loads = [replace(conservative, combination={"load": load, "policy": "conservative"}) for load in (0.6, 0.8, 0.9)]
     loads[2] = replace(loads[2], difference=replace(conservative.difference, low=-1.0))
     told = answer(loads, {"policy": "easy"}, "log")
-    assert told == (
-        "On log, compared with easy, the mean wait with conservative is clearly higher with load 0.6 and 0.8, shows no clear difference "
-        "with load 0.9."
-    )
+    golden("campaign", told)
     unclear, _ = by_hand(easy=[10, 12, 14], conservative=[13, 11, 15])
     assert unclear.clear is False
     assert difference_cell(unclear, shown).words == "no clear difference (+1 s ± 3.4 s)"
@@ -152,7 +144,7 @@ def test_page__is_whole_and_says_what_was_run(capsys, plan, tmp_path, monkeypatc
     assert "--report" in page
     assert "orders.py:narrow" in page
     images = [value for name, value in found.attributes if name == "aria-label"]
-    assert sum("Curves of the mean wait over the load" in image for image in images) == 2  # the first screen's, once for telephones
+    assert sum("Curves of" in image for image in images) == 2  # the first screen's, once for telephones
     again = tmp_path / "again.html"
     write_page(
         campaign_page(
@@ -170,7 +162,7 @@ def test_page__counts_what_is_missing(capsys, plan, tmp_path):
     path = tmp_path / "page.html"
     assert call(capsys, "campaign", "report", more, "--report", path)[0] == 0
     page = path.read_text()
-    assert "Incomplete: 18 of 54 cells are missing" in page
+    assert "18 of 54" in page
     assert "What is missing" in page
     assert page.count("<td>2</td></tr>") == 9, "two seeds of each combination"
 
@@ -192,7 +184,7 @@ def test_page__refuses_a_file_of_another_kind_and_a_campaign_that_was_not_run(ca
     assert ".html" in one_line(*call(capsys, "campaign", "report", plan, "--report", tmp_path / "page.txt"))
     path = tmp_path / "plan.toml"
     path.write_text(PLAN.replace("orders.py", str(plan.parent / "orders.py")))
-    with pytest.raises(wt.errors.OutputError, match="has no cell of this plan"):
+    with raises(wt.errors.OutputError, "no_results"):
         campaign_page(read_results(read_plan(path, run_files=False)))
 
 
@@ -261,11 +253,11 @@ def test_intervals__of_lines_results_and_replications(plan):
 
 def test_figures_of_many_runs__say_what_they_cannot_draw(plan):
     lines = [line(1.0, load=load) for load in (0.5, 0.9)]
-    with pytest.raises(wt.PolicyError, match="not swept over any parameter"):
+    with raises(wt.PolicyError, "no_sweep"):
         wt.figures.sweep([line(1.0, policy="easy"), line(1.0, policy="fcfs")])
-    with pytest.raises(wt.PolicyError, match="not swept over 'shake'; they are over load"):
+    with raises(wt.PolicyError, "no_sweep", "'shake'"):
         wt.figures.sweep(lines, over="shake")
-    with pytest.raises(wt.PolicyError, match=re.escape("there are no results of 'mean_joy'")):
+    with raises(wt.PolicyError, "unknown_measure", "'mean_joy'"):
         wt.figures.intervals(lines, "mean_joy")
-    with pytest.raises(wt.PolicyError, match=r"is not what walltime\.campaign\.read_results"):
+    with raises(wt.PolicyError, "wrong_type", "walltime.campaign.read_results"):
         wt.figures.intervals([3])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 import walltime as wt
-from tests.pages import render
+from tests.pages import headings, render
 from tests.strategies import workloads
 from walltime.comparison.heatmaps import SHADES, heat_maps, scale_of, short_time, size_grid, size_map, week_grid, week_map
 
@@ -86,21 +86,21 @@ def test_short_time(seconds, said):
 
 
 @pytest.mark.slow
-def test_page__has_heat_maps_with_a_description_and_a_table():
+def test_page__has_heat_maps_with_a_description_and_a_table(golden):
     page = render([schedule()])
     assert ">Who waits</h2>" in page
-    assert page.count('aria-label="Heat map of the mean wait under EASY; the longest') == 3  # the wide one's box has it, too
-    assert "Mean wait under EASY by hours and days of the week" in page
+    assert page.count('aria-label="Heat map') == 3  # the wide one's box has it, too
+    golden("compare", headings(page))
     assert not re.search(r'id="(?!first-|size1-|week1-|wait-|slowdown-|time-|gantt1-|caveats|live-|section-)', page)
     assert "by hours and days" not in render([schedule(wt.workload.Origin())])
 
 
 @pytest.mark.slow
-def test_page__has_tables_of_groups_that_the_log_knows():
+def test_page__has_tables_of_groups_that_the_log_knows(golden):
     users = {"user": np.array([1, 2, 2, 3]), "queue": np.array([1, 1, 1, 2])}
     workload = wt.Workload.from_arrays(submit=[0, 1, 2, 3], runtime=[10] * 4, procs=[1, 2, 2, 1], machine_procs=2, columns=users)
     page = render([wt.simulate(workload, "fcfs"), wt.simulate(workload, "easy")])
-    assert "Mean wait by heavy, medium and light users" in page
+    golden("compare", headings(page))
     assert "Mean wait by queue" in page
     assert "Mean wait by partition" not in page
     assert "mean wait, EASY" in page
@@ -109,7 +109,7 @@ def test_page__has_tables_of_groups_that_the_log_knows():
 @pytest.mark.slow
 def test_heat_maps__only_of_the_first_policies():
     parts = str(heat_maps([schedule()] * 5, [everybody(schedule())] * 5))
-    assert "Of the first 4 of 5 policies." in parts
+    assert "4 of 5" in parts
     assert "EASY (4)" in parts
     assert "EASY (5)" not in parts
 

@@ -109,7 +109,7 @@ def test_library__is_the_one_that_was_released():
     assert hashlib.sha256(library).hexdigest() == "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f"
     assert library.startswith(b"/*! https://github.com/leeoniya/uPlot (v1.6.32) */")
     jobs = Workload.from_arrays(submit=[0], runtime=[1], procs=[1], machine_procs=1)
-    assert "Permission is hereby granted, free of charge" in render([simulate(jobs, "easy")])
+    assert "Permission is hereby granted" in render([simulate(jobs, "easy")])
 
 
 def test_assign_processors__never_twice_and_never_too_few(workload):

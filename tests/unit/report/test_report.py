@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
+from tests.errors import raises
 from tests.pages import render
 from walltime.comparison import write_comparison_page
 from walltime.comparison.answers import answer
@@ -115,44 +116,39 @@ def test_labels__tell_policies_apart():
     ]
 
 
-def test_answer__one_policy():
+def test_answer__one_policy(golden):
     said = sentence(made(wait=90, kind=Kind.BACKFILLED))
-    assert said.startswith("On log, jobs under EASY wait 1 min 30 s on average, half of them at most 1 min 30 s, and have a mean")
-    assert said.endswith("with 100 % of the jobs backfilled.")
-    assert "half of them not at all" in sentence(made())
+    golden("compare", said)
+    golden("compare", sentence(made()))
 
 
-def test_answer__better_worse_and_equal():
+def test_answer__better_worse_and_equal(golden):
     fcfs, easy, cons = made(NoBackfilling(), 7200), made(Easy(), 60, kind=Kind.BACKFILLED), made(Conservative(), 120)
     better = sentence(fcfs, easy, cons)
-    assert better.startswith("On log, EASY cuts the mean wait from 2 h 00 min to 1 min 00 s and the mean bounded slowdown from ")
-    assert ", compared with FCFS; conservative comes to 2 min 00 s and " in better
+    golden("compare", better)
     worse = sentence(easy, fcfs)
-    assert worse.startswith("On log, FCFS raises the mean wait from 1 min 00 s to 2 h 00 min and the mean bounded slowdown from ")
+    golden("compare", worse)
     assert worse.endswith(", compared with EASY.")
     equal = sentence(made(NoBackfilling()), made(Conservative()))
-    assert "conservative leaves the mean wait at 0 s and the mean bounded slowdown at 1.00, compared with FCFS" in equal
+    golden("compare", equal)
 
 
-def test_answer__wait_and_slowdown_may_disagree():
+def test_answer__wait_and_slowdown_may_disagree(golden):
     wait = np.zeros(300, np.int64)
     one = made(NoBackfilling(), 100)
     wait[np.argmax(one.runtime)] = 40_000
     told = sentence(one, made(Easy(), wait))
-    assert re.search(r"EASY raises the mean wait from .* to .* but cuts the mean bounded slowdown from .* to ", told)
+    golden("compare", told)
     wait[:] = 100
     wait[0] += 30
     assert "practically unchanged at 1 min 40 s" in sentence(one, made(Easy(), wait))
 
 
-def test_answer__many_policies_names_the_best():
+def test_answer__many_policies_names_the_best(golden):
     several = [made(Hybrid(depth=d), 1000 - 100 * d) for d in range(1, 7)]
     told = sentence(*several)
-    assert told.startswith(
-        "Of 6 policies on log, hybrid (6 reservations) has the shortest mean wait (6 min 40 s) and the lowest mean bounded"
-    )
-    assert "; hybrid (1 reservation), the first of them, comes to 15 min 00 s and" in told
-    assert sentence(*[made(Hybrid(depth=d)) for d in range(6)]).startswith("On log, all 6 policies come to a mean wait of 0 s")
+    golden("compare", told)
+    golden("compare", sentence(*[made(Hybrid(depth=d)) for d in range(6)]))
 
 
 @pytest.mark.slow
@@ -171,7 +167,7 @@ def test_page__parses_and_needs_nothing_else():
     assert "@import" not in page
     assert all(heading in found.texts for heading in ("The numbers", "How the jobs started", "Where this comes from", "Caveats"))
     labelled = [value for name, value in found.attributes if name == "aria-label"]
-    assert any(label.startswith("Gantt chart of 300 jobs under EASY") or "Gantt chart" in label for label in labelled)
+    assert any("Gantt chart" in label for label in labelled)
     assert ("title", "3,000 s") in found.attributes
 
 
@@ -233,7 +229,7 @@ def test_page__trim_and_rules_are_said():
     assert "cancelled" in found.texts
     assert "1.6 %" in found.texts
     assert not any(text.startswith("No trimming") for text in found.texts)
-    with pytest.raises(PolicyError, match="unknown trim"):
+    with raises(PolicyError, "unknown_trim"):
         render([made()], trim="p4")
 
 
@@ -242,7 +238,7 @@ def test_write_report__whole_or_not_at_all(tmp_path, monkeypatch):
     target = tmp_path / "report.html"
     target.write_text("old")
     monkeypatch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
-    with pytest.raises(OutputError, match=r"report\.html.*no space left on device"):
+    with raises(OutputError, "unwritable_file", "report.html"):
         write_comparison_page(target, [made(jobs=2)])
     assert target.read_text() == "old"
     assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
@@ -252,12 +248,12 @@ def test_write_report__whole_or_not_at_all(tmp_path, monkeypatch):
 
 
 def test_write_report__compares_the_same_jobs_only():
-    with pytest.raises(WorkloadError, match="at least one schedule"):
+    with raises(WorkloadError, "no_schedule"):
         render([])
-    with pytest.raises(WorkloadError, match="same jobs on the same machine"):
+    with raises(WorkloadError, "other_jobs"):
         render([made(jobs=5), made(jobs=6)])
     bigger = made(jobs=5)
-    with pytest.raises(WorkloadError, match="same jobs on the same machine"):
+    with raises(WorkloadError, "other_jobs"):
         render([made(jobs=5), replace(bigger, workload=bigger.workload.with_machine(5000))])
 
 
@@ -266,15 +262,13 @@ def caveats_in(*schedules, trim="none", estimates=None):
     return " ".join(caveats(labels(schedules), schedules, [s.summary() for s in schedules], masks, trim, estimates))
 
 
-def test_caveats__saturated_and_growing():
+def test_caveats__saturated_and_growing(golden):
     n = 2000
     a = np.arange(n)
     w = Workload.from_arrays(submit=a, runtime=a * 0 + 2, procs=a * 0 + 1, machine_procs=1, origin=Origin(sha256="0"))
     late = Schedule(w, NoBackfilling(), 2 * a, 2 * a + 2, w.runtime, np.ones(n, np.uint8), a * 0 - 1)
     told = caveats_in(late, trim="tsafrir06")
-    assert "Saturated: the offered load is 200 %" in told
-    assert "Under FCFS the queue is longer in every quarter" in told
-    assert "Every estimate equals the runtime" in told
+    golden("compare", told)
     assert "Only" not in told
     assert "No trimming" not in told
 
@@ -284,30 +278,30 @@ def test_caveats__a_calm_run_has_few():
     assert told == ""
 
 
-def test_caveats__the_lowest_of_many_policies_is_chosen_from_the_results():
+def test_caveats__the_lowest_of_many_policies_is_chosen_from_the_results(golden):
     some = [made(jobs=2000)] * 5
     names = ["a", "b", "c", "d", "e"]
     masks = [np.ones(len(one), bool) for one in some]
-    assert "lowest of 5 policies is partly luck" in " ".join(caveats(names, some, [one.summary() for one in some], masks, "tsafrir06"))
+    golden("compare", " ".join(caveats(names, some, [one.summary() for one in some], masks, "tsafrir06")))
     assert "partly luck" not in " ".join(caveats(names[:4], some[:4], [one.summary() for one in some[:4]], masks[:4], "tsafrir06"))
 
 
-def test_caveats__what_else_can_mislead():
+def test_caveats__what_else_can_mislead(golden):
     assert "calls it synthetic" in caveats_in(made(origin=Origin()))
     assert "calls it synthetic" in caveats_in(made(origin=Origin(sha256="0", header=("; Note: a Synthetic log",))))
     assert "Only 1 job is measured" in caveats_in(made(jobs=1))
-    assert "EASY and conservative differ by 2.0 %" in caveats_in(made(wait=100), made(Conservative(), 102))
+    golden("compare", caveats_in(made(wait=100), made(Conservative(), 102)))
     wait = np.zeros(2000, np.int64)
     wait[:15] = 10**7
     assert "1 % of them contribute" in caveats_in(made(jobs=2000, wait=wait))
     one = made()
-    assert "does not plan with the user estimates" in caveats_in(replace(one, workload=one.workload.with_believed(one.runtime + 5)))
+    golden("compare", caveats_in(replace(one, workload=one.workload.with_believed(one.runtime + 5))))
 
 
 def test_repeat_command__only_where_one_line_says_it():
     line = repeat_command([made(NoBackfilling()), made(Hybrid(depth=2))], "tsafrir06")
-    assert line == (
-        "walltime compare log --procs 4096 --policy fcfs --policy hybrid:depth=2 --overrun kill --coincident batch --trim tsafrir06 "
+    assert shlex.split(line)[1:] == shlex.split(
+        "compare log --procs 4096 --policy fcfs --policy hybrid:depth=2 --overrun kill --coincident batch --trim tsafrir06 "
         "--report report.html"
     )
     mixed = repeat_command([made(NoBackfilling()), made(Easy(order=SJF)), made(Easy(backfill_order=SJF))], "none")
@@ -323,13 +317,13 @@ def test_caveats__the_f_model_is_too_good(estimates):
     assert "unrealistically good results (tsafrir06" in told
 
 
-def test_caveats__name_the_model_of_the_estimates():
+def test_caveats__name_the_model_of_the_estimates(golden):
     calm = made(jobs=2000)
     assert caveats_in(calm, trim="tsafrir06", estimates="user") == caveats_in(calm, trim="tsafrir06", estimates=UserEstimates()) == ""
-    assert "with those of the model double" in caveats_in(calm, trim="tsafrir06", estimates="double")
+    golden("compare", caveats_in(calm, trim="tsafrir06", estimates="double"))
     assert "unrealistically" not in caveats_in(calm, trim="tsafrir06", estimates="tsafrir05")
     exact = made(jobs=2000, estimate=1)
-    assert "the model exact. Each equals the runtime" in caveats_in(exact, trim="tsafrir06", estimates="exact")
+    golden("compare", caveats_in(exact, trim="tsafrir06", estimates="exact"))
 
 
 def killed(count, overrun="kill"):
@@ -340,9 +334,9 @@ def killed(count, overrun="kill"):
     return replace(one, workload=replace(one.workload, requested=requested, believed=requested), overrun=overrun)
 
 
-def test_caveats__many_killed_jobs():
-    assert "1,001 jobs are killed at the estimate (50 % of all)" in caveats_in(killed(1001), trim="tsafrir06")
-    assert "101 jobs are killed at the estimate (5.0 % of all)" in caveats_in(killed(101), trim="tsafrir06")
+def test_caveats__many_killed_jobs(golden):
+    golden("compare", caveats_in(killed(1001), trim="tsafrir06"))
+    golden("compare", caveats_in(killed(101), trim="tsafrir06"))
     assert caveats_in(killed(100), trim="tsafrir06") == ""
     assert caveats_in(killed(1001, "overrun"), trim="tsafrir06") == ""
 
@@ -370,11 +364,11 @@ def test_page__says_what_was_chosen_and_done():
 
 
 @pytest.mark.slow
-def test_page__feedback_is_said():
+def test_page__feedback_is_said(golden):
     one = made()
     page = render([replace(one, workload=one.workload.with_feedback(), submitted=one.workload.submit)])
     assert rows(page)["feedback"] == "yes"
-    assert "jobs are submitted after the ends of their preceding jobs" in page
+    golden("compare", [text for text in Page(page).texts if "preceding" in text])
     assert "that precede them" not in render([one])
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from tests.errors import raises
 from walltime import Easy, LogError, Workload, WorkloadError, audit, compare, read, read_schedule, simulate
 from walltime.errors import OutputError
 from walltime.workload import SCHEDULE_COLUMNS, Origin
@@ -61,12 +62,12 @@ def test_schedule_files__are_the_same_bytes_each_time(schedule, tmp_path):
 
 
 def test_schedule__is_not_written_in_an_unknown_format(schedule, tmp_path):
-    with pytest.raises(OutputError, match=r"\.csv, \.parquet, \.swf, \.swf\.gz"):
+    with raises(OutputError, "unknown_file_extension", "swf.gz"):
         schedule.write(tmp_path / "s.xlsx")
 
 
 def test_schedule__is_not_written_into_a_folder_that_is_not_there(schedule, tmp_path):
-    with pytest.raises(OutputError, match="there is no folder"):
+    with raises(OutputError, "unwritable_file"):
         schedule.write(tmp_path / "no" / "s.csv")
 
 
@@ -100,17 +101,17 @@ def test_bad_schedule_file__gets_one_line(tmp_path, what):
 
 
 def test_schedule_file__of_an_unknown_kind_gets_one_line(tmp_path):
-    with pytest.raises(LogError, match="is read from"):
+    with raises(LogError, "unknown_file_extension"):
         read_schedule(text(tmp_path / "s.txt", "1 2 3"))
-    with pytest.raises(LogError, match="is a folder"):
+    with raises(LogError, "directory"):
         read_schedule(tmp_path)
-    with pytest.raises(LogError, match="cannot be read"):
+    with raises(LogError, "damaged_file"):
         read_schedule(text(tmp_path / "s.parquet", "1 2 3"))
 
 
 def test_swf_without_waits__is_no_schedule(tmp_path):
     path = text(tmp_path / "s.swf", "; MaxProcs: 4\n3 0 -1 5 1 -1 -1 1 9 -1 1 -1 -1 -1 -1 -1 -1 -1\n")
-    with pytest.raises(LogError, match="job 3 has no wait or run time"):
+    with raises(LogError, "missing_starts", "3"):
         read_schedule(path)
 
 
@@ -128,9 +129,9 @@ def test_compare__puts_the_first_schedule_in_the_role_of_the_baseline(schedule):
 
 def test_compare__refuses_schedules_of_different_jobs(schedule):
     other = Workload.from_arrays(submit=[0], runtime=[1], procs=[1], machine_procs=4)
-    with pytest.raises(WorkloadError, match="not of the same jobs"):
+    with raises(WorkloadError, "other_jobs"):
         compare(schedule, simulate(other, Easy()))
-    with pytest.raises(WorkloadError, match="no schedule"):
+    with raises(WorkloadError, "no_schedule"):
         compare()
 
 

@@ -8,6 +8,7 @@ from hypothesis import given
 
 import walltime as wt
 from tests.cli import HEADER, call, one_line
+from tests.errors import raises
 from tests.profiles import examples
 from tests.strategies import policies, workloads
 from tests.traces import trace_path
@@ -81,7 +82,7 @@ def test_fairness__refuses():
     for sample, seed in ((0, 0), (True, 0), (10, -1)):
         with pytest.raises(PolicyError):
             fairness(schedule, sample, seed)
-    with pytest.raises(WorkloadError, match="with feedback"):
+    with raises(WorkloadError, "feedback"):
         fairness(wt.simulate(jobs.with_feedback(), "easy"))
 
 
@@ -93,7 +94,7 @@ def test_fairness__of_a_real_log():
     assert 0 < found.late_percent < 50
 
 
-def test_simulate__fairness(capsys, tmp_path):
+def test_simulate__fairness(golden, capsys, tmp_path):
     log = tmp_path / "small.swf"
     rows = [(1, 0, 10, 20, 3, 1), (2, 1, 10, 10, 4, 2), (3, 2, 18, 18, 1, 1)]
     log.write_text(HEADER + "".join(f"{j} {at} -1 {run} {p} -1 -1 {p} {req} -1 1 {u} 1 -1 -1 -1 -1 -1\n" for j, at, run, req, p, u in rows))
@@ -101,7 +102,7 @@ def test_simulate__fairness(capsys, tmp_path):
     assert status == 0
     assert "33.3 %" in out
     assert "all 3 jobs" in out
-    assert "a sample of 2 of 3 jobs" in call(capsys, "simulate", log, "--fairness", "--fairness-sample", 2)[1]
+    golden("simulate", call(capsys, "simulate", log, "--fairness", "--fairness-sample", 2)[1])
     found = json.loads(call(capsys, "simulate", log, "--fairness", "--json")[1])["fairness"]
     assert (found["sample"], found["mean_miss_of_late"], found["use_correlation"]) == (3, 10, -1)
     assert "--fairness" in one_line(*call(capsys, "simulate", log, "--fairness-sample", 2))

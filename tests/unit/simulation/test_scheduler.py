@@ -80,27 +80,24 @@ def test_scheduler__is_spelled_and_read_back(text, policy, prediction):
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    "text",
     [
-        ("", "unknown policy ''; known are fcfs, easy"),
-        ("esay", "unknown policy 'esay'"),
-        (
-            "easy:depth=3",
-            "unknown option 'depth' of the policy 'easy:depth=3'; known are order, backfill-order, decisions, window, extra, shadow",
-        ),
-        ("easy:order=sjf,order=wfp", "is said twice"),
-        ("easy:order=", "is empty"),
-        ("hybrid:depth=x", "must be a whole number of 0 or more, not 'x'"),
-        ("easy:believe=selective", "name a predictor too"),
-        ("easy:predictor=oracle", "unknown predictor 'oracle'"),
-        ("easy:order=longest", "unknown order 'longest'"),
-        ("none.py:Mine", "no file none.py"),
+        "",
+        "esay",
+        "easy:depth=3",
+        "easy:order=sjf,order=wfp",
+        "easy:order=",
+        "hybrid:depth=x",
+        "easy:believe=selective",
+        "easy:predictor=oracle",
+        "easy:order=longest",
+        "none.py:Mine",
     ],
 )
-def test_scheduler__says_what_is_wrong(text, message):
+def test_scheduler__says_what_is_wrong(golden, text):
     with pytest.raises(wt.PolicyError) as caught:
         wt.simulation.parse_scheduler(text)
-    assert message in str(caught.value)
+    golden("compare", str(caught.value))
 
 
 def test_defaults__are_for_what_the_spelling_leaves_open():
@@ -160,7 +157,7 @@ class Late(wt.PlainPolicy):
 
 
 @pytest.mark.slow
-def test_compare__puts_any_schedulers_into_one_table(capsys, tmp_path, own):
+def test_compare__puts_any_schedulers_into_one_table(golden, capsys, tmp_path, own):
     log = tmp_path / "small.swf"
     log.write_text(HEADER + "".join(record(i, i, 10 + i, 1 + i % 3, 20 + 5 * i, user=1 + i % 2) for i in range(1, 9)))
     report = tmp_path / "r.html"
@@ -177,4 +174,4 @@ def test_compare__puts_any_schedulers_into_one_table(capsys, tmp_path, own):
     status, out, _ = call(capsys, "compare", log, *options, "--predictor", "tsafrir07", "--json")
     assert json.loads(out)["runs"][0]["policy"] == "easy:predictor=tsafrir07"
     assert "name a --predictor too" in one_line(*call(capsys, "compare", log, "--believe", "selective"))
-    assert "fcfs has no backfill order of its own" in one_line(*call(capsys, "compare", log, "--policy", "fcfs", "--backfill-order", "sjf"))
+    golden("compare", one_line(*call(capsys, "compare", log, "--policy", "fcfs", "--backfill-order", "sjf")))

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import walltime as wt
+from tests.errors import raises
 from walltime.engine.interface.load import is_cached, load
 from walltime.engine.interface.number import NumberEngine
 from walltime.engine.problem import Problem
@@ -40,27 +41,27 @@ def test_simulate__result_says_how_it_was_made():
 
 
 @both_engines
-def test_simulate__unknown_coincident(engine):
+def test_simulate__unknown_coincident(golden, engine):
     with pytest.raises(wt.PolicyError) as caught:
         wt.simulate(JOBS, wt.Easy(), coincident="both", engine=engine)
-    assert str(caught.value) == "coincident of Dialect must be one of batch, sequential, arrivals-first, one-by-one, not 'both'"
+    golden("compare", str(caught.value))
 
 
 @both_engines
-def test_simulate__unknown_overrun(engine):
+def test_simulate__unknown_overrun(golden, engine):
     with pytest.raises(wt.PolicyError) as caught:
         wt.simulate(JOBS, wt.Easy(), overrun="forgive", engine=engine)
-    assert str(caught.value) == "unknown overrun rule 'forgive'; known are kill, extend, overrun"
+    golden("compare", str(caught.value))
 
 
 def test_simulate__unknown_engine():
-    with pytest.raises(wt.PolicyError, match=r"^unknown engine 'fast'; known are auto, kernel, reference$"):
+    with raises(wt.PolicyError, "unknown_engine", "'fast'", "auto", "kernel", "reference"):
         wt.simulate(JOBS, wt.Easy(), engine="fast")
 
 
 @pytest.mark.parametrize("policy", [7, wt.Easy, None])
 def test_simulate__something_that_is_not_a_policy(policy):
-    with pytest.raises(wt.PolicyError, match=r"^policy must be one such as walltime.Easy\(\) or 'easy:order=sjf', not "):
+    with raises(wt.PolicyError, "wrong_type", "policy", "walltime.Easy", "'easy:order=sjf'"):
         wt.simulate(JOBS, policy)
 
 
@@ -70,9 +71,9 @@ class Unheard(Policy):
 
 
 def test_simulate__a_policy_that_the_engines_do_not_know():
-    with pytest.raises(wt.PolicyError, match=r"^Unheard runs on the reference engine only"):
+    with raises(wt.PolicyError, "unsupported_policy", "Unheard"):
         wt.simulate(JOBS, Unheard(), engine="kernel")
-    with pytest.raises(wt.PolicyError, match=r"^the reference engine does not know the policy Unheard"):
+    with raises(wt.PolicyError, "unsupported_policy", "Unheard"):
         wt.simulate(JOBS, Unheard())
 
 
@@ -81,7 +82,7 @@ def test_simulate__an_order_that_the_kernel_does_not_know():
     class Strange(Order):
         name: str = "strange"
 
-    with pytest.raises(wt.PolicyError, match=r"^the compiled engine does not know the order "):
+    with raises(wt.PolicyError, "unsupported_order"):
         wt.simulate(JOBS, wt.Easy(order=Strange()))
 
 
@@ -104,7 +105,7 @@ def test_simulate__reports_progress():
 def test_simulation__refuses_arrays_that_do_not_match(name, wrong):
     if name == "submit" and wrong.shape == (4,):
         name = "runtime"  # submit sets the length; then the next one is wrong
-    with pytest.raises(ValueError, match=rf"^{name} must be an int64 array with one entry per job \(3\)$"):
+    with pytest.raises(ValueError, match=name):
         NumberEngine(problem(**{name: wrong}))
 
 
@@ -132,10 +133,10 @@ def test_simulation__before_it_runs_nobody_has_started():
 
 def test_simulation__says_when_jobs_can_never_start():
     # Only reached by going around Workload, which refuses such jobs.
-    with pytest.raises(wt.errors.EngineError, match=r"^2 jobs wait for processors that nobody will free$"):
+    with raises(wt.errors.EngineError, "endless_wait", "2"):
         NumberEngine(problem(procs=np.array([3, 5, 1]), policy=wt.NoBackfilling())).run()
     reference = Reference(problem(procs=np.array([3, 5, 1]), policy=wt.NoBackfilling()))
-    with pytest.raises(wt.errors.EngineError, match=r"^2 jobs wait for processors that nobody will free$"):
+    with raises(wt.errors.EngineError, "endless_wait", "2"):
         reference.run()
 
 
@@ -159,7 +160,7 @@ def test_loop__is_compiled_once_for_each_kind_of_pass():
 
 def test_machine_with_too_many_processors__is_refused():
     jobs = wt.Workload.from_arrays(submit=[0], runtime=[1], procs=[1], machine_procs=2**31)
-    with pytest.raises(wt.WorkloadError, match="2147483646 processors"):
+    with raises(wt.WorkloadError, "machine_too_large", "2147483646"):
         wt.simulate(jobs, wt.Easy())
 
 

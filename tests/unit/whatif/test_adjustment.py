@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import walltime as wt
+from tests.errors import raises
 from walltime.machine import Machine, Partition, Pool
 from walltime.slurm.sidecar.rules import time_min_of
 from walltime.slurm.sidecar.settings import SidecarSettings
@@ -93,15 +94,15 @@ def test_a_users_own_time_min_stays():
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("nothing", "nothing"),
-        ("last:floor=x", "whole number"),
-        ("last:floor=0", "whole number of 1 or more"),
-        ("last:gain=2", "gain"),
-        ("tang13:key=x", "key"),
+        ("nothing", ("unknown_name", "nothing")),
+        ("last:floor=x", ("wrong_value",)),
+        ("last:floor=0", ("wrong_value", "1")),
+        ("last:gain=2", ("wrong_value", "gain")),
+        ("tang13:key=x", ("wrong_value", "key")),
     ],
 )
 def test_what_is_no_adjustment(text, told):
-    with pytest.raises(wt.PolicyError, match=told):
+    with raises(wt.PolicyError, *told):
         parse_adjustment(text)
 
 
@@ -110,9 +111,9 @@ def test_in_a_what_if():
     found = wt.what_if(jobs, EASY, ["adjust=last:floor=5"], replications=0, trim="none")
     assert found.effects[0].differences["mean_wait"].difference < 0
     assert "user's limit" in found.effects[0].became[0]
-    with pytest.raises(wt.PolicyError, match="already"):
+    with raises(wt.PolicyError, "unsupported_predictor", "already"):
         wt.what_if(jobs, EASY, ["adjust=last"], policy="easy++", replications=0, trim="none")
-    with pytest.raises(wt.WorkloadError, match="no wait times"):
+    with raises(wt.WorkloadError, "missing_waits"):
         wt.what_if(
             wt.workloads.Lublin99().generate(jobs=20, machine_procs=4, load=0.5, seed=1), EASY, ["adjust=last"], replications=0, trim="none"
         )
@@ -129,7 +130,7 @@ def test_soft_walltimes__plan_by_predictions_and_kill_at_the_limit():
     late = setting.run(hole(runtime=900))
     assert late.start.tolist() == [0, 700, 10_000, 11_100, 10_200]
     assert late.predictions.corrections.tolist()[4] == 1
-    with pytest.raises(wt.PolicyError, match="adjust=PREDICTOR"):
+    with raises(wt.PolicyError, "wrong_change", "adjust=PREDICTOR"):
         change.apply(Setting(SLURM, "slurm"))
     found = wt.what_if(jobs, EASY, ["soft=last"], replications=0, trim="none")
     assert found.effects[0].differences["mean_wait"].difference < 0

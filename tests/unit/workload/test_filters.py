@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import walltime as wt
+from tests.errors import raises
 from tests.strategies import examples
 from walltime.errors import PolicyError, WorkloadError
 from walltime.workload.cleaning import PUBLISHED
@@ -173,41 +174,39 @@ def test_filter__picks_what_numpy_picks(both):
 # -------------------------------------------------------------------------------------------------------------- errors
 
 WRONG = {
-    "": r"needs a column or a number at its end",
-    "   ": r"needs a column or a number at its end",
-    "user": r"needs a comparison such as = or < at its end",
-    "user=": r"needs a column or a number at its end",
-    "=3": r"needs a column or a number at '=' \(character 1\)",
-    "user=3 and": r"needs a column or a number at its end",
-    "user=3 or or job=1": r"needs a column or a number at 'or' \(character 11\)",
-    "and user=3": r"needs a column or a number at 'and' \(character 1\)",
-    "user=3 job=1": r"needs and or or at 'job' \(character 8\)",
-    "user=3)": r"needs and or or at '\)' \(character 7\)",
-    "(user=3": r"needs a closing parenthesis at its end",
-    "(user=3 procs=1": r"needs a closing parenthesis at 'procs' \(character 9\)",
-    "()": r"needs a column or a number at '\)' \(character 2\)",
-    "not": r"needs a column or a number at its end",
-    "user not 3": r"needs a comparison such as = or < at 'not' \(character 6\)",
-    "user < = 3": r"needs a column or a number at '=' \(character 8\)",
-    "user=3 and (job<5": r"needs a closing parenthesis at its end",
-    "user = - 1": r"has '-' where a column, a number or a comparison belongs",
-    "user=3.5": r"has '\.' where",
-    "user=3 & job=1": r"has '&' where",
-    "user=3x": r"has '3' where",
-    "runtime>2 h": r"needs and or or at 'h' \(character 11\)",
-    "user='anna'": r"asks for the user 'anna', which \w+ does not have",
-    "user='anna": r"has \"'\" where",
-    "color=3": r"asks for 'color'; workload has job_id, submit, runtime, requested, procs, believed, user, status",
-    "memory<5 or user=1": r"asks for 'memory'; workload has",
+    "": ("missing_operand",),
+    "   ": ("missing_operand",),
+    "user": ("missing_comparison",),
+    "user=": ("missing_operand",),
+    "=3": ("missing_operand", "'='", 1),
+    "user=3 and": ("missing_operand",),
+    "user=3 or or job=1": ("missing_operand", "'or'", 11),
+    "and user=3": ("missing_operand", "'and'", 1),
+    "user=3 job=1": ("missing_conjunction", "'job'", 8),
+    "user=3)": ("missing_conjunction", "')'", 7),
+    "(user=3": ("missing_parenthesis",),
+    "(user=3 procs=1": ("missing_parenthesis", "'procs'", 9),
+    "()": ("missing_operand", "')'", 2),
+    "not": ("missing_operand",),
+    "user not 3": ("missing_comparison", "'not'", 6),
+    "user < = 3": ("missing_operand", "'='", 8),
+    "user=3 and (job<5": ("missing_parenthesis",),
+    "user = - 1": ("filter_syntax", "'-'"),
+    "user=3.5": ("filter_syntax", "'.'"),
+    "user=3 & job=1": ("filter_syntax", "'&'"),
+    "user=3x": ("filter_syntax", "'3'"),
+    "runtime>2 h": ("missing_conjunction", "'h'", 11),
+    "user='anna'": ("unknown_name", "user", "'anna'"),
+    "user='anna": ("filter_syntax", '"\'"'),
+    "color=3": ("unknown_column", "'color'", *["job_id", "submit", "runtime", "requested", "procs", "believed", "user", "status"]),
+    "memory<5 or user=1": ("unknown_column", "'memory'"),
 }
 
 
 @pytest.mark.parametrize("text", WRONG)
 def test_wrong_filter__gets_one_line_that_says_where(text):
-    with pytest.raises(PolicyError, match=WRONG[text]) as caught:
+    with raises(PolicyError, *WRONG[text], repr(text)):
         select(LOG, text)
-    assert "\n" not in str(caught.value)
-    assert repr(text) in str(caught.value)
 
 
 def mask_or_error(text: str) -> np.ndarray | str:
@@ -258,7 +257,7 @@ def test_span__has_dates_of_the_logs_time_zone():
     here = replace(jobs, origin=replace(jobs.origin, unix_start_time=0, time_zone="Europe/Stockholm"))
     assert span_of(here, "1970-01-02:1970-01-03") == (23 * 3600, 47 * 3600)
     assert span_of(jobs, "1d:2d") == (86_400, 172_800)
-    with pytest.raises(WorkloadError, match="does not say when it starts"):
+    with raises(WorkloadError, "unknown_start_time"):
         span_of(jobs, "1970-01-02:1970-01-03")
-    with pytest.raises(PolicyError, match="a date that there is not"):
+    with raises(PolicyError, "wrong_date"):
         span_of(here, "1970-02-30:1970-03-03")

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from tests.errors import raises
 from tests.strategies import examples
 from walltime.errors import PolicyError, WorkloadError
 from walltime.workload.models.downey97 import Downey97, chosen_size, speedup
@@ -134,22 +135,22 @@ def test_keep_cycle__off_stretches_the_arrivals_themselves():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"least_parallelism": 0.5}, r"^average parallelism must range from 1 or more up, not from 0.5 to inf$"),
-        ({"most_parallelism": 0.5}, r"^average parallelism must range from 1"),
-        ({"least_work": 0.0}, r"^work must range from more than 0 s upwards"),
-        ({"most_work": 1.0}, r"^work must range from more than 0 s upwards, not from 60 to 1 s$"),
-        ({"least_sigma": 3.0}, r"^sigma must range from 0 or more upwards, not from 3 to 2$"),
-        ({"mean_gap": -1.0}, r"^arrivals need a mean gap over 0 s"),
-        ({"day_share": 1.5}, r"^arrivals need"),
-        ({"day_begins": 86_400}, r"^arrivals need"),
+        ({"least_parallelism": 0.5}, ("number_out_of_range", "1", "0.5")),
+        ({"most_parallelism": 0.5}, ("number_out_of_range", "1")),
+        ({"least_work": 0.0}, ("number_out_of_range", "work", "0")),
+        ({"most_work": 1.0}, ("number_out_of_range", "work", "60", "1")),
+        ({"least_sigma": 3.0}, ("number_out_of_range", "sigma", "0", "3", "2")),
+        ({"mean_gap": -1.0}, ("number_out_of_range", "0")),
+        ({"day_share": 1.5}, ("number_out_of_range",)),
+        ({"day_begins": 86_400}, ("number_out_of_range",)),
     ],
 )
 def test_bad_constants(change, message):
-    with pytest.raises(WorkloadError, match=message):
+    with raises(WorkloadError, *message):
         Downey97(**change)
 
 
 @pytest.mark.parametrize("rule", [0, "best"])
 def test_size_rule__other_values_are_refused(rule):
-    with pytest.raises(PolicyError, match=r"^size-rule of Downey97 must be a whole number of 1 or more or one of average-parallelism"):
+    with raises(PolicyError, "wrong_value", "size-rule", "Downey97", "1", "average-parallelism"):
         Downey97(size_rule=rule)

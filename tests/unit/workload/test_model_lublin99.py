@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tests.errors import raises
 from walltime.errors import PolicyError
 from walltime.workload.models.lublin99 import BATCH, INTERACTIVE, TYPELESS, Lublin99, _gamma_up_to, _sizes, day_time, day_weights, gamma_cdf
 from walltime.workload.models.model import stream
@@ -191,5 +192,5 @@ def test_for_machine__bounds_stay_in_order(procs):
 
 
 def test_unknown_classes():
-    with pytest.raises(PolicyError, match=r"^classes of Lublin99 must be one of both, typeless, not 'batch'$"):
+    with raises(PolicyError, "wrong_value", "classes", "Lublin99", "'batch'"):
         Lublin99(classes="batch")

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import walltime as wt
+from tests.errors import raises
 from walltime.errors import WorkloadError
 from walltime.workloads import resample_weeks, with_sessions
 
@@ -38,7 +39,7 @@ def test_sessions__by_hand():
 
 @pytest.mark.parametrize(("columns", "what"), [({"user": [1, 1]}, "waits"), ({"wait": [0, 0]}, "users"), ({}, "users")])
 def test_sessions__need_users_and_waits(columns, what):
-    with pytest.raises(WorkloadError, match=f"does not record {what}"):
+    with raises(WorkloadError, "missing_column", what):
         with_sessions(log([0, 1], [1, 1], **columns))
 
 

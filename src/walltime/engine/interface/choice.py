@@ -77,12 +77,15 @@ def _said(limited: Support, what: str) -> Support:
 def check_support(policy: Policy, machine: str, features: Collection[str] = (), wanted: str = "auto") -> str:
     """The engine that runs a policy on a kind of machine with some of `FEATURES`; raises PolicyError if none does, or not the kernel."""
     if wanted not in ENGINES:
-        raise PolicyError(f"unknown engine {wanted!r}; known are {', '.join(ENGINES)}")
+        raise PolicyError(f"unknown engine {wanted!r}; known are {', '.join(ENGINES)}", "unknown_engine")
     supported = support(policy, machine, features)
     if not supported.engine:
-        raise PolicyError(f"{policy.label} does not run {supported.why}")
+        raise PolicyError(f"{policy.label} does not run {supported.why}", "unsupported_policy")
     if wanted == "kernel" and supported.engine == "reference":
-        raise PolicyError(f"{policy.label} runs on the reference engine only {supported.why}; leave the engine to be chosen, or ask for it")
+        raise PolicyError(
+            f"{policy.label} runs on the reference engine only {supported.why}; leave the engine to be chosen, or ask for it",
+            "unsupported_policy",
+        )
     return "reference" if wanted == "reference" else supported.engine
 
 
@@ -91,7 +94,7 @@ def check_features(policy: Policy, machine: str, features: Collection[str]) -> N
     for feature in features:
         supported = support(policy, machine, [feature])
         if not supported.engine and supported != support(policy, machine):
-            raise PolicyError(f"{policy.label} does not run {supported.why}")
+            raise PolicyError(f"{policy.label} does not run {supported.why}", "unsupported_policy")
 
 
 def kind_of(problem: Problem) -> str:

@@ -106,7 +106,7 @@ class CompiledEngine:
         self._idle = (int(state["arrivals"]), self.first + int(state["started"])) if quiet else None
         stuck = quiet and self._idle == before
         if stuck and wanted == NEVER:
-            raise EngineError(self._kind.why_stuck(self._memory))
+            raise EngineError(self._kind.why_stuck(self._memory), "endless_wait")
         return stuck
 
     def _piece(self, budget: int) -> bool:
@@ -117,7 +117,7 @@ class CompiledEngine:
         self.seconds += time.perf_counter() - begin
         self.reached = reason == REACHED
         if reason == STUCK:
-            raise EngineError(self._kind.why_stuck(self._memory))
+            raise EngineError(self._kind.why_stuck(self._memory), "endless_wait")
         self.done = reason == DONE
         return self.done
 

@@ -218,8 +218,11 @@ def _check(problem: Problem) -> None:
         if array.dtype != np.int64 or array.shape != (len(problem),):
             raise ValueError(f"{name} must be an int64 array with one entry per job ({len(problem)})")
     if problem.coincident not in COINCIDENT:
-        raise PolicyError(f"unknown way to handle simultaneous events {problem.coincident!r}; known are {', '.join(COINCIDENT)}")
+        raise PolicyError(
+            f"unknown way to handle simultaneous events {problem.coincident!r}; known are {', '.join(COINCIDENT)}",
+            "unknown_rule_of_coincidence",
+        )
     if problem.after is not None and (problem.after >= np.arange(len(problem))).any():
         raise ValueError("a job can only be submitted after an earlier one")
     if not isinstance(problem.machine, int) or problem.machine >= HOLE:
-        raise WorkloadError(f"a simulated machine can have {HOLE - 1} processors at most, not {problem.machine}")
+        raise WorkloadError(f"a simulated machine can have {HOLE - 1} processors at most, not {problem.machine}", "machine_too_large")

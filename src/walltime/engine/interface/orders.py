@@ -109,7 +109,7 @@ def lower_order(order: Order, known: LogView, submit: Array, longest: int) -> Lo
     if isinstance(order, Wfp):
         return LoweredOrder(BY_WFP, order.exponent, True, True, **bounds)
     if not isinstance(order, ScoredOrder):
-        raise PolicyError(f"the compiled engine does not know the order {order!r}")
+        raise PolicyError(f"the compiled engine does not know the order {order!r}", "unsupported_order")
     if order.reads_calendar and known.calendar is None:
         raise order.without_calendar()
     numbers = np.asarray(order.parameters, np.float64)
@@ -225,12 +225,12 @@ def _not_compiled(order: ScoredOrder, error: Exception) -> PolicyError:
     except PolicyError as raised:
         return raised
     if not isinstance(told, int | float | np.number):
-        return PolicyError(f"{place}{what}: it returns {told!r}, which is no number")
+        return PolicyError(f"{place}{what}: it returns {told!r}, which is no number", "own_code_failure")
     line = getattr(getattr(error, "loc", None), "line", None)
     file = place.split(":")[0] if place else ""
-    return PolicyError(
-        f"{f'{file}:{line}: ' if file and line else place}{what}: it may use numbers, other such functions and the module math, and no more"
-    )
+    where = f"{file}:{line}: " if file and line else place
+    text = "it may use numbers, other such functions and the module math, and no more"
+    return PolicyError(f"{where}{what}: {text}", "own_code_failure")
 
 
 def lower_orders(problem: Problem, longest: int = 0) -> tuple[LoweredOrder, LoweredOrder]:

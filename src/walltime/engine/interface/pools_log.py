@@ -199,7 +199,9 @@ class NodesLog(Log):
     def why_stuck(memory: Any) -> str:
         """Who waits for ever, and why; raises WorkloadError if the jobs that run at first do not fit on the nodes."""
         if (job := int(memory.state["no_room"])) > 0:
-            raise WorkloadError(f"the jobs that run at first need more than the machine has: there is no room for job number {job}")
+            raise WorkloadError(
+                f"the jobs that run at first need more than the machine has: there is no room for job number {job}", "overfull_machine"
+            )
         return why_waiting(memory.jobs, int(memory.state["started"]))
 
 

@@ -169,7 +169,7 @@ class Engine:
         chosen, wake_at = self._own.choose(self.now, self.waiting, self.running, free)
         for job in [self.jobs[index] for index in chosen]:
             if job not in self.waiting:
-                raise PolicyError(f"{self.policy.name} chose job number {job.index + 1}, which is not waiting")
+                raise PolicyError(f"{self.policy.name} chose job number {job.index + 1}, which is not waiting", "choice_not_waiting")
             yield job
         if wake_at is not None:
             self._wake_ups.add(self._next_tick(wake_at))
@@ -177,7 +177,8 @@ class Engine:
     def _starts_nothing(self) -> EngineError:
         """The error of a policy in plain Python that starts none of the waiting jobs."""
         ids = self.known.columns.get("job_id", range(1, len(self.jobs) + 1))
-        return EngineError(why_stuck(self.policy, self.now, [ids[job.index] for job in self.waiting], PATIENCE if self._wake_ups else 0))
+        waiting = [ids[job.index] for job in self.waiting]
+        return EngineError(why_stuck(self.policy, self.now, waiting, PATIENCE if self._wake_ups else 0), "endless_wait")
 
     def _predict(self, job: Job) -> None:
         """Predict how long a job will run, and believe it where that is wanted; a waiting job may then need another reservation."""

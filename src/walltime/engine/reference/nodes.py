@@ -130,7 +130,7 @@ class SlurmReference:
         for job in sorted((job for job in self.jobs if job.since < NEVER), key=lambda job: (job.since, job.index)):
             free = self._usable(job, 0, 1, [], set())
             if not self._enough(job, free):
-                raise WorkloadError(f"there is no room for job number {job.index + 1}, which runs at first")
+                raise WorkloadError(f"there is no room for job number {job.index + 1}, which runs at first", "overfull_machine")
             self._run(job, free, job.since, job.believed)
 
     def run(self) -> None:

@@ -89,7 +89,7 @@ class Reference(Engine):
 
     def _stuck(self) -> EngineError:
         if self._own is None:
-            return EngineError(f"{len(self.waiting)} jobs wait for processors that nobody will free")
+            return EngineError(f"{len(self.waiting)} jobs wait for processors that nobody will free", "endless_wait")
         return self._starts_nothing()
 
     def _nothing_but_arrivals(self) -> bool:
@@ -240,7 +240,7 @@ class Reference(Engine):
             case kind if kind in later.PASS_OF_KIND:
                 later.PASS_OF_KIND[kind](self, policy)
             case _:
-                raise PolicyError(f"the reference engine does not know the policy {policy!r}")
+                raise PolicyError(f"the reference engine does not know the policy {policy!r}", "unsupported_policy")
 
     def _start_heads(self, policy: Policy) -> list[Job]:
         """While the head of the queue fits, start it (feitelson98, section 1); returns the queue that is left, in order."""
@@ -400,5 +400,8 @@ class Reference(Engine):
         """Start what a policy in plain Python chooses, checking that it may."""
         for job in self._chosen(self.free):
             if job.procs > self.free:
-                raise PolicyError(f"{policy.name} chose job number {job.index + 1}, which needs {job.procs} processors of {self.free} free")
+                raise PolicyError(
+                    f"{policy.name} chose job number {job.index + 1}, which needs {job.procs} processors of {self.free} free",
+                    "choice_too_large",
+                )
             self._start(job, self._kind_behind(job, self._ahead(job)))

@@ -175,7 +175,7 @@ class ClusterReference(Engine):
     def _stuck(self) -> EngineError:
         if self.waiting and self._own is not None:
             return self._starts_nothing()
-        return EngineError(f"{len(self.waiting) + len(self.coming)} jobs wait for ever")
+        return EngineError(f"{len(self.waiting) + len(self.coming)} jobs wait for ever", "endless_wait")
 
     def _note_first(self) -> None:
         """Predict the jobs that run at first, and tell the predictor and the policy that they have started."""

@@ -130,14 +130,16 @@ def _jobs(file: LogFile) -> list[Any]:
     try:
         document = json.loads(content)
     except json.JSONDecodeError as error:
-        raise LogError(f"{file.where}:{error.lineno}: is no JSON ({error.msg}); print the log again") from error
+        raise LogError(f"{file.where}:{error.lineno}: is no JSON ({error.msg}); print the log again", "not_json") from error
     except (ValueError, RecursionError) as error:  # such as bytes that are no text, or a number of thousands of digits
-        raise LogError(f"{file.where}: is no JSON ({type(error).__name__}); print the log again") from error
+        raise LogError(f"{file.where}: is no JSON ({type(error).__name__}); print the log again", "not_json") from error
     jobs = document.get("jobs") if isinstance(document, dict) else None
     if not isinstance(jobs, list):
-        raise LogError(f"{file.where}: has no list of jobs; print it with sacct --json")
+        raise LogError(f"{file.where}: has no list of jobs; print it with sacct --json", "no_jobs")
     if jobs and all(isinstance(job, dict) and "time" not in job and "submit_time" in job for job in jobs):
-        raise LogError(f"{file.where}: these are the jobs of squeue --json, which have not ended; print the log with sacct --json")
+        raise LogError(
+            f"{file.where}: these are the jobs of squeue --json, which have not ended; print the log with sacct --json", "waiting_jobs"
+        )
     return jobs
 
 

@@ -315,10 +315,12 @@ def published_batch_means(
     """
     if batch < 1 or discard < 0 or most < 2 or least < 2:
         given = f"{batch=}, {discard=}, {most=}, {least=}"
-        raise WorkloadError(f"batch means need batches of 1 job or more, 2 of them at least, not {given}")
+        raise WorkloadError(f"batch means need batches of 1 job or more, 2 of them at least, not {given}", "number_out_of_range")
     count = len(values) // batch
     if count < discard + 2:
-        raise WorkloadError(f"{len(values)} jobs make {count} batches of {batch}; batch means need {discard + 2} with the warm-up")
+        raise WorkloadError(
+            f"{len(values)} jobs make {count} batches of {batch}; batch means need {discard + 2} with the warm-up", "too_few_jobs"
+        )
     means = np.asarray(values[: count * batch], np.float64).reshape(count, batch).mean(axis=1)[discard:]
     stopped = OUT_OF_JOBS
     for k in range(2, min(len(means), most) + 1):

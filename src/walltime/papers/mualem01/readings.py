@@ -94,7 +94,7 @@ def requested_processors(workload: Workload) -> Workload:
     """The same jobs with the requested number of processors; raises WorkloadError if the log does not record it."""
     requested = workload.columns.get("requested_procs")
     if requested is None:
-        raise WorkloadError(f"{workload.origin.name} does not say how many processors were requested")
+        raise WorkloadError(f"{workload.origin.name} does not say how many processors were requested", "missing_column")
     return replace(workload, procs=np.where(requested > 0, requested, workload.procs))
 
 
@@ -106,7 +106,7 @@ def cleaned(workload: Workload) -> Workload:
 def later_number_first(workload: Workload) -> Workload:
     """The same jobs, those submitted in the same second in descending order of job number; they get new numbers."""
     if workload.feedback:
-        raise WorkloadError("jobs that name each other cannot be numbered anew")
+        raise WorkloadError("jobs that name each other cannot be numbered anew", "circular_dependency")
     turned = int(workload.job_id.max(initial=0)) + 1 - workload.job_id
     columns = {name: values for name, values in workload.columns.items() if name != "preceding_job"}
     return Workload.from_arrays(
@@ -218,7 +218,7 @@ def readings_table(
     [('killed at their estimate', 64.5), ('estimate raised to the runtime', 94.5)]
     """
     if seeds < 1:
-        raise PolicyError(f"at least 1 seed is needed, not {seeds}")
+        raise PolicyError(f"at least 1 seed is needed, not {seeds}", "number_out_of_range")
     rows = []
     for suffix, name in (("", source), ("_f4", f"{source}, f = 4")):
         values: dict[str, Any] = {field: (printed or {}).get(field + suffix, nan) for field in AVERAGES}

@@ -41,7 +41,8 @@ class Advice:
         check_columns(predictor, jobs)
         if "executable" in predictor.columns:
             raise WorkloadError(
-                f"{predictor.label} needs the names of programs, which users choose, and which the side-car does not ask for"
+                f"{predictor.label} needs the names of programs, which users choose, and which the side-car does not ask for",
+                "unsupported_predictor",
             )
         if jobs.origin.unix_start_time is None:
             raise WorkloadError(f"{jobs.origin.name}: does not say when it began; take a log that sacct has printed")
@@ -150,5 +151,6 @@ def check_texts(path: Path) -> None:
     if forgeable:
         raise LogError(
             f"{printable(path)}: has {forgeable[0]}, in which users can forge other jobs; print it without "
-            "submit lines and names, by walltime slurm sacct-command (--no-submit-line as well as no job names)"
+            "submit lines and names, by walltime slurm sacct-command (--no-submit-line as well as no job names)",
+            "forgeable_texts",
         )

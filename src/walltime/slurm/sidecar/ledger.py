@@ -139,11 +139,13 @@ class Ledger:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             self._lock.close()
-            raise LedgerError(f"{printable(self.folder)}: another side-car uses this ledger; end that one first") from error
+            raise LedgerError(
+                f"{printable(self.folder)}: another side-car uses this ledger; end that one first", "ledger_in_use"
+            ) from error
         except OSError as error:
             if not self._file.is_file() and error.errno not in NO_ROOM:
                 raise LedgerError(
-                    f"{printable(self.folder)}: cannot be used as a ledger ({(error.strerror or str(error)).lower()})"
+                    f"{printable(self.folder)}: cannot be used as a ledger ({(error.strerror or str(error)).lower()})", "unusable_ledger"
                 ) from error
             self.unwritable = f"{printable(self.folder)}: cannot be written ({(error.strerror or str(error)).lower()})"
             self._lock = Path(os.devnull).open("r+")  # noqa: SIM115 - kept as long as this ledger
@@ -154,7 +156,7 @@ class Ledger:
         self._base.execute("PRAGMA synchronous=FULL")
         [version] = self._base.execute("PRAGMA user_version").fetchone()
         if version > VERSION:
-            raise LedgerError(f"{printable(self._file)}: was written by a later version of the side-car; use that one")
+            raise LedgerError(f"{printable(self._file)}: was written by a later version of the side-car; use that one", "later_version")
         self._base.executescript(_TABLES)
         self._base.execute(f"PRAGMA user_version = {VERSION}")
         self._file.chmod(0o600)
@@ -206,7 +208,7 @@ class Ledger:
             return
         if self._file.is_file() and self._file.stat().st_size and "no such table" not in str(why):
             self._lock.close()
-            raise LedgerError(f"{printable(self._file)}: is no ledger, or cannot be written ({error})") from error
+            raise LedgerError(f"{printable(self._file)}: is no ledger, or cannot be written ({error})", "not_a_ledger") from error
         self._base = sqlite3.connect(":memory:", isolation_level=None)
         self._base.executescript(_TABLES)
         self._base.execute("PRAGMA query_only=ON")
@@ -325,7 +327,7 @@ def read_events(folder: Path) -> list[Event]:
     """What a ledger says has happened, in order; also while a side-car uses it. Raises LedgerError."""
     path = folder / "ledger.sqlite"
     if not path.is_file():
-        raise LedgerError(f"{printable(folder)}: is no ledger; name the folder that the side-car has its ledger in")
+        raise LedgerError(f"{printable(folder)}: is no ledger; name the folder that the side-car has its ledger in", "not_a_ledger")
     try:
         with closing(sqlite3.connect(path, timeout=30)) as base:
             rows = base.execute(f"SELECT {_EVENTS} FROM events ORDER BY time, rowid").fetchall()

@@ -54,15 +54,15 @@ class Spool:
             if not stat.S_ISDIR(status.st_mode):
                 raise NotADirectoryError(20, "is no folder")
             if status.st_mode & 0o022:
-                raise OutputError(f"{printable(folder)}: others may write into it, and slurmctld acts on what it has; chmod 755 it")
+                raise PermissionError(13, "others may write into it, and slurmctld acts on what it has; chmod 755 it")
             if status.st_uid not in (os.geteuid(), 0):
-                raise OutputError(f"{printable(folder)}: belongs to somebody else; it must be a folder of the side-car's user")
+                raise PermissionError(13, "it belongs to somebody else; it must be a folder of the side-car's user")
             for part in folder.glob(".walltime-*.part"):  # of a side-car that was killed
                 part.unlink()
             self._known = {one.name: (-1, -1) for one in os.scandir(folder) if KEY.fullmatch(one.name)}
         except OSError as error:
             raise OutputError(
-                f"{printable(folder)}: cannot be used as a spool folder ({(error.strerror or str(error)).lower()})"
+                f"{printable(folder)}: cannot be used as a spool folder ({(error.strerror or str(error)).lower()})", "unusable_folder"
             ) from error
 
     def put(self, key: str, known: int, longest: Minutes) -> None:

@@ -44,13 +44,14 @@ class SidecarSettings:
 
     def __post_init__(self) -> None:
         if fault := wrong_field(self):
-            raise PolicyError(fault)
+            raise PolicyError(fault, "number_out_of_range")
         if not self.share or not self.gain:
-            raise PolicyError("the share and the gain are above 0 and at most 1")
+            raise PolicyError("the share and the gain are above 0 and at most 1", "number_out_of_range")
         if self.floor * 60 < POLLS_IN_FLOOR * self.every:
             raise PolicyError(
                 f"a least TimeMin of {self.floor} minutes is less than {POLLS_IN_FLOOR} rounds of {self.every:g} s; "
-                "raise it, or let less time pass between two rounds"
+                "raise it, or let less time pass between two rounds",
+                "number_out_of_range",
             )
 
 

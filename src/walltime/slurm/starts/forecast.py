@@ -37,7 +37,7 @@ class Draws:
 
     def __post_init__(self) -> None:
         if self.samples < 1:
-            raise PolicyError(f"the number of samples must be 1 or more, not {self.samples}")
+            raise PolicyError(f"the number of samples must be 1 or more, not {self.samples}", "number_out_of_range")
         if fault := seed_fault(self.seed):
             raise PolicyError(fault)
 
@@ -61,7 +61,7 @@ class Forecast:
     ):
         chosen = snapshot.machine.policy if policy is None else policy
         if chosen is None:
-            raise PolicyError("the snapshot does not say how the site schedules; give a policy")
+            raise PolicyError("the snapshot does not say how the site schedules; give a policy", "missing_policy")
         self.snapshot, self.scheduler = snapshot, Scheduler.of(chosen, None)
         self.gone: list[str] = []
         self.coming: Arrivals | None = None

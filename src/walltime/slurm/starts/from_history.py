@@ -45,7 +45,7 @@ def learn_from_history(
     with how many are done.
     """
     if moments < 1:
-        raise PolicyError(f"the number of replayed moments must be 1 or more, not {moments}")
+        raise PolicyError(f"the number of replayed moments must be 1 or more, not {moments}", "number_out_of_range")
     snapshot = predicted.snapshot
     if history.recorded_wait is None:
         return replace(

@@ -60,13 +60,16 @@ def initial_state_of(snapshot: Snapshot, history: Workload, scheduler: Scheduler
     `without`: labels of jobs that are left out.
     """
     if scheduler.prediction is not None:
-        raise PolicyError("start times are simulated with the limits that the scheduler knows; leave the predictor out of the policy")
+        raise PolicyError(
+            "start times are simulated with the limits that the scheduler knows; leave the predictor out of the policy",
+            "unsupported_predictor",
+        )
     running = [job for job in snapshot.running if job.label not in without]
     running.sort(key=lambda job: (job.start or 0, job.job, job.task or 0))
     waiting = sorted(snapshot.waiting, key=lambda job: (-(job.priority or 0), job.submit or 0, job.job, job.task or 0))
     jobs = [*running, *waiting]
     if not waiting:
-        raise PolicyError("no job of the snapshot waits for a place, so there is nothing to predict")
+        raise PolicyError("no job of the snapshot waits for a place, so there is nothing to predict", "no_waiting_jobs")
     zero = min([snapshot.time, *(job.start or 0 for job in running)]) - 1
     now = snapshot.time - zero
     history, ended = _ended(history, snapshot.time)

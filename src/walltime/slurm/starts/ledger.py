@@ -67,7 +67,7 @@ class PredictionLedger:
         self.path = Path(folder) / NAME
         if not self.path.exists():
             if not create:
-                raise LogError(f"{printable(folder)}: there is no such ledger; walltime slurm start-times makes one")
+                raise LogError(f"{printable(folder)}: there is no such ledger; walltime slurm start-times makes one", "not_a_ledger")
             try:
                 self.path.parent.mkdir(mode=0o700, exist_ok=True)
                 os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
@@ -79,7 +79,10 @@ class PredictionLedger:
             if not tables and create and not kind:
                 database.executescript(f"BEGIN;{_TABLES}PRAGMA application_id={APPLICATION};PRAGMA user_version={VERSION};COMMIT;")
             elif kind != APPLICATION or version != VERSION:
-                raise LogError(f"{printable(self.path)}: is no ledger of version {VERSION}; name one that walltime slurm start-times made")
+                raise LogError(
+                    f"{printable(self.path)}: is no ledger of version {VERSION}; name one that walltime slurm start-times made",
+                    "not_a_ledger",
+                )
 
     def add(self, predictions: StartTimes) -> int:
         """Enter the predictions, as they were simulated; those of the same snapshot are replaced. Returns how many."""
@@ -105,7 +108,7 @@ class PredictionLedger:
         """
         wait = history.columns.get("wait")
         if wait is None:
-            raise LogError(f"{history.origin.name} does not say when jobs started; take a log of the batch system")
+            raise LogError(f"{history.origin.name} does not say when jobs started; take a log of the batch system", "missing_starts")
         begin = history.submit + (history.origin.unix_start_time or 0) + wait
         task_of = history.columns.get("array_task", np.full(len(history), -1))
         array_of = history.columns.get("array_job", np.full(len(history), -1))
@@ -163,7 +166,7 @@ class PredictionLedger:
             with closing(sqlite3.connect(self.path, timeout=30)) as database:
                 yield database
         except sqlite3.Error as error:
-            raise LogError(f"{printable(self.path)}: cannot be used as a ledger ({error}); name another folder") from error
+            raise LogError(f"{printable(self.path)}: cannot be used as a ledger ({error}); name another folder", "not_a_ledger") from error
 
 
 def _ahead(time: float) -> float | None:

@@ -70,10 +70,11 @@ def predicted_of_snapshot(predictor: str | Predictor, snapshot: Snapshot, histor
     given = parse_predictor(predictor) if isinstance(predictor, str) else predictor
     if isinstance(given, LogColumn):
         raise PolicyError(
-            f"the jobs of a snapshot have no column {given.column!r}; give their predictions as a file (file:predictions.csv with job_id)"
+            f"the jobs of a snapshot have no column {given.column!r}; give their predictions as a file (file:predictions.csv with job_id)",
+            "unknown_column",
         )
     if isinstance(given, ExactRuntime):
-        raise PolicyError("nobody knows how long the jobs of a snapshot will run; take another predictor than exact")
+        raise PolicyError("nobody knows how long the jobs of a snapshot will run; take another predictor than exact", "future_column")
     jobs = [*snapshot.running, *snapshot.waiting]
     both = _together(snapshot, history, list({job.job: job for job in jobs}.values()))
     predicted = predicted_of_log(given, both)

@@ -163,7 +163,7 @@ def calibrate_starts(
     past = replay(record, counts, predicted=told, seed=seed, workers=workers, progress=progress)
     judged = np.isin(past.made, chosen)
     if not judged.any():
-        raise WorkloadError(f"no job of {workload.origin.name} waits at any of the moments")
+        raise WorkloadError(f"no job of {workload.origin.name} waits at any of the moments", "no_waiting_jobs")
     when, which, real, by_limits = past.made[judged], past.job[judged], past.real[judged], past.by_limits[judged]
     simulated, adjusted = past.simulated[:, judged], learned(past, learning)[:, judged]
     unknown = np.isnan(adjusted[1])

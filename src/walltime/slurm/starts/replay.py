@@ -41,7 +41,7 @@ class Record:
         """
         wait = workload.recorded_wait
         if wait is None:
-            raise WorkloadError(f"{workload.origin.name} does not say when jobs started; take a log that records waits")
+            raise WorkloadError(f"{workload.origin.name} does not say when jobs started; take a log that records waits", "missing_starts")
         known = workload if (wait >= 0).all() else workload.take(wait >= 0, "whose wait is recorded")
         machine = machine_of(workload, machine)
         placed, placement = place(known, machine if policy is None else replace(machine, policy=policy))

@@ -85,7 +85,7 @@ class StartTimes:
         for one in self.jobs:
             if one.job.label == label:
                 return one
-        raise PolicyError(why_not(self.snapshot, label))
+        raise PolicyError(why_not(self.snapshot, label), "unknown_job")
 
     def as_dict(self) -> dict[str, Any]:
         """All of it but the single simulations, ready for JSON."""
@@ -206,7 +206,7 @@ def why(
     state = forecast.state
     places = [k for k, job in enumerate(state.jobs) if job.label == label and job.start is None]
     if not places:
-        raise PolicyError(why_not(snapshot, label))
+        raise PolicyError(why_not(snapshot, label), "job_not_waiting")
     schedule = forecast.projection.schedule(forecast.runtimes.typical())
     explanation = explain(schedule, FIRST_NUMBER + places[0], sooner=False)
     assert isinstance(explanation, MachineExplanation), "it has a placement"

@@ -120,7 +120,9 @@ def parse_trial(text: str, snapshot: Snapshot) -> SnapshotJob:
     name = asked.partition or (next(iter(partitions)) if len(partitions) == 1 else "")
     if name not in partitions:
         close = nearest(name, partitions)
-        raise PolicyError(f"the job {shown(text)} needs a partition{close}; known are {harmless(', '.join(partitions), 200)}")
+        raise PolicyError(
+            f"the job {shown(text)} needs a partition{close}; known are {harmless(', '.join(partitions), 200)}", "unknown_partition"
+        )
     on_node = snapshot.machine.pools[snapshot.machine.place_of(partitions[name].pools[0])].procs
     return SnapshotJob(
         job=max((job.job for job in snapshot.jobs), default=0) + 1,
@@ -164,7 +166,7 @@ def try_jobs(
     numbers = {job.job: k for k, job in enumerate(forecast.state.jobs) if job.start is None}
     for text, job in zip(texts, own, strict=True):
         if job.job not in numbers:
-            raise PolicyError(f"{harmless(text)} does not fit the machine; compare its size with the partition's")
+            raise PolicyError(f"{harmless(text)} does not fit the machine; compare its size with the partition's", "no_job_fits")
     places = [numbers[job.job] for job in own]
 
     def alone(*arguments: Any) -> Array:

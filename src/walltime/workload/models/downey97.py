@@ -68,15 +68,23 @@ class Downey97(WorkloadModel):
         super().__post_init__()
         highest = math.inf if self.most_parallelism is None else self.most_parallelism
         if not 1 <= self.least_parallelism <= highest or not self.least_parallelism < math.inf:
-            raise WorkloadError(f"average parallelism must range from 1 or more up, not from {self.least_parallelism:g} to {highest:g}")
+            raise WorkloadError(
+                f"average parallelism must range from 1 or more up, not from {self.least_parallelism:g} to {highest:g}",
+                "number_out_of_range",
+            )
         if not 0 < self.least_work <= self.most_work < math.inf:
-            raise WorkloadError(f"work must range from more than 0 s upwards, not from {self.least_work:g} to {self.most_work:g} s")
+            raise WorkloadError(
+                f"work must range from more than 0 s upwards, not from {self.least_work:g} to {self.most_work:g} s", "number_out_of_range"
+            )
         if not 0 <= self.least_sigma <= self.most_sigma < math.inf:
-            raise WorkloadError(f"sigma must range from 0 or more upwards, not from {self.least_sigma:g} to {self.most_sigma:g}")
+            raise WorkloadError(
+                f"sigma must range from 0 or more upwards, not from {self.least_sigma:g} to {self.most_sigma:g}", "number_out_of_range"
+            )
         if not 0 < self.mean_gap < math.inf or not 0 <= self.day_share <= 1 or not 0 <= self.day_begins < DAY:
             raise WorkloadError(
                 f"arrivals need a mean gap over 0 s, a share of the day from 0 to 1 and a start within the day, not"
-                f" {self.mean_gap:g}, {self.day_share:g} and {self.day_begins}"
+                f" {self.mean_gap:g}, {self.day_share:g} and {self.day_begins}",
+                "number_out_of_range",
             )
 
     def draw(self, jobs: int, machine_procs: int, seed: int = 0) -> tuple[Array, Array, Array]:

@@ -80,12 +80,19 @@ class Feitelson96(WorkloadModel):
         for name in ("order", "runs_order", "small_sizes", "think_time", *positive):
             value = getattr(self, name)
             if not 0 <= value < math.inf or (value == 0 and name in positive):
-                raise WorkloadError(f"{name} of {self.name} must be {'over 0' if name in positive else '0 or more'}, not {value:g}")
+                raise WorkloadError(
+                    f"{name} of {self.name} must be {'over 0' if name in positive else '0 or more'}, not {value:g}", "number_out_of_range"
+                )
         means, small, large = np.array(self.stages, np.float64).reshape(-1, 3).T
         if not len(means) or (means <= 0).any() or (small < 0).any() or (large < 0).any() or not np.isfinite(means).all():
-            raise WorkloadError(f"the stages of {self.name} must have means over 0 and probabilities, not {self.stages}")
+            raise WorkloadError(
+                f"the stages of {self.name} must have means over 0 and probabilities, not {self.stages}", "wrong_probabilities"
+            )
         if abs(small.sum() - 1) > 1e-9 or abs(large.sum() - 1) > 1e-9:
-            raise WorkloadError(f"the probabilities of the stages of {self.name} must add up to 1, not {small.sum():g} and {large.sum():g}")
+            raise WorkloadError(
+                f"the probabilities of the stages of {self.name} must add up to 1, not {small.sum():g} and {large.sum():g}",
+                "wrong_probabilities",
+            )
 
     def size_weights(self, machine_procs: int) -> tuple[Array, Array]:
         """The sizes (int64) and their probabilities (float64)."""
@@ -179,7 +186,9 @@ class Feitelson96(WorkloadModel):
                 guess = math.sqrt(low * high) if low > 0 and math.isfinite(high) else (low * 2 if high == math.inf else high / 2)
             stretch = guess
             if not stretch < 1e15:
-                raise WorkloadError(f"the jobs of {self.name} would arrive over more time than a workload can represent")
+                raise WorkloadError(
+                    f"the jobs of {self.name} would arrive over more time than a workload can represent", "arrivals_too_long"
+                )
             chosen = chains.earliest(stretch, jobs)
         return chains.fine(*best, capacity), best[1]
 

@@ -39,7 +39,8 @@ class HyperErlang:
         if self.order < 1 or not 0 <= self.share <= 1 or not (0 <= self.first < math.inf and 0 <= self.second < math.inf):
             raise WorkloadError(
                 "a hyper-Erlang distribution has an order of at least 1, a share from 0 to 1 and means of 0 or more, not"
-                f" {self.order}, {self.share:g}, {self.first:g} and {self.second:g}"
+                f" {self.order}, {self.share:g}, {self.first:g} and {self.second:g}",
+                "number_out_of_range",
             )
 
     def moment(self, k: int) -> float:
@@ -89,17 +90,18 @@ def fit_hyper_erlang(m1: float, m2: float, m3: float, largest_order: int = LARGE
     3
     """
     if not all(0 < m < math.inf for m in (m1, m2, m3)):
-        raise WorkloadError(f"moments must be positive numbers, not {m1:g}, {m2:g} and {m3:g}")
+        raise WorkloadError(f"moments must be positive numbers, not {m1:g}, {m2:g} and {m3:g}", "impossible_moments")
     b, c = m2 / m1 / m1, m3 / m1 / m1 / m1
     if b < 1 - EQUAL or c < b * b * (1 - EQUAL):
-        raise WorkloadError(f"no positive distribution has the moments {m1:g}, {m2:g} and {m3:g}")
+        raise WorkloadError(f"no positive distribution has the moments {m1:g}, {m2:g} and {m3:g}", "impossible_moments")
     for order in range(1, largest_order + 1):
         fit = _of_order(order, m1 / order, b * order / (order + 1), c * order * order / ((order + 1) * (order + 2)))
         if fit is not None:
             return fit
     raise WorkloadError(
         f"no hyper-Erlang distribution of an order up to {largest_order} has the moments {m1:g}, {m2:g} and {m3:g}:"
-        f" the coefficient of variation is {math.sqrt(max(b - 1, 0)):.3g}"
+        f" the coefficient of variation is {math.sqrt(max(b - 1, 0)):.3g}",
+        "impossible_moments",
     )
 
 

@@ -64,7 +64,7 @@ class Jann97(WorkloadModel):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.ranges:
-            raise WorkloadError("a model of Jann'97 needs at least one range of sizes")
+            raise WorkloadError("a model of Jann'97 needs at least one range of sizes", "no_size_ranges")
 
     @classmethod
     def fit(cls, workload: Workload, ranges: str | Sequence[int] = "powers") -> Jann97:
@@ -131,12 +131,14 @@ def _bounds(workload: Workload, ranges: str | Sequence[int]) -> list[tuple[int, 
     widest = int(workload.procs.max())
     if isinstance(ranges, str):
         if ranges not in ("powers", "fives"):
-            raise WorkloadError(f"sizes are divided by powers, fives or given sizes, not by {ranges!r}")
+            raise WorkloadError(f"sizes are divided by powers, fives or given sizes, not by {ranges!r}", "unknown_rule")
         ups = [2**k for k in range(widest.bit_length() + 1)] if ranges == "powers" else [1, *range(5, widest + 5, 5)]
     else:
         ups = sorted(int(size) for size in ranges)
         if not ups or ups[0] < 1 or len(set(ups)) < len(ups):
-            raise WorkloadError(f"the largest sizes of the ranges must be different numbers of at least 1, not {list(ranges)}")
+            raise WorkloadError(
+                f"the largest sizes of the ranges must be different numbers of at least 1, not {list(ranges)}", "number_out_of_range"
+            )
     ups = [*(up for up in ups if up < widest), widest]
     joined: list[tuple[int, int]] = []
     low = 1
@@ -145,7 +147,7 @@ def _bounds(workload: Workload, ranges: str | Sequence[int]) -> list[tuple[int, 
             joined.append((low, high))
             low = high + 1
     if not joined:
-        raise WorkloadError(f"{workload.origin.name} has {len(workload)} jobs, too few to fit distributions to")
+        raise WorkloadError(f"{workload.origin.name} has {len(workload)} jobs, too few to fit distributions to", "too_few_jobs")
     joined[-1] = (joined[-1][0], widest)
     return joined
 
@@ -164,5 +166,5 @@ def _fitted(workload: Workload, low: int, high: int) -> SizeRange:
         try:
             distributions.append(fit_hyper_erlang(float(raw.mean()), float((raw**2).mean()), float((raw**3).mean())))
         except WorkloadError as error:
-            raise WorkloadError(f"the {what} of the jobs of {low} to {high} processors: {error}") from None
+            raise WorkloadError(f"the {what} of the jobs of {low} to {high} processors: {error}", error.code) from None
     return SizeRange(low, high, tuple(sizes.tolist()), tuple(counts.tolist()), *distributions)

@@ -54,7 +54,7 @@ class Marginals:
         sizes, counts = np.array(self.sizes, np.int64).T
         fits = sizes <= machine_procs
         if not fits.any():
-            raise WorkloadError(f"the smallest job of {self.source} has {sizes[0]} processors, the machine {machine_procs}")
+            raise WorkloadError(f"the smallest job of {self.source} has {sizes[0]} processors, the machine {machine_procs}", "no_job_fits")
         return sizes[fits], counts[fits]
 
     def quantile(self, probability: Array, row: int) -> Array:

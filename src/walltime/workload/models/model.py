@@ -56,7 +56,9 @@ class WorkloadModel(Specification):
         if load is not None and span > 0 and not drawn.has_load:
             arrival = arrival * (total_work(self, drawn.procs, drawn.runtime) / (machine_procs * load) / span)
         if not arrival[-1] < MAX_TIME:
-            raise WorkloadError(f"the jobs of {self.name} would arrive over {arrival[-1]:.3g} s, more than a workload can represent")
+            raise WorkloadError(
+                f"the jobs of {self.name} would arrive over {arrival[-1]:.3g} s, more than a workload can represent", "arrivals_too_long"
+            )
         asked = f"load {load:g}" if load is not None else "no load asked for"
         origin = Origin(
             name=f"{self.name}-{jobs}-{machine_procs}" + (f"-{load:g}" if load is not None else "") + f"-{seed}",
@@ -81,7 +83,8 @@ class WorkloadModel(Specification):
             raise WorkloadError(
                 f"{jobs} jobs of {self.name} on {machine_procs} processors have a load of {load:g} only if they all arrive within"
                 f" about {workload.submit[-1] - workload.submit[0]} s, which whole seconds cannot resolve; use more jobs, a smaller machine"
-                " or a lower load"
+                " or a lower load",
+                "arrivals_too_dense",
             )
         return workload
 
@@ -106,15 +109,15 @@ def check_parameters(jobs: int, machine_procs: int, load: float | None, seed: in
     """Raise WorkloadError for arguments that no model can satisfy."""
     for name, value in (("number of jobs", jobs), ("number of processors", machine_procs), ("seed", seed)):
         if not isinstance(value, int | np.integer) or isinstance(value, bool):
-            raise WorkloadError(f"the {name} must be a whole number, not {value!r}")
+            raise WorkloadError(f"the {name} must be a whole number, not {value!r}", "wrong_type")
     if jobs < 1:
-        raise WorkloadError(f"a workload has at least 1 job, not {jobs}")
+        raise WorkloadError(f"a workload has at least 1 job, not {jobs}", "number_out_of_range")
     if machine_procs < 1:
-        raise WorkloadError(f"a machine has at least 1 processor, not {machine_procs}")
+        raise WorkloadError(f"a machine has at least 1 processor, not {machine_procs}", "number_out_of_range")
     if load is not None and not 0 < load <= HIGHEST_LOAD:
-        raise WorkloadError(f"a load must be over 0 and up to {HIGHEST_LOAD}, not {load:g}")
+        raise WorkloadError(f"a load must be over 0 and up to {HIGHEST_LOAD}, not {load:g}", "number_out_of_range")
     if fault := seed_fault(seed):
-        raise WorkloadError(fault)
+        raise WorkloadError(fault, "number_out_of_range")
 
 
 def stream(model: str, seed: int, what: str) -> np.random.Generator:
