@@ -69,8 +69,8 @@ def caveats(
         if share >= LONG_QUEUE:
             sentences.append(
                 f"Saturated under {lower_first(name)}: the queue does not empty for {human_time(queued)}, {human_percent(100 * share)} of "
-                "the time in which jobs arrive. The waits depend more on how long that lasts than on the policy, and users would not submit "
-                "as they did."
+                "the time in which jobs arrive. The waits depend more on how long that lasts than on the policy, and users would not "
+                "submit as they did."
             )
     growing = [lower_first(name) for name, s in zip(names, schedules, strict=True) if queue_keeps_growing(s)]
     if growing:
