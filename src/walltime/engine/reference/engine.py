@@ -114,6 +114,15 @@ class Engine:
         self.history = GroupHistory(self.known.columns)
         self._scores: dict[tuple[Order, int, int], float] = {}  # those that do not change while jobs wait
 
+    def step(self, until: float = math.inf) -> bool:
+        """Handle the next event; False if there is none, or it is later than `until`, s."""
+        raise NotImplementedError
+
+    def run(self) -> None:
+        """Simulate until every job has started and ended."""
+        while self.step():
+            pass
+
     def _in_order(self, jobs: Sequence[Any], order: Order) -> list[Any]:
         """Highest score first, ties by arrival."""
         by_arrival = sorted(jobs, key=lambda job: job.arrival)

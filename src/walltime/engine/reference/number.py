@@ -56,11 +56,6 @@ class Reference(Engine):
 
     # ------------------------------------------------------------------ events
 
-    def run(self) -> None:
-        """Simulate until every job has started and ended."""
-        while self.step():
-            pass
-
     def step(self, until: float = math.inf) -> bool:
         """Handle the next event and make the pass after it; False if there is none (then `done`), or it is later than `until`, s."""
         times = [job.end for job in self.running] + [self.now] * len(self.terminating)

@@ -115,11 +115,6 @@ class ClusterReference(Engine):
             self._started += 1
             self.running.append(job)
 
-    def run(self) -> None:
-        """Simulate until every job has started and ended."""
-        while self.step():
-            pass
-
     def step(self, until: float = math.inf) -> bool:
         """Handle the next event and make the pass after it; False if there is none, or it is later than `until`, s."""
         if not self._placed:
