@@ -36,6 +36,7 @@ class SearchOptions:
     believe: Annotated[str | None, o.option("--believe", "The order alone if not said.", SEARCH)] = None
     fair: Annotated[int, o.own("Jobs per log whose fair starts are found under what is on the front.", SEARCH, min=0)] = 0
     store: Annotated[Path | None, o.option("--store", panel=SEARCH)] = None
+    seed: o.SeedOption = 0
     workers: o.WorkersOption = None
 
 
@@ -54,7 +55,6 @@ def search(
     *,
     searching: SearchOptions,
     judging: JudgementOptions,
-    seed: o.SeedOption = 0,
     own: o.OwnOption = None,
     stretch: Stretch,
     reading: LogOptions,
@@ -93,7 +93,7 @@ def search(
             shaken=searching.shake,
             penalty=searching.penalty,
             optimiser=searching.optimiser,
-            seed=seed,
+            seed=searching.seed,
             predictor=searching.predictor or "",
             believe=searching.believe or BELIEF,
             fair=searching.fair,
