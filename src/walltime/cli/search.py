@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -72,12 +72,13 @@ def search(
     from walltime.report.order_search import search_page, search_tables
     from walltime.tuning.formula_search import CHOOSING, search_orders
     from walltime.tuning.order_file import write_order_file
-    from walltime.tuning.trials import BELIEF
 
     if judging.again:
         raise PolicyError("--again is for --final; leave it out")
     if searching.believe is not None and searching.predictor is None:
         raise PolicyError("--believe says what is done with predictions; name a --predictor too")
+    options = {name: value for name, value in asdict(searching).items() if value is not None}
+    options |= {"share": 1 - options.pop("test_share"), "shaken": options.pop("shake")}
     with progress_bar(searching.budget, "schedulers") as progress:
 
         def show(done: int, what: str) -> None:
@@ -85,22 +86,7 @@ def search(
             note = what if what == CHOOSING else over
             progress(done, **({"total": None, "note": note} if note else {}))
 
-        found = search_orders(
-            logs,
-            budget=searching.budget,
-            share=1 - searching.test_share,
-            copies=searching.copies or 2,
-            shaken=searching.shake,
-            penalty=searching.penalty,
-            optimiser=searching.optimiser,
-            seed=searching.seed,
-            predictor=searching.predictor or "",
-            believe=searching.believe or BELIEF,
-            fair=searching.fair,
-            store=searching.store,
-            workers=searching.workers,
-            progress=show,
-        )
+        found = search_orders(logs, progress=show, **options)
     if out is not None:
         write_order_file(found, out)
     if output.report is not None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SHOWN = 52
 """Periods of the trend that are drawn."""
-TITLES = GROUP_TITLES | {"user": "user"}
+TITLES = {**GROUP_TITLES, "user": "user"}
 MEANING = (
     "Waits are those of the jobs that started. Asked for and not used, failed, at the limit: processor-hours of the jobs that ended; "
     "failed as the log says. Jobs at their limit may have saved what they had."

@@ -125,34 +125,30 @@ def _said(what: str, change: Interval, other: str, count: int) -> str:
 
 @dataclass(frozen=True)
 class FitSettings:
-    """What `tune` fits and on what; raises PolicyError for what cannot be tuned."""
+    """What `tune` fits and on what; raises PolicyError for what cannot be tuned.
+
+    `score`: `linear` or `power` (see `walltime.policy.score_order`), with these `features`, by default `FEATURES`. `where`: whether it is
+    the `order` of the queue or the `backfill-order`. Windows are `days` long; the jobs of `warm` days before and after each are simulated,
+    too, but not measured. The first `share` of the log is for training, with `most` windows spread over it; the windows after it are for
+    the test, and no job is measured in both. Each window is simulated `copies` times: as it is, and shaken by up to `shake` s, always in
+    the same ways, so that all candidates meet the same jobs. `budget`: candidates. `optimiser`: `cma` or `random`. `metric`: a field of the
+    summary of which less is better; the cost is the mean over windows of its logarithm.
+    """
 
     score: str = "power"
-    """`linear` or `power` (see `walltime.policy.score_order`)"""
     features: Sequence[str] | None = None
-    """those of the score, by default `FEATURES`"""
     where: str = "order"
-    """whether the score is the `order` of the queue or the `backfill-order`"""
     days: int = 30
-    """length of a window"""
     warm: int = 7
-    """days before and after a window whose jobs are simulated, but not measured"""
     share: float = 0.5
-    """the first part of the log, for training; no job is measured in training and in the test"""
     most: int = 6
-    """windows for training, spread over that part; all windows after it are for the test"""
     copies: int = 2
-    """simulations of each window: as it is, and shaken, always in the same ways, so that all candidates meet the same jobs"""
     shake: int = 60
-    """s by which a copy is shaken at most"""
     budget: int = 150
-    """candidates"""
     optimiser: str = "cma"
-    """`cma` or `random`"""
     seed: int = 0
     overrun: str = "kill"
     metric: str = "mean_bounded_slowdown"
-    """a field of the summary of which less is better; the cost is the mean over windows of its logarithm"""
 
     def __post_init__(self) -> None:
         check_cost(self.metric)
@@ -182,9 +178,8 @@ class _Costs:
     """Costs of schedulers on windows, kept in a folder."""
 
     def __init__(self, windows: Sequence[Window], settings: FitSettings, folder: Path | None, workers: int | None):
-        s = settings
-        self.trials = Trials(windows, s.metric, s.copies, s.shake, s.seed, s.overrun, workers)
-        plan = {name: getattr(s, name) for name in ("metric", "copies", "shake", "seed", "overrun")}
+        self.trials = Trials(windows, settings.metric, settings.copies, settings.shake, settings.seed, settings.overrun, workers)
+        plan = {name: getattr(settings, name) for name in ("metric", "copies", "shake", "seed", "overrun")}
         self.folder = CostFolder(folder, plan | {"windows": [one.checksum for one in windows], "version": version()})
 
     def of(self, schedulers: Sequence[Scheduler], progress: Callable[[int], None] | None = None) -> Array:

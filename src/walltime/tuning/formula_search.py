@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -172,26 +172,24 @@ class _Costs:
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """How `search_orders` searches; raises PolicyError for impossible settings."""
+    """How `search_orders` searches; raises PolicyError for impossible settings.
+
+    It ends after `budget` evaluations, or the few more of the last step. The first `share` of each log's jobs is for training, the rest for
+    choosing among the steps. Each is simulated `copies` times, as recorded and shaken by up to `shaken` s, always the same copies.
+    `penalty`: as in `objectives.merit`. `predictor`: one whose predictions decide the order, and with another `believe` also what jobs are
+    planned by. `fair`: of how many earlier jobs of each log it is found whether they start later than their fair start.
+    """
 
     budget: int = 1500
-    """evaluations; it ends after them, or the few more of the last step"""
     share: float = 0.6
-    """the first part of each log's jobs, for training; the others are for choosing among the steps"""
     copies: int = 2
-    """simulations of each part: as recorded, and shaken, always the same copies"""
     shaken: int = 60
-    """s by which a copy is shaken at most"""
     penalty: float = 3.0
-    """weight of the longest waits, as in `objectives.merit`"""
     optimiser: str = "cma"
     seed: int = 0
     predictor: str = ""
-    """one whose predictions decide the order"""
     believe: str = BELIEF
-    """what else they decide"""
     fair: int = 0
-    """earlier jobs of each log for which it is found whether they start later than their fair start"""
 
     def __post_init__(self) -> None:
         if not 0 < self.share < 1 or self.copies < 1 or self.budget < 1 or self.penalty < 0 or self.fair < 0:
@@ -254,14 +252,13 @@ def search_orders(
     lateness: dict[str, float] = {}
     if settings.fair:
         shown = list(dict.fromkeys([*front, chosen.scheduler]))
-        percents = late_percents(shown, early, settings.fair, settings.seed, workers)
-        lateness = {one.label: round(float(value), 2) for one, value in zip(shown, percents, strict=True)}
+        percents = late_percents(shown, early, settings.fair, settings.seed, workers).tolist()
+        lateness = {one.label: round(value, 2) for one, value in zip(shown, percents, strict=True)}
 
     def points(schedulers: Sequence[Scheduler]) -> tuple[Point, ...]:
         labels = [one.label for one in schedulers]
         return tuple(Point(label, training.mean(label), choosing.mean(label), lateness.get(label, -1.0)) for label in labels)
 
-    said = asdict(settings)
     return OrderFile(
         scheduler=chosen.scheduler.label,
         evaluations=climb.done,
@@ -270,7 +267,7 @@ def search_orders(
         step=points([one.scheduler for one in (*steps, chosen)]),
         front=points(front),
         named=points(named),
-        **{name: said[name] for name in ("seed", "budget", "share", "copies", "shaken", "penalty", "optimiser", "predictor")},
+        **{name: getattr(settings, name) for name in ("seed", "budget", "share", "copies", "shaken", "penalty", "optimiser", "predictor")},
     )
 
 

@@ -157,27 +157,27 @@ def adjust(
 
 def _check(places: Places, acting: ActionOptions, settings: SidecarSettings, gain: Gain, as_json: bool) -> None:
     """Raise PolicyError for the first options that do not go together."""
-    runs = acting.act or acting.once or places.metrics is not None or places.spool is not None or as_json
-    simulated = any(value is not None for value in (gain.machine, gain.procs, gain.policy))
-    ending = None if places.metrics is None else places.metrics.suffix
-    report = gain.report is not None
+    if gain.report is not None:
+        if acting.act or acting.once or places.metrics is not None or places.spool is not None or as_json:
+            raise PolicyError("--report writes a page and ends; leave out what is for a side-car that runs, and --json")
+        return
+    metrics = places.metrics
     for wrong, why in (
-        (report and runs, "--report writes a page and ends; leave out what is for a side-car that runs, and --json"),
-        (not report and simulated, "--machine, --procs and --policy are for the simulations of --report"),
-        (acting.act and places.ledger is None, "--act needs a --ledger, in which it is noted what is changed, before it is changed"),
         (
-            not report and not acting.act and places.ledger is not None,
-            "a --ledger is for --act; leave it out to see what would be done",
+            any(value is not None for value in (gain.machine, gain.procs, gain.policy)),
+            "--machine, --procs and --policy are for the simulations of --report",
         ),
+        (acting.act and places.ledger is None, "--act needs a --ledger, in which it is noted what is changed, before it is changed"),
+        (not acting.act and places.ledger is not None, "a --ledger is for --act; leave it out to see what would be done"),
         (not acting.act and places.spool is not None, "a --spool is for --act; leave it out to see what would be done"),
-        (not report and settings.need_prolog and places.spool is None, "--need-prolog needs a --spool, from which the prolog reads"),
+        (settings.need_prolog and places.spool is None, "--need-prolog needs a --spool, from which the prolog reads"),
         (as_json and not acting.once, "--json is for one round; add --once"),
-        (ending not in (None, ".prom"), f"the metrics go into a file whose name ends in .prom, not {getattr(places.metrics, 'name', '')}"),
+        (metrics and metrics.suffix != ".prom", f"the metrics go into a file whose name ends in .prom, not {metrics and metrics.name}"),
     ):
         if wrong:
             raise PolicyError(why)
-    if places.metrics is not None and not acting.act:
-        o.check_output(places.metrics, (".prom",))
+    if metrics is not None and not acting.act:
+        o.check_output(metrics, (".prom",))
 
 
 def _settings(path: Path | None, options: Any) -> SidecarSettings:
