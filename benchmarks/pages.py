@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.common import Options, Result, lublin, show, spread
-from walltime.report import write_comparison_page
+from walltime.comparison import write_comparison_page
 from walltime.simulation import simulate
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")

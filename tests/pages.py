@@ -2,7 +2,7 @@
 
 import re
 
-from walltime.report.comparison_page import comparison_page
+from walltime.comparison.page import comparison_page
 from walltime.report.html import render as html
 
 OUTLINE = re.compile(r'<(h[1-3]|caption|figcaption|p class="answer")[^>]*>(.*?)</(?:h[1-3]|caption|figcaption|p)>', re.DOTALL)

@@ -1,6 +1,6 @@
 """Counts what the code consists of, so that two states of it can be compared: `python tools/house.py [--json] [--files] [FOLDER]`.
 
-Modules and lines by package, what the lines are, how many are of features later than commit 3373fe4; functions with many parameters;
+Modules and lines by package, what the lines are, functions with many parameters;
 how many files name one example of each kind of thing that is added (docstrings and comments aside); the files of the package in which
 `walltime simulate LOG --policy easy --predictor tsafrir07` calls a function, when everything is imported and compiled; the words of the
 documentation. `--files` also names the files. FOLDER is a checkout of this project, by default this one.
@@ -27,6 +27,7 @@ EXAMPLES = {
     "predictor": "Similar15|similar15",
     "queue order": "sqf",
     "log format": "lsf|LSF",
+    "log column": "run_count",
     "metric": "mean_procs_others",
     "workload model": "Jann97|jann97",
     "command": "demo",
@@ -44,46 +45,6 @@ LOADED = {
     "the side-car's loop": "import walltime.slurm.sidecar.loop",
 }
 """What is loaded, as code."""
-LATER = {
-    "what holds in a schedule's decisions, policy by policy": """
-        auditor/decisions.py auditor/passes/*.py auditor/policy_numbers.py auditor/pool_*.py
-        auditor/rows.py auditor/scores.py auditor/slurm_*.py auditor/walk.py""",
-    "rules of a site read off its log": """
-        auditor/one_step.py auditor/machine_steps.py cli/infer.py machine/held.py machine/windows.py machine/overheads.py
-        report/inference.py whatif/candidate_rules.py whatif/free_runs.py whatif/inference.py whatif/limit_search.py
-        whatif/overhead_search.py whatif/queue_order.py
-        whatif/rule_*.py whatif/step_agreement.py""",
-    "OAR": "auditor/oar_decisions.py engine/*/oar*.py engine/*/*/oar*.py policy/oar.py",
-    "differences between schedules": "cli/diff.py report/difference.py simulation/difference.py simulation/scheduler_trials.py",
-    "letters and reports of a week": """
-        cli/report.py cli/slurm/report.py report/letters.py report/period.py schedule/period.py schedule/trend_store.py
-        simulation/advice_gains.py""",
-    "searched orders": """
-        cli/search.py report/order_search.py tuning/final_table.py tuning/formula_search.py tuning/objectives.py
-        tuning/order_file.py""",
-    "orders as expressions, of histories, with limits": """
-        engine/kernel/history.py engine/kernel/longest.py engine/kernel/standing.py engine/kernel/number/ranks.py
-        engine/kernel/words.py explanation/past.py policy/expressions.py policy/growth.py""",
-    "logs in any layout": """
-        cli/mapping.py logs/cells.py logs/guess.py logs/joined.py logs/objects.py logs/sample.py logs/sge.py logs/size.py
-        logs/titles.py logs/untitled.py logs/zones.py""",
-    "predictions made elsewhere, and judged": """
-        benchmark/predictions.py predictors/called.py predictors/external.py predictors/hindsight.py report/predictions.py""",
-    "start times learned and compared with those of logs": """
-        report/recorded_starts.py slurm/starts/baselines.py slurm/starts/forest.py slurm/starts/from_history.py
-        slurm/starts/learned.py slurm/starts/predicted.py slurm/starts/queue_features.py slurm/starts/recorded.py""",
-    "simulations in steps and copies on pools and nodes": """
-        engine/interface/learned.py engine/interface/pools_log.py engine/interface/slurm_log.py""",
-    "speed on pools and nodes": """
-        engine/kernel/bits.py engine/kernel/nodes/use.py engine/kernel/pools/limits.py engine/kernel/pools/shadows.py""",
-    "measured intervals": "benchmark/best.py metrics/batches.py metrics/intervals.py metrics/series.py",
-    "pages as PDF and of every command, completion, schemas": """
-        cli/completion.py cli/schema.py report/audit.py report/dialects.py report/pdf.py report/printed.py""",
-    "the answers of what-if": "whatif/answer.py whatif/change_names.py",
-    "EASY's double reservation": "policy/double.py",
-}
-"""What the program could not do at commit 3373fe4, and the modules that are there for this alone. Parts of other modules that came with it
-count as older, so the lines of older features are at most those that are counted so."""
 RUN = """
 import sys
 from pathlib import Path
@@ -121,11 +82,6 @@ def main() -> None:
         print(json.dumps(count, indent=2))
         return
     print(f"modules {count['modules']:,}, lines {count['lines']:,}:", ", ".join(f"{kind} {n:,}" for kind, n in count["kinds"].items()))
-    later = sum(count["later"].values())
-    print(f"lines for features of 3373fe4 {count['lines'] - later:,} (63,221 then), in modules of later features {later:,}")
-    if options.files:
-        for feature, n in count["later"].items():
-            print(f"  {n:6,} {feature}")
     many = count["many_parameters"]
     placed = sum(k > MANY_PARAMETERS for k in many.values())
     print(f"functions with over {MANY_PARAMETERS} parameters {len(many)}, of them by position {placed}")
@@ -157,17 +113,12 @@ def counts(folder: Path) -> dict[str, Any]:
         kinds += kinds_of_lines(package / file, trees[file])
         modules[file.parts[0]] += 1
         lines[file.parts[0]] += len(text.splitlines())
-    later: Counter[str] = Counter()
-    of_later = {file: feature for feature, names in LATER.items() for name in names.split() for file in package.glob(name)}
-    for file, feature in of_later.items():
-        later[feature] += len(texts[file.relative_to(package)].splitlines())
     code = {str(file): code_of(tree) for file, tree in trees.items()}
     pages = {page: len(page.read_text(encoding="utf-8").split()) for page in sorted((folder / "docs").rglob("*.md"))}
     return {
         "modules": len(texts),
         "lines": sum(lines.values()),
         "kinds": dict(kinds.most_common()),
-        "later": dict(later.most_common()),
         "many_parameters": {f"{file}:{name}": k for file, tree in trees.items() for name, k in many_parameters(tree)},
         "packages": {part: (modules[part], lines[part]) for part in modules if not part.endswith(".py")},
         "named_in": {kind: [file for file, text in code.items() if re.search(rf"\b(?:{name})\b", text)] for kind, name in EXAMPLES.items()},

@@ -17,8 +17,8 @@ import numpy as np
 
 import walltime
 from walltime import Workload
-from walltime.engine.compiler.compilation import Compilation, listen
-from walltime.engine.compiler.folder import cache_folder
+from walltime.compiled.compilation import Compilation, listen
+from walltime.compiled.folder import cache_folder
 from walltime.engine.interface.load import ENTRIES, load, load_predictor
 from walltime.predictors import PREDICTORS as BY_NAME
 from walltime.predictors import Jobs

@@ -24,9 +24,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import walltime as wt
 from walltime.errors import WalltimeError
+from walltime.inference import infer
 from walltime.machine import Machine
-from walltime.whatif import infer
-from walltime.whatif.calibration import agreement_over
+from walltime.metrics.agreement import agreement
+from walltime.metrics.weekly_interval import LogWeeks
 from walltime.workload.filters import span_of
 from walltime.workload.scaling import window
 
@@ -54,7 +55,9 @@ def _compared(workload: wt.Workload, machine: Machine, cut: int) -> dict[str, An
     jobs = schedule.workload
     recorded = jobs.recorded_wait
     assert recorded is not None
-    before, after = (agreement_over(schedule, recorded, (recorded >= 0) & mask) for mask in (jobs.submit < cut, jobs.submit >= cut))
+    weeks = LogWeeks.of(jobs.submit, (schedule.submit, schedule.start))
+    known = [(recorded >= 0) & mask for mask in (jobs.submit < cut, jobs.submit >= cut)]
+    before, after = (agreement("", "", recorded[inside], schedule.wait[inside], weeks, inside) for inside in known)
     return {
         "before": {"recorded": before.mean_recorded, "simulated": before.mean_simulated, "rank_correlation": before.rank_correlation},
         "after": {"recorded": after.mean_recorded, "simulated": after.mean_simulated, "rank_correlation": after.rank_correlation},

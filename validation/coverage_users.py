@@ -9,10 +9,10 @@ import numpy as np
 
 from validation.coverage import Sizes, Trials, experiment
 from walltime import Workload, simulate
+from walltime.accuracy.advice import advise_users
 from walltime.estimates import Tsafrir05
 from walltime.estimates.suggestion import suggest
 from walltime.metrics import bootstrap
-from walltime.simulation.advice import advise_users
 from walltime.workload.models.lublin99 import Lublin99
 from walltime.workload.users import with_users
 

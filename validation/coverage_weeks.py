@@ -13,8 +13,8 @@ from validation.coverage import Sizes, Trials, experiment
 from walltime import Workload, read, simulate
 from walltime.estimates import Tsafrir05
 from walltime.metrics.series import BLOCKS
+from walltime.metrics.weekly_interval import WEEK, over_weeks, parts_of, queued_share, weeks_of, why_no_interval
 from walltime.whatif.simulations import FEWEST_WEEKS
-from walltime.whatif.weekly_interval import WEEK, over_weeks, parts_of, queued_share, weeks_of, why_no_interval
 from walltime.workload.models.lublin99 import Lublin99
 from walltime.workload.resampling import resample_weeks
 from walltime.workload.users import with_users

@@ -1,12 +1,14 @@
 """Faults planted in the auditor, one by one: each must be found by the trial on schedules in which one thing was made wrong (mutations.py).
 
-A fault is one place of the auditor's source that says something else. The trial runs in a process of its own, uncompiled.
+A fault is one place of the auditor's source that says something else; its function and its syntax name it, not the layout of the text. The
+trial runs in a process of its own, uncompiled.
 
 python -m validation.faults [NAME...]
 """
 
 from __future__ import annotations
 
+import ast
 import importlib.abc
 import importlib.machinery
 import os
@@ -28,11 +30,26 @@ FAULTS: dict[str, dict[str, str]] = {
 """By name, as faults.toml has them."""
 
 
-class _Planted(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Loads one module of the auditor from another text."""
+class _Replacement(ast.NodeTransformer):
+    """Replaces each expression or statement that equals one, and counts them."""
 
-    def __init__(self, name: str, path: Path, text: str):
-        self._name, self._path, self._text = name, path, text
+    def __init__(self, right: str, wrong: str):
+        (self._right,), self._wrong, self.count = _parsed(right), _parsed(wrong), 0
+        self._dump = ast.dump(self._right)
+
+    def visit(self, node: ast.AST) -> ast.AST | list[ast.AST]:
+        """The node that stands there instead, or several statements."""
+        if type(node) is not type(self._right) or ast.dump(node) != self._dump:
+            return self.generic_visit(node)
+        self.count += 1
+        return self._wrong if isinstance(node, ast.stmt) else self._wrong[0]
+
+
+class _Planted(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Loads one module of the auditor from another syntax tree."""
+
+    def __init__(self, name: str, path: Path, tree: ast.Module):
+        self._name, self._path, self._tree = name, path, tree
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -41,20 +58,36 @@ class _Planted(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return importlib.machinery.ModuleSpec(fullname, self, origin=str(self._path)) if fullname == self._name else None
 
     def exec_module(self, module: ModuleType) -> None:
-        """Run the other text."""
+        """Run the other tree."""
         module.__file__ = str(self._path)
-        exec(compile(self._text, str(self._path), "exec"), module.__dict__)
+        exec(compile(self._tree, str(self._path), "exec"), module.__dict__)
+
+
+def _parsed(text: str) -> list[ast.AST]:
+    """An expression, or statements."""
+    body = ast.parse(text).body
+    return [body[0].value] if isinstance(body[0], ast.Expr) else [*body]
+
+
+def faulty(name: str) -> ast.Module:
+    """Return the syntax tree of the module with the fault; raises ValueError unless its function has the right place once."""
+    file, function, right, wrong = (FAULTS[name][part] for part in ("file", "function", "right", "wrong"))
+    tree = ast.parse((AUDITOR / file).read_text())
+    place: ast.AST = tree
+    for part in function.split("."):
+        place = next((node for node in getattr(place, "body", []) if getattr(node, "name", "") == part), ast.Pass())
+    replacement = _Replacement(right, wrong)
+    replacement.generic_visit(place)
+    if replacement.count != 1:
+        raise ValueError(f"{name}: {function} in {file} has {right!r} {replacement.count} times, not once")
+    return ast.fix_missing_locations(tree)
 
 
 def plant(name: str) -> None:
     """From now on this process has the fault; before anything of the auditor has been imported."""
-    file, right, wrong = (FAULTS[name][part] for part in ("file", "right", "wrong"))
-    path = AUDITOR / file
-    text = path.read_text()
-    if text.count(right) != 1:
-        raise ValueError(f"{name}: {path.name} has {right!r} {text.count(right)} times, not once")
+    file = FAULTS[name]["file"]
     module = ".".join(("walltime.auditor", *file.removesuffix(".py").split("/")))
-    sys.meta_path.insert(0, _Planted(module, path, text.replace(right, wrong)))
+    sys.meta_path.insert(0, _Planted(module, AUDITOR / file, faulty(name)))
 
 
 def found_after(name: str, seed: int = 1) -> int | None:

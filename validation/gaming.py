@@ -27,10 +27,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.common import ROOT, find_log
 from tests.adjust.fake import BEGIN, FakeSlurm, Job
-from walltime.cli.slurm.adjust import PREDICTOR
 from walltime.logs import read
 from walltime.predictors import parse_predictor
 from walltime.slurm.client import Client
+from walltime.slurm.commands.adjust import PREDICTOR
 from walltime.slurm.sidecar.host import Host
 from walltime.slurm.sidecar.ledger import Ledger
 from walltime.slurm.sidecar.round import Sidecar

@@ -26,10 +26,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import walltime as wt
 from walltime.estimates import parse_estimates
+from walltime.inference import infer
+from walltime.inference.inference import Inference
 from walltime.machine import Limit, Machine, Outage, Overhead, Partition, Pool, Window
 from walltime.machine.machine import DAYS
-from walltime.whatif import infer
-from walltime.whatif.inference import Inference
 from walltime.workload import Workload
 from walltime.workload.models import MODELS
 from walltime.workload.users import with_users

@@ -24,9 +24,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import walltime as wt
 from tests.traces import trace_folder
-from walltime.auditor.one_step import Score
-from walltime.whatif import infer
-from walltime.whatif.inference import FreeRun
+from walltime.inference import infer
+from walltime.inference.inference import FreeRun
+from walltime.inference.one_step import Score
 
 
 def measured(path: Path) -> dict[str, Any]:

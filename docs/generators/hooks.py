@@ -82,8 +82,8 @@ LATE: dict[str, Callable[[], bytes]] = {}
 
 def on_files(files, config):
     """Add the figures that are drawn at each build, and put the pages that wait for runs behind the others; called by MkDocs."""
+    from walltime.preparation.workload_figures import compare_workloads
     from walltime.report.figure_files import figure_bytes
-    from walltime.report.workloads import compare_workloads
 
     names = ("lublin99", "feitelson96", "jann97", "downey97")
     compared = compare_workloads([MODELS[name].generate(5000, 128, 0.7, 1) for name in names], names)
@@ -125,7 +125,7 @@ def on_env(env, config, files):
 def explanation():
     """The picture of the job of a generated workload that was put off the most."""
     import walltime as wt
-    from walltime.report.explanation import explanation_figure
+    from walltime.explanation.page import explanation_figure
 
     jobs = MODELS["lublin99"].generate(2000, 128, 0.8, 1).with_estimates(wt.estimates.FModel(4), seed=1)
     schedule = wt.simulate(jobs, wt.Easy(), dynamics=True)

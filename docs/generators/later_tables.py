@@ -11,8 +11,8 @@ from performance_tables import load as load_performance
 from performance_tables import table
 
 from walltime.metrics import Interval
+from walltime.report.changes import changes_figure
 from walltime.report.figure_files import figure_bytes
-from walltime.report.windows import changes_figure
 from walltime.wording import to_error
 
 Numbers = dict[str, Any]

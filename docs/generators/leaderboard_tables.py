@@ -9,9 +9,10 @@ from typing import Any
 from performance_tables import table
 
 from walltime.benchmark import SUITES, Standing, read_suite
+from walltime.benchmark.page import behind_cells
 from walltime.metrics import Interval
+from walltime.report.changes import changes_figure
 from walltime.report.figure_files import figure_bytes
-from walltime.report.windows import behind_cells, changes_figure
 
 FILE = Path(__file__).with_name("leaderboard.json")
 BEST = 12

@@ -11,8 +11,8 @@ from tuning_tables import change
 
 from walltime.learn.evaluation import AgainstScheduler, verdict_of
 from walltime.metrics import Interval
+from walltime.report.changes import changes_figure
 from walltime.report.figure_files import figure_bytes
-from walltime.report.windows import changes_figure
 
 FILE = Path(__file__).with_name("learned.json")
 

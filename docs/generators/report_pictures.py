@@ -9,9 +9,9 @@ import recipes_run
 from matplotlib.figure import Figure
 
 import walltime as wt
-from walltime.cli.demo import POLICIES
+from walltime.comparison.demo_command import POLICIES
+from walltime.comparison.heatmaps import scale_of, size_grid, size_map
 from walltime.report.figure_files import figure_bytes
-from walltime.report.heatmaps import scale_of, size_grid, size_map
 from walltime.report.stretch import choose_stretch
 from walltime.schedule import Schedule
 

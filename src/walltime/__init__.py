@@ -16,13 +16,18 @@ The most common names are here; the rest are in groups:
 * `metrics`: definitions on plain arrays
 * `policy`: policies and queue orders
 * `predictors`: runtimes predicted from history
-* `report`: the HTML page and its figures
+* `report`: the parts of a page and its forms: HTML, terminal, PDF
 * `schedule`: the result of a simulation, its files and groups
 * `simulation`: one simulation, what it is told, batches, replications, stepping
+* `accuracy`: how accurate estimates and predictions are, and what to ask for
+* `checking`: where two schedules differ
+* `comparison`: schedules side by side, as tables and pages
+* `dialects`: the readings of rules that papers leave open
 * `explanation`: why a job waited
 * `auditor`: whether a schedule is what its policy promises
 * `machine`: machines of several pools: partitions, outages, limits
 * `whatif`: for those who run a machine: calibration, and what a change would do
+* `inference`: a site's rules, inferred from its log
 * `learn`: environments in which an agent learns to schedule, and one that does
 * `slurm`: a Slurm cluster as a machine and as it is now, and when its waiting jobs will start
 * `tuning`: orders fitted to a log, and searched for on many logs
@@ -34,13 +39,18 @@ from typing import TYPE_CHECKING
 from walltime.lazy import lazy
 
 if TYPE_CHECKING:
+    from walltime import accuracy as accuracy
     from walltime import auditor as auditor
     from walltime import benchmark as benchmark
     from walltime import campaign as campaign
+    from walltime import checking as checking
+    from walltime import comparison as comparison
+    from walltime import dialects as dialects
     from walltime import errors as errors
     from walltime import estimates as estimates
     from walltime import explanation as explanation
     from walltime import figures as figures
+    from walltime import inference as inference
     from walltime import learn as learn
     from walltime import logs as logs
     from walltime import machine as machine
@@ -55,11 +65,14 @@ if TYPE_CHECKING:
     from walltime import whatif as whatif
     from walltime import workloads as workloads
     from walltime.auditor.audit import audit as audit
+    from walltime.checking import diff as diff
+    from walltime.comparison import write_comparison_page as write_comparison_page
     from walltime.errors import LogError as LogError
     from walltime.errors import PolicyError as PolicyError
     from walltime.errors import WalltimeError as WalltimeError
     from walltime.errors import WorkloadError as WorkloadError
     from walltime.explanation.waits import explain as explain
+    from walltime.inference import infer as infer
     from walltime.logs import read as read
     from walltime.logs.fetch import fetch as fetch
     from walltime.policy import FCFS as FCFS
@@ -74,20 +87,17 @@ if TYPE_CHECKING:
     from walltime.policy import order as order
     from walltime.predictors import Prediction as Prediction
     from walltime.predictors import predictor as predictor
-    from walltime.report import write_comparison_page as write_comparison_page
     from walltime.schedule import Schedule as Schedule
     from walltime.schedule import compare as compare
     from walltime.schedule import read_schedule as read_schedule
     from walltime.simulation import Scheduler as Scheduler
     from walltime.simulation import Simulation as Simulation
-    from walltime.simulation import diff as diff
     from walltime.simulation import predict as predict
     from walltime.simulation import replicate as replicate
     from walltime.simulation import simulate as simulate
     from walltime.simulation import simulate_many as simulate_many
     from walltime.tuning import tune as tune
     from walltime.whatif import calibrate as calibrate
-    from walltime.whatif import infer as infer
     from walltime.whatif import what_if as what_if
     from walltime.workload import Workload as Workload
 

@@ -14,27 +14,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from walltime import metrics
-from walltime.campaign import CombinationMean, Results
-from walltime.declared import nearest
+from walltime.accuracy import estimate_figures as of_estimates
+from walltime.comparison import CombinationMean
+from walltime.comparison import sweeps as of_many
+from walltime.comparison.combinations import chosen, swept
+from walltime.comparison.many_runs_page import SLOWDOWNS, WAITS, compare_replications, draw_bands
 from walltime.errors import PolicyError, WorkloadError
-from walltime.report import estimates as of_estimates
 from walltime.report import figures as of_schedules
-from walltime.report import sweeps as of_many
-from walltime.report.combinations import chosen, swept
-from walltime.report.figure_files import WIDTHS, figure_bytes, figure_format, width_in_inches, write_figure
-from walltime.report.replicated import SLOWDOWNS, WAITS, compare_replications, draw_bands
+from walltime.report.figure_files import SCHEDULE_FIGURES, WIDTHS, figure_bytes, named_file, width_in_inches, write_figure
 from walltime.report.stretch import choose_stretch
 from walltime.schedule import Schedule
 from walltime.simulation import Replications
 from walltime.wording import shown
 from walltime.workload import Workload
+
+if TYPE_CHECKING:
+    from walltime.campaign import Results
 
 __all__ = [
     "OF_SCHEDULES",
@@ -183,14 +185,14 @@ def bands(
 ) -> Axes:
     """Cumulative distributions of waits or slowdowns: means over replications, with bands in which a further run would lie.
 
-    `results`: what `walltime.replicate` returns with `keep=walltime.report.replicated.curves()`. `of`: wait or slowdown. Raises PolicyError
+    `results`: what `walltime.replicate` returns with `keep=walltime.comparison.curves()`. `of`: wait or slowdown. Raises PolicyError
     for another word, or for results that kept no curves.
     """
     if of not in BANDS:
         raise PolicyError(f"bands are drawn of {', '.join(BANDS)}, not of {shown(of)}; the other figures show one run", "unknown_figure")
     if not results or not all(result.kept for result in results):
         raise PolicyError(
-            "these replications kept no curves; make them with replicate(..., keep=walltime.report.replicated.curves())", "missing_curves"
+            "these replications kept no curves; make them with replicate(..., keep=walltime.comparison.curves())", "missing_curves"
         )
     k, grid, label, ticks = BANDS[of]
     kept = {result.scheduler.label: np.array([pair[k] for pair in result.kept]) for result in results}
@@ -218,13 +220,9 @@ BANDS: Mapping[str, tuple[int, Array, str, Callable[[Axes], None]]] = {
     "slowdown": (1, SLOWDOWNS, "bounded slowdown at most", of_schedules.ratio_ticks),
 }
 """What `bands` draws: the place among the kept curves, where they are taken, the axis."""
-OF_SCHEDULES: Mapping[str, Callable[..., Axes]] = {
-    "wait": wait_distribution,
-    "slowdown": slowdown_distribution,
-    "queue": queue_length,
-    "utilization": utilization,
-    "gantt": gantt,
-}
+OF_SCHEDULES: Mapping[str, Callable[..., Axes]] = dict(
+    zip(SCHEDULE_FIGURES, (wait_distribution, slowdown_distribution, queue_length, utilization, gantt), strict=True)
+)
 """What `--figure NAME=FILE` draws; `gantt` is of the first schedule."""
 
 
@@ -234,22 +232,6 @@ def save(drawn: Axes | Figure, path: str | Path) -> Path:
     if not isinstance(figure, Figure):
         raise PolicyError(f"a figure is saved from its axes or itself, not from {shown(drawn)}", "wrong_type")
     return write_figure(figure, path)
-
-
-def named_file(text: str) -> tuple[str, Path]:
-    """What `--figure` says: `NAME=FILE`, or a file that is called as the figure, such as wait.pdf. Raises PolicyError.
-
-    >>> named_file("queue.svg"), named_file("gantt=out/first.png")
-    (('queue', PosixPath('queue.svg')), ('gantt', PosixPath('out/first.png')))
-    """
-    name, equals, file = text.partition("=")
-    path = Path(file if equals else text)
-    name = name if equals else path.stem
-    if name not in OF_SCHEDULES:
-        known = f"{nearest(name, OF_SCHEDULES)}; known are {', '.join(OF_SCHEDULES)}"
-        raise PolicyError(f"there is no figure {name!r}{known}: write NAME=FILE, or call the file as the figure (wait.pdf)")
-    figure_format(path)
-    return name, path
 
 
 class _ShownAxes(Axes):
@@ -291,7 +273,7 @@ def _measured(schedules: tuple[Schedule, ...], trim: str) -> list[Array]:
 
 def _lines(results: Results | Sequence[CombinationMean] | Sequence[Replications], metric: str) -> Sequence[CombinationMean]:
     """The lines of this measure."""
-    if isinstance(results, Results):
+    if hasattr(results, "means"):
         return results.means([metric])
     listed: Sequence[object] = list(results) if isinstance(results, Sequence) else [results]
     if listed and all(isinstance(one, CombinationMean) for one in listed):

@@ -6,7 +6,7 @@ from dataclasses import fields
 import pytest
 
 from tests.cli import HEADER, call, one_line
-from walltime.cli.slurm.adjust import Options
+from walltime.slurm.commands.adjust import Options
 from walltime.slurm.sidecar.settings import SidecarSettings
 from walltime.toml_file import key_tables
 

@@ -6,11 +6,11 @@ from tests.adjust.fake import BEGIN, FakeSlurm, Job, row
 from tests.adjust.test_rules import FACTS, crowd, queued, sidecar
 from tests.adjust.test_unlucky import go, short_soon, until
 from tests.errors import raises
-from walltime.cli.slurm.adjust import PREDICTOR
 from walltime.errors import LogError, WorkloadError
 from walltime.logs import read_log
 from walltime.predictors import parse_predictor
 from walltime.slurm.client import Answer, Client
+from walltime.slurm.commands.adjust import PREDICTOR
 from walltime.slurm.sidecar.adjustments import Adjustments
 from walltime.slurm.sidecar.advice import Advice, AdviceOfLog, check_texts
 from walltime.slurm.sidecar.ledger import Entry, Ledger, State

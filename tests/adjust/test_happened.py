@@ -13,8 +13,8 @@ from tests.errors import raises
 from tests.pages import outline
 from walltime.logs import read_log
 from walltime.machine import Machine, Partition, Pool
-from walltime.report.adjust import adjust_page, sentences
 from walltime.slurm.sidecar.ledger import Event, Ledger, LedgerError, read_events
+from walltime.slurm.sidecar.page import adjust_page, sentences
 from walltime.slurm.sidecar.review import what_happened, with_delays
 
 MACHINE = """policy = "easy"

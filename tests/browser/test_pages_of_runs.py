@@ -5,11 +5,12 @@ import io
 
 import pytest
 
+import walltime as wt
 from tests.adjust.failures import busy, day
 from tests.adjust.fake import sacct
 from tests.browser.everybody import SIZES, assert_for_everybody
 from tests.sites import MACHINE, jobs_of, recorded_as
-from walltime import read, report, simulate
+from walltime import read, simulate
 from walltime.benchmark import read_result, run_suite
 from walltime.campaign import read_plan, read_results, run_campaign
 from walltime.cli.main import run
@@ -44,7 +45,7 @@ def campaign_page(tmp_path_factory):
     (folder / "plan.toml").write_text(PLAN)
     plan = read_plan(folder / "plan.toml")
     run_campaign(plan)
-    return write_page(report.campaign_page(read_results(plan)), folder / "page.html")
+    return write_page(wt.campaign.campaign_page(read_results(plan)), folder / "page.html")
 
 
 @pytest.fixture(scope="module")
@@ -73,13 +74,13 @@ def jobs():
 
 @pytest.fixture(scope="module")
 def calibration_page(jobs, tmp_path_factory):
-    return write_page(report.calibration_page(calibrate(jobs, MACHINE), jobs), tmp_path_factory.mktemp("calibration") / "page.html")
+    return write_page(wt.whatif.calibration_page(calibrate(jobs, MACHINE), jobs), tmp_path_factory.mktemp("calibration") / "page.html")
 
 
 @pytest.fixture(scope="module")
 def what_if_page(jobs, tmp_path_factory):
     found = what_if(jobs, MACHINE, ["nodes+=25%", "partition.main.MaxTime=2h", "policy=fcfs"], replications=2)
-    return write_page(report.what_if_page(found), tmp_path_factory.mktemp("what-if") / "page.html")
+    return write_page(wt.whatif.what_if_page(found), tmp_path_factory.mktemp("what-if") / "page.html")
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +96,7 @@ def tuning_page(tmp_path_factory):
 def leaderboard_page(tmp_path_factory):
     folder = tmp_path_factory.mktemp("leaderboard")
     results = [read_result(run_suite("overload", policy, folder)) for policy in ("easy", "fcfs", "easy:order=sjf")]
-    return write_page(report.leaderboard_page(results), folder / "page.html")
+    return write_page(wt.benchmark.leaderboard_page(results), folder / "page.html")
 
 
 @pytest.fixture(scope="module")

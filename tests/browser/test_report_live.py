@@ -9,8 +9,8 @@ import walltime as wt
 from tests.browser.everybody import assert_for_everybody
 from tests.traces import trace_path
 from walltime import metrics, read, simulate
+from walltime.comparison import write_comparison_page
 from walltime.policy import Conservative, Easy, Kind, NoBackfilling
-from walltime.report import write_comparison_page
 from walltime.report.stretch import assign_processors
 from walltime.wording import human_difference, human_time
 from walltime.workload import Origin, Workload

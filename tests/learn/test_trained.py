@@ -17,9 +17,9 @@ from walltime.learn import ppo, training
 from walltime.learn.batch import Batch, Rules
 from walltime.learn.evaluation import SCHEDULERS, Halves, _halves, work
 from walltime.learn.features import FORMULAS
+from walltime.learn.page import learned_tables
 from walltime.learn.training import simple_costs
 from walltime.logs import write_swf
-from walltime.report.windows import learned_tables
 
 LOG = wt.workloads.Lublin99().generate(jobs=1280, machine_procs=32, load=0.8, seed=3)
 TINY = learn.TrainingSettings(episodes=24, together=8, group=4, decisions=500, batch=128, hidden=(8,), hidden_value=(8,))

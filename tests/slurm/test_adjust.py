@@ -31,9 +31,9 @@ from tests.slurm.beside import (
     wide,
 )
 from tests.slurm.lab import CommandError, wait_until
-from walltime.cli.slurm.cluster import FIELDS
 from walltime.logs import read_log
 from walltime.slurm.client import Answer, Client
+from walltime.slurm.commands.cluster import FIELDS
 from walltime.slurm.sidecar.ledger import read_events
 from walltime.slurm.sidecar.review import what_happened
 

@@ -13,7 +13,7 @@ import pytest
 from tests.slurm.beside import HEADING, Adjuster, as_user, block, cancel, cluster, end_all, history, runs, shown, small, start_tested
 from tests.slurm.conftest import started
 from tests.slurm.lab import Lab, wait_until
-from walltime.cli.slurm.adjust import PREDICTOR
+from walltime.slurm.commands.adjust import PREDICTOR
 from walltime.slurm.sidecar.systemd import service
 
 DAY = "1-00:00:00"

@@ -132,7 +132,7 @@ def test_width__is_a_name_or_inches():
 
 
 def test_bands__lie_around_the_mean_of_the_replications():
-    from walltime.report.replicated import curves
+    from walltime.comparison.many_runs_page import curves
 
     kept = wt.replicate(lambda seed: wt.workloads.shake(JOBS, 30, seed), "easy", range(4), keep=curves())
     axes = figures.bands([kept], "wait")

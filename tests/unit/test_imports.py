@@ -47,7 +47,7 @@ for policy, one in (("easy:predictor=tsafrir07", None), ("conservative", machine
 @pytest.mark.parametrize(
     ("code", "without"),
     [
-        (SIMULATION, "logs auditor report cli slurm whatif explanation polars typer rich matplotlib"),
+        (SIMULATION, "logs auditor report cli slurm whatif explanation polars typer rich matplotlib scipy.special"),
         ("import walltime.slurm.sidecar.loop", "logs simulation engine schedule report numpy polars numba"),
     ],
     ids=["simulation", "side-car"],

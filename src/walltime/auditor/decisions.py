@@ -15,11 +15,11 @@ from walltime.auditor.passes import state as s
 from walltime.auditor.passes.events import RUNS
 from walltime.auditor.policy_numbers import orders_of
 from walltime.auditor.report import Violation
-from walltime.auditor.scores import Given, LongestWait, Scores, Standing
-from walltime.engine.compiler.cache import is_kept
-from walltime.engine.compiler.compilation import Compilation, tell
-from walltime.engine.compiler.folder import cache_folder
+from walltime.compiled.cache import is_kept
+from walltime.compiled.compilation import Compilation, tell
+from walltime.compiled.folder import cache_folder
 from walltime.policy import FCFS, Dialect, Kind, Order, Policy, Wfp
+from walltime.policy.schedule_scores import Scores
 from walltime.predictors import Prediction
 from walltime.predictors.history import history_for
 from walltime.workload import Workload
@@ -67,11 +67,7 @@ class Decisions:
         self._orders = orders_of(policy)
         self._history = self._predictor()
         jobs = self.memory.jobs
-        standing = Standing(jobs.submit, jobs.start, jobs.end, jobs.procs, jobs.estimate, workload.machine_procs)
-        alike = np.zeros(len(workload), np.int64)  # where the log lacks a column, all jobs count for each other
-        columns = {name: workload.columns.get(name, alike) for order in self._orders for name in order.history_of}
-        given = Given(columns, self.recorded.job, jobs.submit, jobs.start, jobs.end, jobs.procs) if columns else None
-        self._scores = Scores(workload, self._orders, LongestWait(jobs.submit, jobs.start), standing, given)
+        self._scores = Scores(workload, self._orders, (jobs.submit, jobs.start, jobs.end, jobs.estimate), self.recorded.job)
         self._of = {name: self.memory.jobs[name] for name in s.JOB.names or ()}  # plain arrays: fields of records are slow to reach
         if not rules.asks:
             self._score_all()
@@ -277,6 +273,6 @@ class Decisions:
 def _loaded(name: str) -> Callable[..., int]:
     """A compiled run; says so where it is compiled only now."""
     function = RUNS[name]
-    if not getattr(function, "signatures", True) and not is_kept(function, cache_folder()):
+    if getattr(function, "dispatcher", function) is None and not is_kept(function, cache_folder()):
         tell(Compilation(f"audit-{name}", "audits", *COMPILED[name]))
     return function

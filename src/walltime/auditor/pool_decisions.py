@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from walltime.auditor.pool_passes import NEVER, POOL_JOB, POOL_STATE, Lines, Plan, Site, decide_afresh, decide_kept
-from walltime.auditor.scores import LongestWait, Scores, Standing
 from walltime.auditor.walk import Difference, MachineSchedule, Walk
 from walltime.estimates import effective_times
 from walltime.machine import Overhead
 from walltime.machine.overheads import freed
 from walltime.machine.placing import NEVER as NO_TIME
 from walltime.policy import FCFS, Order, Policy
+from walltime.policy.schedule_scores import Scores
 from walltime.predictors import Prediction
 from walltime.predictors.history import history_for
 
@@ -74,9 +74,8 @@ class _PoolsWalk(Walk):
         self.kept = keeps_reservations(policy)
         self.other_order = None if own is None or own == policy.order else own
         submit, start = np.array(self.submit), np.array(self.start)
-        procs = self.placement.machine.procs
-        standing = Standing(submit, start, start + np.array(self.runtime), self.w.procs, np.array(self.estimate), procs)
-        self.scores = Scores(self.w, (self.order, self.other_order or self.order), LongestWait(submit, start), standing)
+        times = submit, start, start + np.array(self.runtime), np.array(self.estimate)
+        self.scores = Scores(self.w, (self.order, self.other_order or self.order), times, machine=self.placement.machine.procs)
 
     def _memory(self, pools: int) -> None:
         w, placement, machine = self.w, self.placement, self.placement.machine

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from walltime.engine.kernel.jit import called_kernel, entry, kernel
+from walltime.auditor.limits import count_start, within_limits
+from walltime.compiled.jit import called_kernel, entry, kernel
 
 Array = np.ndarray
 NEVER = np.iinfo(np.int64).max // 4
@@ -119,17 +120,9 @@ def make_plan(state: Any, jobs: Any, site: Any, plan: Any, lines: Any, given: An
 
 
 @kernel
-def within_limits(jobs: Any, site: Any, job: Any) -> Any:
-    """Whether a job may run now, and beside those that run and count towards the same limits."""
-    if jobs[job].shut:
-        return False
-    for k in range(site.first[job], site.first[job + 1]):
-        one = site.limits[k]
-        if site.used[one, 0] + 1 > site.most[one, 0] or site.used[one, 1] + jobs[job].procs > site.most[one, 1]:
-            return False
-        if site.used[one, 2] + jobs[job].second > site.most[one, 2]:
-            return False
-    return True
+def may_start(jobs: Any, site: Any, job: Any) -> Any:
+    """Return whether neither a window nor a limit keeps a job from starting now."""
+    return jobs[job].shut == 0 and within_limits(jobs, site, job)
 
 
 @called_kernel
@@ -192,11 +185,7 @@ def begin_now(state: Any, jobs: Any, site: Any, lines: Any, given: Any, job: Any
     for p in range(site.free.shape[0]):
         site.free[p, 0] -= given[job, p, 0]
         site.free[p, 1] -= given[job, p, 1]
-    for k in range(site.first[job], site.first[job + 1]):
-        one = site.limits[k]
-        site.used[one, 0] += 1
-        site.used[one, 1] += jobs[job].procs
-        site.used[one, 2] += jobs[job].second
+    count_start(jobs, site, job)
     jobs[job].reservation = -1
     lines.started[state.started] = job
     state.started += 1
@@ -232,7 +221,7 @@ def decide_afresh(state: Any, jobs: Any, site: Any, plan: Any, lines: Any, given
     for i in range(state.waiting):
         job = lines.queue[i]
         jobs[job].later = 0
-        if not within_limits(jobs, site, job):
+        if not may_start(jobs, site, job):
             continue
         reserves, passed = True, False
         for k in range(site.pools.shape[1]):
@@ -266,7 +255,7 @@ def decide_afresh(state: Any, jobs: Any, site: Any, plan: Any, lines: Any, given
                 site.marks[p, 2] = 1 - state.backfills
     for i in range(state.waiting if state.backfills == 1 and state.in_order == 0 else 0):
         job = lines.other[i]
-        if jobs[job].later == 0 or jobs[job].procs > free or not within_limits(jobs, site, job):
+        if jobs[job].later == 0 or jobs[job].procs > free or not may_start(jobs, site, job):
             continue
         if find_place(state, jobs, site, plan, job, state.now) == state.now:
             put_in_place(state, jobs, site, plan, given, job, state.now)
@@ -292,7 +281,7 @@ def decide_kept(state: Any, jobs: Any, site: Any, plan: Any, lines: Any, given: 
     for i in range(state.waiting):
         job = lines.queue[i]
         if jobs[job].reservation >= 0:
-            if afresh or not within_limits(jobs, site, job):
+            if afresh or not may_start(jobs, site, job):
                 jobs[job].reservation = -1
                 state.early = 1
             else:
@@ -305,13 +294,13 @@ def decide_kept(state: Any, jobs: Any, site: Any, plan: Any, lines: Any, given: 
                 reserve(state, jobs, site, plan, given, job)
     for i in range(state.waiting):
         job = lines.queue[i] if afresh else lines.other[i]
-        if jobs[job].reservation < 0 and within_limits(jobs, site, job):
+        if jobs[job].reservation < 0 and may_start(jobs, site, job):
             reserve(state, jobs, site, plan, given, job)
     state.early, state.void, state.due = 0, 1 if overdue else 0, NEVER
     for i in range(state.waiting):
         job = lines.other[i]
         if jobs[job].reservation == state.now:
-            if within_limits(jobs, site, job):
+            if may_start(jobs, site, job):
                 begin_now(state, jobs, site, lines, given, job)
                 if jobs[job].run > jobs[job].own:
                     state.void = 1

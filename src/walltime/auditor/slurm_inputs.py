@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from walltime.auditor.slurm_passes import NEVER, SLURM_RULES, Blocks
 from walltime.machine import Machine, Placement
+from walltime.machine.placing import qos_factors
 from walltime.policy.slurm import SlurmSettings
 from walltime.workload import Workload
 
@@ -83,7 +85,7 @@ def lasting_merit(workload: Workload, placement: Placement, settings: SlurmSetti
     highest = max([1, *(one.job_factor for one in partitions)])
     of_partition = np.array([one.job_factor / highest for one in partitions])[placement.partition]
     merit = settings["priority_weight_job_size"] * size + settings["priority_weight_partition"] * of_partition
-    return np.asarray(merit + settings["priority_weight_qos"] * _quality(workload, placement.machine), np.float64)
+    return np.asarray(merit + settings["priority_weight_qos"] * qos_factors(workload, placement.machine), np.float64)
 
 
 def rules_of(settings: SlurmSettings) -> Any:
@@ -105,15 +107,6 @@ def new_blocks(nodes: Hardware, count: int) -> Blocks:
     return Blocks(np.zeros((size, 4), np.int64), np.zeros(gone + more * width, np.int64), *numbers)
 
 
-def _quality(workload: Workload, machine: Machine) -> Array:
-    numbers = workload.columns.get("queue")
-    highest = max([1, *(one.priority for one in machine.qos)])
-    if numbers is None:
-        return np.zeros(len(workload))
-    factors = {one.name: one.priority / highest for one in machine.qos}
-    return np.array([factors.get(workload.origin.name_of("queue", number), 0.0) for number in numbers.tolist()])
-
-
 class Tree:
     """Accounts and users, the root first: what they have used, decayed, and the fair-share factors; `association`: each job's user."""
 
@@ -127,10 +120,7 @@ class Tree:
         self.association = [self._user(workload, own, *numbers) for numbers in self._numbers(workload)]
         self.decay, self.by_tree = settings.decay, not settings.flag("NO_FAIR_TREE")
         self.weighs = settings["priority_weight_fairshare"] > 0
-        self.children: list[list[int]] = [[] for _ in self.parent]
-        for k in range(1, len(self.parent)):
-            self.children[self.parent[k]].append(k)
-        self.used, self._factor = [0.0] * len(self.parent), [0.0] * len(self.parent)
+        self.used, self._factors = [0.0] * len(self.parent), [0.0] * len(self.parent)
         self._is_ranked = False
 
     @staticmethod
@@ -164,10 +154,11 @@ class Tree:
         return self._places[account, name]
 
     def add(self, used: dict[int, int]) -> None:
-        """A period is over: what was used before counts less, and what users have used in it (processor-seconds) is new."""
-        for k in range(len(self.parent)):
-            self.used[k] = self.used[k] * self.decay + used.get(k, 0) if self.is_user[k] else 0.0
-        for k in range(len(self.parent) - 1, 0, -1):
+        """End a period: what was used before counts less, and what users have used in it (processor-seconds) is new."""
+        self.used = [
+            self.decay * old + used.get(k, 0) if user else 0.0 for k, (old, user) in enumerate(zip(self.used, self.is_user, strict=True))
+        ]
+        for k in range(len(self.parent) - 1, 0, -1):  # accounts stand before what is below them
             self.used[self.parent[k]] += self.used[k]
         self._is_ranked = False
 
@@ -177,52 +168,39 @@ class Tree:
         return not any(self.used)
 
     def factor(self, association: int) -> float:
-        """The fair-share factor of a user."""
-        if not self._is_ranked:
-            self._rank()
+        """Return the fair-share factor of a user."""
+        if self.weighs and not self._is_ranked:
+            self._factors = self._by_tree() if self.by_tree else self._by_use()
             self._is_ranked = True
-        return self._factor[association]
+        return self._factors[association]
 
-    def _rank(self) -> None:
-        if not self.weighs:
-            return
-        if self.by_tree:
-            groups = self._served(0)
-            users, before = sum(self.is_user), 0
-            for group in groups:
-                for k in group:
-                    self._factor[k] = (users - before) / users
-                before += len(group)
-        else:
-            self._classic(0, 1.0, 0.0)
+    def _by_tree(self) -> list[float]:
+        """Fair Tree: sort users by the levels, shares / use, of all accounts above them and their own; those of one rank are tied.
 
-    def _level(self, k: int) -> float:
-        if self.shares[k] == 0:
-            return 0.0
-        return self.shares[k] / self.used[k] if self.used[k] > 0 else math.inf
+        Below an account, users come before accounts of the same level. Source: https://slurm.schedmd.com/fair_tree.html.
+        """
+        paths: list[tuple[tuple[float, bool, int], ...]] = [()]
+        for k in range(1, len(self.parent)):
+            level = self.shares[k] and (self.shares[k] / self.used[k] if self.used[k] > 0 else math.inf)
+            paths.append((*paths[self.parent[k]], (-level, not self.is_user[k], 0 if self.is_user[k] else k)))
+        users = sorted(path for path, user in zip(paths, self.is_user, strict=True) if user)
+        return [
+            (len(users) - bisect_left(users, path)) / len(users) if user else 0.0 for path, user in zip(paths, self.is_user, strict=True)
+        ]
 
-    def _served(self, above: int) -> list[list[int]]:
-        """Users below an account, those served first first; brothers on one level are tied if none but users comes between them."""
-        groups: list[list[int]] = []
-        last: float | None = None
-        for k in sorted(self.children[above], key=lambda k: (-self._level(k), not self.is_user[k], k)):
-            if not self.is_user[k]:
-                groups += self._served(k)
-                last = None
-            elif last == self._level(k):
-                groups[-1].append(k)
-            else:
-                groups.append([k])
-                last = self._level(k)
-        return groups
+    def _by_use(self) -> list[float]:
+        """Classic fair share: 2 ** -(effective use / share), both as parts of the whole.
 
-    def _classic(self, above: int, share: float, effective: float) -> None:
-        total = sum(self.shares[k] for k in self.children[above])
-        for k in self.children[above]:
-            part = self.shares[k] / total if total else 0.0
+        Source: https://slurm.schedmd.com/classic_fair_share.html.
+        """
+        siblings = [0] * len(self.parent)
+        for k in range(1, len(self.parent)):
+            siblings[self.parent[k]] += self.shares[k]
+        share, use, factors = [1.0], [0.0], [0.0]
+        for k, above in enumerate(self.parent[1:], 1):
+            part = self.shares[k] / siblings[above] if siblings[above] else 0.0
             own = self.used[k] / self.used[0] if self.used[0] > 0 else 0.0
-            mine = own + (effective - own) * part if above else own
-            if self.is_user[k]:
-                self._factor[k] = math.exp(-mine / (share * part) * 0.6931471805599453) if share * part > 0 else 0.0
-            else:
-                self._classic(k, share * part, mine)
+            use.append(own + (use[above] - own) * part if above else own)
+            share.append(share[above] * part)
+            factors.append(math.exp(-use[k] / share[k] * math.log(2)) if self.is_user[k] and share[k] > 0 else 0.0)
+        return factors

@@ -9,23 +9,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from walltime.engine.kernel.jit import called_kernel, entry, kernel
+from walltime.auditor.limits import count_start, within_limits
+from walltime.compiled.jit import called_kernel, entry, kernel
+from walltime.compiled.records import record_dtype
 
 Array = np.ndarray
 NEVER = np.iinfo(np.int64).max // 4
 
 
-def _dtype(names: str) -> np.dtype[np.void]:
-    return np.dtype([(name, np.int64) for name in names.split()], align=True)
-
-
-SLURM_JOB = _dtype("procs second nodes whole each partition user believed time_min priority submit reserved limit first count")
+SLURM_JOB = record_dtype("procs second nodes whole each partition user believed time_min priority submit reserved limit first count")
 """A job. `nodes`: the fewest that it needs; `each`: what each of them must have of the second resource. `first`, `count`: its slots."""
-SLURM_RULES = _dtype(
+SLURM_RULES = record_dtype(
     "partition_depth least_priority least_age most_tested most_of_user most_of_partition most_of_user_in_partition most_started "
     "most_reserved window resolution soft half"
 )
-SLURM_STATE = _dtype("now waiting running blocks slots chosen started depth last")
+SLURM_STATE = record_dtype("now waiting running blocks slots chosen started depth last")
 
 
 class Ground(NamedTuple):
@@ -120,18 +118,6 @@ def is_enough(sight: Any, jobs: Any, job: Any) -> Any:
     if sight.sums[0] < jobs[job].nodes:
         return False
     return jobs[job].whole == 1 or (sight.sums[1] >= jobs[job].procs and sight.sums[2] >= jobs[job].second)
-
-
-@kernel
-def within_limits(jobs: Any, ground: Any, job: Any) -> Any:
-    """Whether a job may run beside those that run and count towards the same limits."""
-    for k in range(ground.first[job], ground.first[job + 1]):
-        one = ground.limits[k]
-        if ground.used[one, 0] + 1 > ground.most[one, 0] or ground.used[one, 1] + jobs[job].procs > ground.most[one, 1]:
-            return False
-        if ground.used[one, 2] + jobs[job].second > ground.most[one, 2]:
-            return False
-    return True
 
 
 @called_kernel
@@ -264,11 +250,7 @@ def begin_now(state: Any, jobs: Any, ground: Any, slots: Any, lists: Any, sight:
         state.slots += 1
         ground.free[n, 0] -= sight.chosen[i, 1]
         ground.free[n, 1] -= sight.chosen[i, 2]
-    for k in range(ground.first[job], ground.first[job + 1]):
-        one = ground.limits[k]
-        ground.used[one, 0] += 1
-        ground.used[one, 1] += jobs[job].procs
-        ground.used[one, 2] += jobs[job].second
+    count_start(jobs, ground, job)
     lists.started[state.started] = job
     state.started += 1
     count_free(ground, sight)

@@ -19,12 +19,12 @@ from walltime.errors import PolicyError, WorkloadError
 from walltime.machine import Machine, Partition, Pool
 from walltime.metrics.jobs import accuracy, bounded_slowdown
 from walltime.metrics.recorded import rank_correlation
+from walltime.metrics.weekly_interval import LogWeeks
 from walltime.predictors import PlainPredictor, below_remark, parse_predictor
 from walltime.schedule import Schedule
 from walltime.simulation.replay import held_out, predict
 from walltime.simulation.run import simulate
 from walltime.simulation.threads import in_threads
-from walltime.whatif.weekly_interval import LogWeeks
 from walltime.workload import Workload
 from walltime.workload.scaling import shake
 
@@ -255,7 +255,7 @@ class _Base:
             one, other = (float(bounded_slowdown(made.wait[chosen], made.runtime[chosen]).mean()) for made in (old, new))
             slowdowns.append(100 * (other - one) / one)
             if k == 0:
-                weeks = LogWeeks.of(log.submit[chosen], old, new)
+                weeks = LogWeeks.of(log.submit[chosen], *((one.submit, one.start) for one in (old, new)))
                 low, high = (end * percent for end in weeks.ends(difference, np.arange(len(chosen))))
         around = metrics.prediction_interval(np.array(changes)) if len(changes) > 1 else None
         ends = (math.nan, math.nan) if around is None else (around.low, around.high)

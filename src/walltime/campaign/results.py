@@ -8,11 +8,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from walltime.campaign.cell import Cell
-from walltime.campaign.combination_means import METRICS, CombinationMean, compare_cells
 from walltime.campaign.naming import as_spelled, orders
 from walltime.campaign.plan import Plan
 from walltime.campaign.run import plan_keys
 from walltime.campaign.store import Store
+from walltime.comparison.combination_means import METRICS, CombinationMean, compare_cells
 from walltime.errors import OutputError
 from walltime.wording import printable
 

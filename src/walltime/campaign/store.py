@@ -15,9 +15,9 @@ import errno
 import fcntl
 import functools
 import hashlib
-import json
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -28,6 +28,7 @@ from walltime.metrics import DynamicsSummary, PredictionSummary, Summary
 from walltime.policy import files_in
 from walltime.provenance import version
 from walltime.tables import Facts
+from walltime.toml_file import to_toml
 from walltime.wording import printable
 
 if TYPE_CHECKING:
@@ -38,6 +39,16 @@ SCHEMA = 2
 MEASURES = ("jobs", "mean_wait", "mean_response", "mean_bounded_slowdown", "median_wait", "p90_wait", "max_wait")
 """Of each group of jobs."""
 _TYPES = {"str": "String", "int": "Int64", "float": "Float64", "bool": "Boolean"}
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The content of manifest.toml; `logs`: their SHA-256, by name."""
+
+    schema: int
+    walltime: str
+    name: str
+    logs: Mapping[str, str]
 
 
 class Store:
@@ -74,16 +85,8 @@ class Store:
                 folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise _cannot(self.folder, "made", error) from error
-        lines = [
-            "# What made the Parquet files in this folder; written by walltime.",
-            f"schema = {SCHEMA}",
-            f"walltime = {json.dumps(version())}",
-            f"name = {json.dumps(name)}",
-            "",
-            "[logs] # their SHA-256",
-            *(f"{json.dumps(log)} = {json.dumps(sha256)}" for log, sha256 in sorted({**earlier, **logs}.items())),
-        ]
-        text = "\n".join(lines) + "\n"
+        manifest = Manifest(SCHEMA, version(), name, dict(sorted({**earlier, **logs}.items())))
+        text = f"# What made the Parquet files in this folder; written by walltime.\n{to_toml(manifest, {})}"
         file = self.folder / "manifest.toml"
         if not file.exists() or file.read_text(encoding="utf-8") != text:
             with _written(file) as sink:

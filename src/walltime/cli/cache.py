@@ -15,8 +15,6 @@ from walltime.cli.output import Output
 if TYPE_CHECKING:
     from walltime.tables import Table
 
-PANEL = "This program"
-
 
 def cache(
     *,
@@ -24,7 +22,7 @@ def cache(
     output: Output,
 ) -> None:
     """Show which parts of the engine are compiled on this machine, or remove them; old versions are removed after a month."""
-    from walltime.engine.compiler import folder as kept
+    from walltime.compiled import folder as kept
 
     roots = [root for root in (kept.cache_root(), kept.temporary_root()) if root.is_dir()]
     current = {root / kept.folder_name() for root in roots}
@@ -40,7 +38,7 @@ def cache(
 
 
 def _blocks(records: list[dict[str, Any]], roots: list[Path], clear: bool) -> Iterator[Table | str]:
-    from walltime.engine.compiler import folder as kept
+    from walltime.compiled import folder as kept
     from walltime.tables import Table
 
     if not records:
@@ -55,8 +53,8 @@ def _blocks(records: list[dict[str, Any]], roots: list[Path], clear: bool) -> It
 
 
 def _record(folder: Path, current: bool) -> dict[str, Any]:
-    from walltime.engine.compiler import folder as kept
-    from walltime.engine.compiler.cache import functions_kept
+    from walltime.compiled import folder as kept
+    from walltime.compiled.cache import functions_kept
     from walltime.engine.interface.load import entries_in
 
     used = datetime.fromtimestamp(kept.last_use(folder), UTC)

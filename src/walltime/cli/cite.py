@@ -10,7 +10,6 @@ import typer
 
 from walltime.errors import PolicyError
 
-PANEL = "First steps"
 _ENTRY = re.compile(r"^@\w+\{(\w+),.*?^\}$", re.MULTILINE | re.DOTALL)
 
 

@@ -5,10 +5,7 @@ from __future__ import annotations
 import atexit
 import functools
 import gc
-import importlib
-import importlib.util
 import os
-import pkgutil
 import resource
 import signal
 import sys
@@ -20,12 +17,12 @@ from typing import Annotated, Any
 
 import typer
 
-from walltime import cli
 from walltime.cli import output
 from walltime.cli.completion import answer_bash
 from walltime.cli.option_groups import CommandGroup
 from walltime.cli.output import CompilationRow
-from walltime.engine.compiler.compilation import listen
+from walltime.cli.table import COMMANDS, module_of
+from walltime.compiled.compilation import listen
 from walltime.errors import OutputError, PolicyError, WalltimeError
 from walltime.files import guarded_inputs
 from walltime.permission import python_files, sealed
@@ -50,17 +47,6 @@ OPTIONS = {
     "estimates=f:4": "--estimates f:4",
 }
 """Remedies named in errors of the library, and the corresponding options of the command line; campaigns use the keys of their plan."""
-
-PANELS = (
-    "First steps",
-    "Logs",
-    "Simulations",
-    "Estimates and predictions",
-    "A site and its machine",
-    "Many simulations",
-    "This program",
-)
-"""The headings under which help lists the commands; the module of a command names its own in `PANEL`."""
 
 
 def _show_version(value: bool) -> None:
@@ -132,6 +118,8 @@ def _run(arguments: list[str]) -> int:
             return _complain(
                 f"Numba, which compiles the engine, cannot be loaded ({error}); check the variables NUMBA_* and the installation", 1
             )
+        if isinstance(error, ModuleNotFoundError) and (error.name or "").startswith("walltime."):
+            return _complain(f"this command needs {error.name}, which is not installed; install all of walltime", 2)
         if isinstance(error, OSError):
             _discard_output()
             return _complain(f"the result cannot be printed ({(error.strerror or str(error)).lower()}); send it elsewhere", 2)
@@ -163,20 +151,19 @@ def _prepare_streams() -> None:
 
 
 def _named(arguments: list[str]) -> str | None:
-    """The command that is called, so that only that one need be made; None if it is none of them, or a shell asks what there is."""
-    name = arguments[0].replace("-", "_") if arguments and "_" not in arguments[0] else ""
-    if not name.isidentifier() or COMPLETION in os.environ or importlib.util.find_spec(f"{cli.__name__}.{name}") is None:
-        return None
-    return name if hasattr(importlib.import_module(f"{cli.__name__}.{name}"), "PANEL") else None
+    """Return the called command, so that only this one need be made; None if there is none, or a shell asks for completions."""
+    name = arguments[0] if arguments and COMPLETION not in os.environ else ""
+    return name if any(name in places for places in COMMANDS.values()) else None
 
 
 def commands(name: str | None = None) -> dict[str, list[Callable[..., None] | CommandGroup]]:
-    """The commands by panel, or that of the module of this name: its `app`, or the function that is called as the module."""
-    made: dict[str, list[Callable[..., None] | CommandGroup]] = {panel: [] for panel in PANELS}
-    for one in [name] if name else sorted(module.name for module in pkgutil.iter_modules(cli.__path__) if module.name != "main"):
-        module = importlib.import_module(f"{cli.__name__}.{one}")
-        if hasattr(module, "PANEL"):
-            made[module.PANEL].append(getattr(module, "app", None) or getattr(module, one))
+    """Return the commands by the headings of help: those of all installed features, or the one of this name."""
+    made: dict[str, list[Callable[..., None] | CommandGroup]] = {}
+    for panel, places in COMMANDS.items():
+        modules = {one: module_of(place) for one, place in places.items() if name in (None, one)}
+        made[panel] = [
+            getattr(module, "app", None) or getattr(module, one.replace("-", "_")) for one, module in modules.items() if module is not None
+        ]
     return made
 
 

@@ -140,8 +140,8 @@ class Stretch:
 
     def of(self, workload: Workload, machine: Machine) -> Workload:
         """These jobs; a window begins with the jobs that ran or waited then, as far as the log says so."""
+        from walltime.machine.warm_start import stretch
         from walltime.simulation.specification import Variation
-        from walltime.whatif import stretch
         from walltime.workload.filters import span_of
 
         workload = Variation(remove=self.remove or ()).apply(workload, 0)

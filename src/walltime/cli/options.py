@@ -146,7 +146,7 @@ def check_output(path: Path, endings: tuple[str, ...]) -> None:
 def named_figures(texts: list[str] | None) -> list[str] | None:
     """A callback that refuses figures that cannot be drawn or written."""
     if texts:
-        from walltime.figures import named_file
+        from walltime.report.figure_files import named_file
 
         for _, path in map(named_file, texts):
             check_output(path, (path.suffix.lower(),))

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from walltime.cli import options as o
-from walltime.engine.compiler.compilation import QUICK, Compilation
+from walltime.compiled.compilation import QUICK, Compilation
 from walltime.errors import PolicyError
 from walltime.wording import human_time
 
@@ -382,6 +382,11 @@ def drawn_in(texts: Sequence[str] | None) -> dict[str, Path]:
     """The files of the figures that are asked for, by what they show."""
     if not texts:
         return {}
-    from walltime.figures import named_file
+    from walltime.report.figure_files import named_file
 
     return {f"figure_of_{name}": path for name, path in map(named_file, texts)}
+
+
+def paragraphs(sentences: Sequence[str]) -> list[str]:
+    """Paragraphs with empty lines between them."""
+    return [words for sentence in sentences for words in ("", sentence)][1:]

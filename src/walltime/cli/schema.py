@@ -11,7 +11,6 @@ import typer
 if TYPE_CHECKING:
     from walltime.toml_file import TomlFile
 
-PANEL = "This program"
 FILES = {
     "machine": ("walltime.machine.files", "MACHINE_FILE"),
     "plan": ("walltime.campaign.plan", "PLAN_FILE"),

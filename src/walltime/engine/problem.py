@@ -12,7 +12,7 @@ import numpy as np
 from walltime.policy import Policy
 from walltime.policy.log_view import LogView
 from walltime.policy.oar import Latencies
-from walltime.ragged import Ragged
+from walltime.ragged import Ragged as Ragged
 
 Array = np.ndarray
 NEVER = np.iinfo(np.int64).max
@@ -286,6 +286,19 @@ class State(NamedTuple):
     reserved: Array
     running: Array
     expected_end: Array
+
+
+class Observation(NamedTuple):
+    """What a scheduling pass has left behind.
+
+    `started`: the jobs that it started, in this order, and how long each was expected to run while it waited, s. `reserved`: the
+    reservations after it, by job, s. `extra`: under EASY, the processors that the head of the queue will not need when it starts.
+    """
+
+    state: State
+    started: dict[int, int]
+    reserved: dict[int, int]
+    extra: int | None
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,8 @@ from walltime.explanation.records import (
     RunningJob,
     Submission,
 )
-from walltime.explanation.waits import LongWait, explain, longest_waits
+from walltime.explanation.waits import explain
+from walltime.schedule.longest_waits import LongWait, longest_waits
 
 __all__ = [
     "Alternative",

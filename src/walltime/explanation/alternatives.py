@@ -67,13 +67,20 @@ def sizes(procs: int) -> list[int]:
     return sorted(halves | powers, reverse=True)
 
 
+def smaller_jobs(schedule: Schedule, job: int) -> Iterator[tuple[str, int, Workload]]:
+    """Let a job (an index) request less time, or fewer processors: what is changed, to which value, and the workload with it."""
+    w = schedule.workload
+    for seconds in requests(int(w.requested[job]), int(schedule.runtime[job])):
+        yield "request", seconds, with_request(w, job, seconds)
+    for procs in sizes(int(w.procs[job])):
+        yield "procs", procs, with_procs(w, job, procs)
+
+
 def _changes(schedule: Schedule, job: int, scheduler: Scheduler) -> Iterator[tuple[str, int | str, Workload, Scheduler]]:
     """What is changed, to which value, and the workload and the scheduler with it."""
     w = schedule.workload
-    for seconds in requests(int(w.requested[job]), int(schedule.runtime[job])):
-        yield "request", seconds, with_request(w, job, seconds), scheduler
-    for procs in sizes(int(w.procs[job])):
-        yield "procs", procs, with_procs(w, job, procs), scheduler
+    for what, value, workload in smaller_jobs(schedule, job):
+        yield what, value, workload, scheduler
     for text in POLICIES:
         policy = parse_policy(text)
         if policy != scheduler.policy:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from walltime.engine.reference.plain import find_shadow
 from walltime.explanation.records import Alternative, Cause, Change, NumberExplanation, Overtaker, Reservation, RunningJob, Submission
 from walltime.explanation.snapshots import Snapshot, snapshots
 from walltime.policy import Kind
+from walltime.policy.easy import find_shadow
 from walltime.schedule.schedule import Schedule
 
 

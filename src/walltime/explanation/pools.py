@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from walltime.estimates import effective_times
-from walltime.explanation.alternatives import requests, sizes, with_procs, with_request
+from walltime.explanation.alternatives import smaller_jobs
 from walltime.explanation.records import Alternative, Change, Explanation, Overtaker
 from walltime.explanation.sentences import at, count, more, owner, reserved_in_the_end, sooner_sentences, submitted
 from walltime.machine import NO_OVERHEAD, Machine, Placement
@@ -223,10 +223,8 @@ def _tell(progress: Callable[[int], None], done: int, _started: int) -> None:
 def _changes(schedule: Schedule, placement: Placement, job: int) -> Iterator[tuple[str, int | str, Workload, Scheduler]]:
     """What is changed, to which value, and the workload and the scheduler with it."""
     w, scheduler = schedule.workload, Scheduler.of_schedule(schedule)
-    for seconds in requests(int(w.requested[job]), int(schedule.runtime[job])):
-        yield "request", seconds, with_request(w, job, seconds), scheduler
-    for procs in sizes(int(w.procs[job])):
-        yield "procs", procs, with_procs(w, job, procs), scheduler
+    for what, value, workload in smaller_jobs(schedule, job):
+        yield what, value, workload, scheduler
     for k, partition in enumerate(placement.machine.partitions):
         if k != placement.partition[job] and (number := w.origin.number_of("partition", partition.name)) >= 0 and "partition" in w.columns:
             column = w.columns["partition"].copy()

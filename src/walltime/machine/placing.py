@@ -285,3 +285,13 @@ def _outage(workload: Workload, machine: Machine, outage: Outage) -> tuple[int, 
         raise WorkloadError(f"an outage of the pool {pool.name!r} ends before it begins", "wrong_outage")
     known = begin if outage.announced is None else min(seconds_of(workload, outage.announced, "an outage"), begin)
     return machine.place_of(outage.pool), nodes * pool.procs, nodes * pool.second, begin, end, known
+
+
+def qos_factors(workload: Workload, machine: Machine) -> Array:
+    """Return the factor of each job's quality of service, 0 to 1, which logs of Slurm have as the queue; 0 where it is unknown."""
+    numbers = workload.columns.get("queue")
+    most = max([1, *(one.priority for one in machine.qos)])
+    if numbers is None:
+        return np.zeros(len(workload))
+    factor = {one.name: one.priority / most for one in machine.qos}
+    return np.array([factor.get(workload.origin.name_of("queue", number), 0.0) for number in numbers.tolist()])

@@ -190,40 +190,13 @@ def relative_spread(values: Array) -> float:
 
 
 def student_t(probability: float, degrees: int) -> float:
-    """Quantile of Student's t distribution, by bisection of its distribution function.
+    """Return a quantile of Student's t distribution.
 
     >>> round(student_t(0.95, 9), 4), round(student_t(0.95, 99), 4)
     (1.8331, 1.6604)
     """
+    from scipy.special import stdtrit  # only those who need an interval wait for it
+
     if not 0.5 <= probability < 1 or degrees < 1:
         raise ValueError(f"the quantile must be from 0.5 to below 1 and the degrees of freedom at least 1, not {probability}, {degrees}")
-    low, high = 0.0, 1.0
-    while _t_cdf(high, degrees) < probability:
-        high *= 2
-    for _ in range(200):
-        middle = (low + high) / 2
-        if middle in (low, high):
-            break
-        if _t_cdf(middle, degrees) < probability:
-            low = middle
-        else:
-            high = middle
-    return high
-
-
-def _t_cdf(t: float, degrees: int) -> float:
-    """Distribution function for t >= 0, by the finite sums for integer degrees of freedom (Abramowitz and Stegun 26.7.3-4)."""
-    theta = math.atan2(t, math.sqrt(degrees))
-    cosine = math.cos(theta)
-    term, total = (cosine, 0.0) if degrees % 2 else (1.0, 1.0)
-    if degrees % 2:
-        for k in range(1, degrees - 1, 2):
-            total += term
-            term *= cosine**2 * (k + 1) / (k + 2)
-        area = 2 / math.pi * (theta + math.sin(theta) * total)
-    else:
-        for k in range(1, degrees - 2, 2):
-            term *= cosine**2 * k / (k + 1)
-            total += term
-        area = math.sin(theta) * total
-    return 0.5 + area / 2
+    return float(stdtrit(degrees, probability))

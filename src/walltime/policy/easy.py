@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -69,3 +69,22 @@ class Easy(HeadPolicy, Backfilling):
         default = self.decisions == "revised" and not self.window and (self.extra, self.shadow, self.ends) == ("all", "afresh", "by")
         head = Passes("head", 1, compiled=default, window=self.window, committed=self.decisions == "committed", every_arrival=every_arrival)
         return head._replace(extra=self.extra, shadow=self.shadow, ends=self.ends)
+
+
+def find_shadow(running: Iterable[tuple[int, int]], free: int, wanted: int, now: int, literal: bool = False) -> tuple[int, int]:
+    """Find EASY's reservation: the shadow time, at which so many processors are free if no other job starts, and the extra nodes.
+
+    `running`: the ends (s) and the processors of those that run. Of the jobs that end at the shadow time all count; read literally, the
+    walk stops at the first sufficient one.
+
+    Source: mualem01, section 2.2.
+
+    >>> find_shadow([(10, 2), (20, 3)], free=1, wanted=4, now=5)
+    (20, 2)
+    """
+    shadow, by_end = now, sorted(running, key=lambda one: one[0])
+    while by_end and (free < wanted or (not literal and by_end[0][0] <= shadow)):
+        end, procs = by_end.pop(0)
+        free += procs
+        shadow = max(end, now)
+    return shadow, free - wanted

@@ -9,8 +9,8 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
+from walltime.compiled.jit import kernel
 from walltime.declared import Key
-from walltime.engine.kernel.jit import kernel
 from walltime.engine.kernel.prediction_memory import GENERAL, OWN, CompiledPredictor
 from walltime.predictors.base import Basis, FinishedJob, Guess, Jobs, Predictor, StartedJob, SubmittedJob
 

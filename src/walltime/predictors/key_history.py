@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from walltime.engine.kernel.jit import kernel
+from walltime.compiled.jit import kernel
 
 
 def observe_by_key(learning, job, now):

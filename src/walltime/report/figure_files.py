@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpec
 from matplotlib.ticker import FixedLocator
 
+from walltime.declared import nearest
 from walltime.errors import OutputError, PolicyError
 from walltime.files import whole_file
 from walltime.report.figures import BLUE, INK, columns_of, shortened, style
@@ -28,6 +29,8 @@ METADATA: Mapping[str, Any] = {
 }
 """The formats of figures, and what is left out of files so that equal figures are equal bytes."""
 DPI = 150
+SCHEDULE_FIGURES = ("wait", "slowdown", "queue", "utilization", "gantt")
+"""The figures of schedules that `--figure NAME=FILE` draws."""
 WIDTHS = {
     "column": 3.4,
     "page": 7.1,
@@ -216,3 +219,19 @@ def width_in_inches(width: str | float) -> float:
 def width_of(text: str) -> dict[str, float]:
     """The argument `width` of a function that draws, in inches; none where the text is empty, so that it takes its own."""
     return {"width": width_in_inches(text)} if text else {}
+
+
+def named_file(text: str) -> tuple[str, Path]:
+    """What `--figure` says: `NAME=FILE`, or a file that is called as the figure, such as wait.pdf. Raises PolicyError.
+
+    >>> named_file("queue.svg"), named_file("gantt=out/first.png")
+    (('queue', PosixPath('queue.svg')), ('gantt', PosixPath('out/first.png')))
+    """
+    name, equals, file = text.partition("=")
+    path = Path(file if equals else text)
+    name = name if equals else path.stem
+    if name not in SCHEDULE_FIGURES:
+        known = f"{nearest(name, SCHEDULE_FIGURES)}; known are {', '.join(SCHEDULE_FIGURES)}"
+        raise PolicyError(f"there is no figure {name!r}{known}: write NAME=FILE, or call the file as the figure (wait.pdf)")
+    figure_format(path)
+    return name, path

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from walltime.tables import Table
+from walltime.tables import Facts, Table
 from walltime.wording import human_percent, human_time
 from walltime.workload import Workload
 
@@ -185,3 +185,19 @@ def workload_facts(workload: Workload, log: str) -> list[tuple[str, str]]:
         except (OverflowError, ValueError, OSError):
             pass
     return values
+
+
+def sections(blocks: Iterable[Block | Facts | str]) -> Iterator[Section]:
+    """A section for each table, with the sentences that follow it."""
+    title = ""
+    parts: list[Block] = []
+    for block in blocks:
+        if isinstance(block, Table | Facts):
+            if parts:
+                yield Section(title or "In words", parts)
+            table = block if isinstance(block, Table) else block.table()
+            title, parts = table.title.partition(":")[0] or "The table", [table]
+        elif block:
+            parts.append(Paragraph(block) if isinstance(block, str) else block)
+    if parts:
+        yield Section(title or "In words", parts)

@@ -16,6 +16,7 @@ from walltime.policy import Calendar
 from walltime.specification import Family, Form, Specification
 from walltime.wording import shown
 from walltime.workload import Workload
+from walltime.workload.columns import GROUPED_COLUMNS
 from walltime.workload.filters import parse_seconds
 
 Array = np.ndarray
@@ -44,9 +45,17 @@ GROUPINGS: Mapping[str, str] = {
     "hour": "hour of the day of the submission, local time of the site",
     "weekday": "day of the week of the submission, local time of the site",
     "hour-of-week": "hour and day of the submission together",
-    "queue": "queue of the log",
-    "partition": "partition of the log",
+    **{column: f"{column} of the log" for column in GROUPED_COLUMNS},
 }
+TITLES: Mapping[str, str] = {
+    "class": "short and long (over 1 h), narrow and wide (over 8 processors) jobs",
+    "user": "heavy, medium and light users",
+    "users": "the users with most processor time",
+    "size": "processors",
+    "length": "requested time",
+    **{column: column for column in GROUPED_COLUMNS},
+}
+"""What tables of groups on pages are called, after "by"."""
 UNKNOWN = "unknown"
 Edges = Sequence[int] | Sequence[Sequence[int]] | int | None
 
@@ -108,13 +117,14 @@ def check_known(workload: Workload, by: str, groups: Groups) -> None:
     """Raise WorkloadError where the log says of no job to which group it belongs."""
     if list(groups.names) != [UNKNOWN]:
         return
-    column = {"user": "user", "users": "user", "queue": "queue", "partition": "partition"}.get(by)
-    if column is None:
+    if by not in ("user", "users", *GROUPED_COLUMNS):
         cure = "group them by another property, or add a line to its header, such as '; UnixStartTime: 1262304000'"
         raise WorkloadError(
             f"{workload.origin.name} does not say when it begins (UnixStartTime), so its jobs have no {by}; {cure}", "unknown_start_time"
         )
-    raise WorkloadError(f"{workload.origin.name} does not say the {column} of its jobs; group them by another property", "missing_column")
+    raise WorkloadError(
+        f"{workload.origin.name} does not say the {by.removesuffix('s')} of its jobs; group them by another property", "missing_column"
+    )
 
 
 def check_same_jobs(first: Workload, other: Workload) -> None:

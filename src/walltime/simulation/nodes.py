@@ -13,6 +13,7 @@ from walltime.engine.interface.choice import check_features
 from walltime.engine.problem import NodeDemands, Nodes, OarSettings, Shares
 from walltime.errors import WorkloadError
 from walltime.machine import Machine, Placement, place
+from walltime.machine.placing import qos_factors
 from walltime.policy import Policy
 from walltime.policy.oar import STREAM
 from walltime.policy.slurm import SlurmSettings
@@ -164,7 +165,7 @@ def with_priorities(
     most = max([1, *(one.job_factor for one in machine.partitions)])
     partition = np.array([one.job_factor / most for one in machine.partitions])[demands.partition]
     merit = settings["priority_weight_job_size"] * size + settings["priority_weight_partition"] * partition
-    merit = merit + settings["priority_weight_qos"] * _quality(placed, machine)
+    merit = merit + settings["priority_weight_qos"] * qos_factors(placed, machine)
     return demands._replace(association=association, merit=merit.astype(np.float64)), shares
 
 
@@ -175,16 +176,6 @@ def job_size(nodes: Array, procs: Array, limit: Array, all_nodes: int, all_procs
     else:
         size = 0.5 * (nodes / all_nodes + procs / all_procs)
     return 1 - size if settings["priority_favor_small"] else size
-
-
-def _quality(placed: Workload, machine: Machine) -> Array:
-    """The factor of each job's quality of service, which logs of Slurm have as the queue; 0 where it is unknown."""
-    numbers = placed.columns.get("queue")
-    most = max([1, *(one.priority for one in machine.qos)])
-    if numbers is None:
-        return np.zeros(len(placed))
-    factor = {one.name: one.priority / most for one in machine.qos}
-    return np.array([factor.get(placed.origin.name_of("queue", number), 0.0) for number in numbers.tolist()])
 
 
 def _tree(placed: Workload, machine: Machine) -> tuple[Array, Shares]:

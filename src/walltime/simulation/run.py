@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from walltime.engine.compiler.compilation import notice
+from walltime.compiled.compilation import notice
 from walltime.engine.interface.choice import check_features, choose, features_of, kind_of, support
 from walltime.engine.problem import NEVER, Demands, Nodes, OarSettings, Outcome, Pools, Problem
 from walltime.estimates import effective_times

@@ -1,21 +1,21 @@
 """Fits a queue order to a log, and searches for one that is good on many logs."""
 
-from walltime.tuning.final_table import FinalTable, judge
-from walltime.tuning.fitting import SIMPLE, Candidate, Tuning, tune
-from walltime.tuning.formula_search import search_orders
-from walltime.tuning.order_file import OrderFile, read_order_file, write_order_file
-from walltime.tuning.search import OPTIMISERS
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "OPTIMISERS",
-    "SIMPLE",
-    "Candidate",
-    "FinalTable",
-    "OrderFile",
-    "Tuning",
-    "judge",
-    "read_order_file",
-    "search_orders",
-    "tune",
-    "write_order_file",
-]
+from walltime.lazy import lazy
+
+if TYPE_CHECKING:
+    from walltime.tuning.final_table import FinalTable as FinalTable
+    from walltime.tuning.final_table import judge as judge
+    from walltime.tuning.fitting import SIMPLE as SIMPLE
+    from walltime.tuning.fitting import Candidate as Candidate
+    from walltime.tuning.fitting import Tuning as Tuning
+    from walltime.tuning.fitting import tune as tune
+    from walltime.tuning.formula_search import search_orders as search_orders
+    from walltime.tuning.order_file import OrderFile as OrderFile
+    from walltime.tuning.order_file import read_order_file as read_order_file
+    from walltime.tuning.order_file import write_order_file as write_order_file
+    from walltime.tuning.page import tuning_page as tuning_page
+    from walltime.tuning.search import OPTIMISERS as OPTIMISERS
+
+__getattr__, __dir__, __all__ = lazy(__name__)

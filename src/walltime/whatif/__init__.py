@@ -1,40 +1,30 @@
 """For those who run a machine: does a simulation resemble it, and what would a change of its settings do."""
 
-from walltime.whatif.calibration import Agreement, Calibration, Utilization, calibrate, machine_digest, read_calibration
-from walltime.whatif.changes import Change, parse_change
-from walltime.whatif.cost import Cost
-from walltime.whatif.effects import Difference, Effect, GroupEffect
-from walltime.whatif.inference import FreeRun, Inference, InferredRule, MonthAgreement, write_site
-from walltime.whatif.rule_search import infer
-from walltime.whatif.setting import Setting
-from walltime.whatif.wait_causes import Evidence, WaitCause
-from walltime.whatif.warm_start import stretch
-from walltime.whatif.whatif import WhatIf, runs, what_if
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Agreement",
-    "Calibration",
-    "Change",
-    "Cost",
-    "Difference",
-    "Effect",
-    "Evidence",
-    "FreeRun",
-    "GroupEffect",
-    "Inference",
-    "InferredRule",
-    "MonthAgreement",
-    "Setting",
-    "Utilization",
-    "WaitCause",
-    "WhatIf",
-    "calibrate",
-    "infer",
-    "machine_digest",
-    "parse_change",
-    "read_calibration",
-    "runs",
-    "stretch",
-    "what_if",
-    "write_site",
-]
+from walltime.lazy import lazy
+
+if TYPE_CHECKING:
+    from walltime.machine.warm_start import stretch as stretch
+    from walltime.metrics.agreement import Agreement as Agreement
+    from walltime.whatif.agreement_page import calibration_page as calibration_page
+    from walltime.whatif.calibration import Calibration as Calibration
+    from walltime.whatif.calibration import Utilization as Utilization
+    from walltime.whatif.calibration import calibrate as calibrate
+    from walltime.whatif.calibration import machine_digest as machine_digest
+    from walltime.whatif.calibration import read_calibration as read_calibration
+    from walltime.whatif.changes import Change as Change
+    from walltime.whatif.changes import parse_change as parse_change
+    from walltime.whatif.cost import Cost as Cost
+    from walltime.whatif.effects import Difference as Difference
+    from walltime.whatif.effects import Effect as Effect
+    from walltime.whatif.effects import GroupEffect as GroupEffect
+    from walltime.whatif.page import what_if_page as what_if_page
+    from walltime.whatif.setting import Setting as Setting
+    from walltime.whatif.wait_causes import Evidence as Evidence
+    from walltime.whatif.wait_causes import WaitCause as WaitCause
+    from walltime.whatif.whatif import WhatIf as WhatIf
+    from walltime.whatif.whatif import runs as runs
+    from walltime.whatif.whatif import what_if as what_if
+
+__getattr__, __dir__, __all__ = lazy(__name__)

@@ -18,7 +18,10 @@ from walltime import metrics
 from walltime.errors import LogError, WorkloadError
 from walltime.files import whole_file
 from walltime.machine import Machine, said_of_held, with_hindsight, write_machine
+from walltime.machine.warm_start import carried_over
+from walltime.metrics.agreement import NEAR, Agreement, agreement
 from walltime.metrics.summary import Averages
+from walltime.metrics.weekly_interval import LogWeeks
 from walltime.policy import Policy
 from walltime.provenance import jobs_sha256, plain, version
 from walltime.schedule.groups import UNKNOWN, Groups, group_jobs, recorded_groups
@@ -27,55 +30,19 @@ from walltime.simulation.specification import Scheduler
 from walltime.whatif.pool_groups import PoolGroup, pool_groups
 from walltime.whatif.setting import Setting, machine_of, without_warnings
 from walltime.whatif.wait_causes import Evidence, WaitCause, find_evidence
-from walltime.whatif.warm_start import carried_over
-from walltime.whatif.weekly_interval import FEWEST_WEEKS, LogWeeks, largest_of_parts
 from walltime.wording import harmless, human_time, printable
 from walltime.workload import Workload, check_workload
+from walltime.workload.columns import GROUPED_COLUMNS
 
 Array = np.ndarray
 
-GROUPED_BY = ("class", "user", "size", "partition", "queue")
+GROUPED_BY = ("class", "user", "size", *GROUPED_COLUMNS)
 """The groupings whose groups have a threshold each."""
 MOST_GROUPS = 40
 """A grouping with more groups has no rows."""
-FEW_JOBS = 50
-"""A group of fewer jobs cannot be trusted."""
-POOR_RANKS = 0.2
-"""Nor one whose rank correlation is below this: the jobs that wait long are not those that did."""
 MANY_KILLED = 0.01
 """A share of jobs killed in the simulation, and not in the log, from which on it is told."""
-NEAR = (60, 600, 3600)
-"""A simulated start within this of the recorded one, s, is counted."""
 ALL = "all jobs"
-
-
-@dataclass(frozen=True)
-class Agreement(Averages):
-    """Recorded and simulated waits of a group of jobs, s, and from which difference of mean waits on a simulation says something.
-
-    `bias`: mean simulated minus mean recorded wait; `low, high`: the interval of its mean over such weeks, nan where there is none.
-    `threshold`: the largest absolute value of the bias in that interval, or in a fifth of the log where there is none. `doubt`: why no
-    difference can be trusted, empty if some can.
-    `within`: shares of the jobs whose simulated start is within 1 min, 10 min, 1 h of the recorded one.
-    """
-
-    by: str
-    group: str
-    jobs: int
-    mean_recorded: float
-    mean_simulated: float
-    median_recorded: float
-    median_simulated: float
-    p90_recorded: float
-    p90_simulated: float
-    correlation: float
-    rank_correlation: float
-    within: tuple[float, ...]
-    bias: float
-    low: float
-    high: float
-    threshold: float
-    doubt: str = ""
 
 
 @dataclass(frozen=True)
@@ -305,17 +272,9 @@ def verdict(calibration: Calibration) -> list[str]:
     return said
 
 
-def agreement_over(schedule: Schedule, recorded: Array, inside: Array, held: Array | int = 0) -> Agreement:
-    """The agreement of a schedule's waits with the recorded ones (int64 s) over some of its jobs, bool.
-
-    `held`: for how long each job waited before its submission in the schedule, s; it counts as waiting.
-    """
-    return _agreement(ALL, ALL, recorded[inside], (schedule.wait + held)[inside], LogWeeks.of(schedule.workload.submit, schedule), inside)
-
-
 def _rows(schedule: Schedule, recorded: Array, mask: Array) -> tuple[list[Agreement], list[Agreement]]:
     jobs = schedule.workload
-    weeks = LogWeeks.of(jobs.submit, schedule)
+    weeks = LogWeeks.of(jobs.submit, (schedule.submit, schedule.start))
     every = Groups([ALL], np.zeros(len(jobs), np.int64))
     rows = _agreements(ALL, every, schedule, recorded, mask, weeks)
     for by in GROUPED_BY:
@@ -329,38 +288,7 @@ def _rows(schedule: Schedule, recorded: Array, mask: Array) -> tuple[list[Agreem
 
 
 def _agreements(by: str, groups: Groups, schedule: Schedule, recorded: Array, mask: Array, weeks: LogWeeks) -> list[Agreement]:
-    return [_agreement(by, name, recorded[inside], schedule.wait[inside], weeks, inside) for name, inside in groups.members(mask)]
-
-
-def _agreement(by: str, group: str, recorded: Array, simulated: Array, weeks: LogWeeks, inside: Array) -> Agreement:
-    waits = metrics.recorded_waits(recorded, simulated)
-    off = (simulated - recorded).astype(np.float64)
-    bias = float(off.mean())
-    low, high = weeks.ends(off, inside)
-    row = Agreement(
-        by=by,
-        group=group,
-        within=tuple(float(np.mean(np.abs(off) <= near)) for near in NEAR),
-        bias=bias,
-        low=low,
-        high=high,
-        threshold=largest_of_parts(off, weeks.parts[inside]) if math.isnan(low) else max(abs(low), abs(high), abs(bias)),
-        **{f.name: getattr(waits, f.name) for f in fields(waits) if f.name in Agreement.__dataclass_fields__},
-    )
-    return replace(row, doubt=_doubt(row, len(np.unique(weeks.weeks[inside])) >= FEWEST_WEEKS))
-
-
-def _doubt(row: Agreement, weeks: bool) -> str:
-    """Why no difference of this group can be trusted; empty if some can."""
-    if row.jobs < FEW_JOBS:
-        return f"only {row.jobs:,} job{'' if row.jobs == 1 else 's'}"
-    if not weeks:
-        return "under 4 weeks"
-    if row.mean_recorded and row.threshold > row.mean_recorded:
-        return f"off by up to {human_time(row.threshold)}, more than the recorded mean wait of {human_time(row.mean_recorded)}"
-    if row.rank_correlation < POOR_RANKS:
-        return f"the jobs that wait long are not those that did: rank correlation {row.rank_correlation:.2f}"
-    return ""
+    return [agreement(by, name, recorded[inside], schedule.wait[inside], weeks, inside) for name, inside in groups.members(mask)]
 
 
 def _utilization(schedule: Schedule, start: Array, groups: Sequence[PoolGroup]) -> list[Utilization]:

@@ -11,12 +11,12 @@ import numpy as np
 from walltime import metrics
 from walltime.metrics.intervals import SHOWN_LEVEL
 from walltime.metrics.summary import Averages
+from walltime.metrics.weekly_interval import LogWeeks, share_that_agrees
 from walltime.schedule.groups import UNKNOWN, group_jobs
 from walltime.schedule.schedule import Schedule
-from walltime.whatif.calibration import ALL, Calibration
+from walltime.whatif.calibration import ALL, GROUPED_BY, Calibration
 from walltime.whatif.cost import Cost
 from walltime.whatif.setting import Setting
-from walltime.whatif.weekly_interval import LogWeeks, share_that_agrees
 from walltime.wording import human_time
 
 Array = np.ndarray
@@ -25,7 +25,6 @@ Pairs = tuple[Array, Array]
 
 MEASURES = ("mean_wait", "median_wait", "p90_wait", "mean_bounded_slowdown")
 """What is measured of the jobs; besides, the utilization."""
-GROUPED_BY = ("user", "class", "size", "partition", "queue")
 MOST_GROUPS = 40
 """A grouping with more groups has no rows."""
 
@@ -161,7 +160,7 @@ def differences(
 ) -> dict[str, Difference]:
     """The difference of each measure; `shaken`, `resampled`: the same in shaken copies and in logs of its weeks, a mapping for each."""
     before, after = measures_of(today, both[0]), measures_of(changed, both[1])
-    weeks = LogWeeks.of(today.workload.submit, today, changed)
+    weeks = LogWeeks.of(today.workload.submit, *((one.submit, one.start) for one in (today, changed)))
     by_measure = {}
     for name in MEASURES:
         values = [after[name] - before[name], *(copy[name] for copy in shaken)]
@@ -193,7 +192,7 @@ def group_effects(today: Schedule, changed: Schedule, both: Pairs, calibration: 
     """The mean wait of each group of each grouping that the log knows."""
     mine, theirs = both
     before, after = today.wait[mine], changed.wait[theirs]
-    weeks, rows = LogWeeks.of(today.workload.submit, today, changed), []
+    weeks, rows = LogWeeks.of(today.workload.submit, *((one.submit, one.start) for one in (today, changed))), []
     for by in GROUPED_BY:
         groups = group_jobs(today.workload, by, today.submit, today.end, runtime=today.runtime)
         if list(groups.names) == [UNKNOWN] or len(groups.names) > MOST_GROUPS:

@@ -12,6 +12,8 @@ import numpy as np
 from walltime import metrics
 from walltime.errors import PolicyError, WalltimeError, WorkloadError
 from walltime.machine import Machine
+from walltime.machine.warm_start import carried_over
+from walltime.metrics.weekly_interval import FEWEST_WEEKS, weeks_of
 from walltime.policy import Policy
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.specification import Scheduler
@@ -20,8 +22,6 @@ from walltime.whatif.change_names import change_name
 from walltime.whatif.changes import Change
 from walltime.whatif.effects import MEASURES, OtherUsers, measures_of, pairs
 from walltime.whatif.setting import SHAKE, Setting
-from walltime.whatif.warm_start import carried_over
-from walltime.whatif.weekly_interval import FEWEST_WEEKS, weeks_of
 from walltime.wording import harmless, shown
 from walltime.workload import Workload
 from walltime.workload.resampling import resample_weeks, with_sessions

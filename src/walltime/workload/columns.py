@@ -89,4 +89,7 @@ SCHEDULE_COLUMNS = (
 )
 """The columns of a schedule file, in order; a file from another simulator needs only the first four."""
 
+GROUPED_COLUMNS = ("partition", "queue")
+"""The columns by which jobs are grouped: `--by` takes their names, and every page that compares groups shows them."""
+
 SWF_BY_NAME = {column.name: column for column in SWF_COLUMNS}

@@ -1,9 +1,11 @@
 """The auditor on schedules in which one thing was made wrong: no miss, no false alarm; and what is planted in the auditor is found so."""
 
+import ast
+
 import pytest
 
 import walltime as wt
-from validation.faults import AUDITOR, FAULTS, in_a_process
+from validation.faults import AUDITOR, FAULTS, faulty, in_a_process
 from validation.mutations import EVERY, POLICIES, scores
 
 
@@ -30,9 +32,20 @@ def test_auditor__misses_nothing_in_many():
 @pytest.mark.parametrize("name", FAULTS)
 def test_faults__stand_where_the_auditor_can_have_them(name):
     fault = FAULTS[name]
-    assert (AUDITOR / fault["file"]).read_text().count(fault["right"]) == 1
-    assert fault["wrong"] != fault["right"]
+    assert ast.dump(faulty(name)) != ast.dump(ast.parse((AUDITOR / fault["file"]).read_text()))
     assert [policy for policy in POLICIES if policy.startswith(fault["policies"])]
+
+
+@pytest.mark.parametrize(
+    ("right", "times"), [("( used >\n self.workload.machine_procs )", 1), ("used > self.workload.procs", 0), ("used", 3)]
+)
+def test_faulty__finds_an_expression_by_its_syntax_and_needs_it_once(monkeypatch, right, times):
+    monkeypatch.setitem(FAULTS, "one", {"file": "rows.py", "function": "Rows.over_capacity", "right": right, "wrong": "0 > 1"})
+    if times == 1:
+        assert "over = 0 > 1" in ast.unparse(faulty("one"))
+    else:
+        with pytest.raises(ValueError, match=f"{times} times"):
+            faulty("one")
 
 
 @pytest.mark.slow

@@ -170,6 +170,13 @@ def test_another_schema__is_refused(golden, capsys, finished, tmp_path):
         golden("campaign", line)
 
 
+def test_manifest__names_logs_in_any_alphabet(tmp_path):
+    store = Store(tmp_path)
+    logs = {"größe.swf": "ab", "\U0001f600.swf": "cd", 'a "b"\x7f.swf': "ef"}
+    store.open("plan", logs)
+    assert store.manifest()["logs"] == logs
+
+
 @pytest.mark.parametrize("text", ["what is this", "", 'schema = "one"\n'])
 def test_strange_manifest__is_refused(capsys, finished, tmp_path, text):
     (tmp_path / "manifest.toml").write_text(text)

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from tests.traces import trace_path
-from walltime.cli.estimates import ROWS, printed_log, printed_rows
+from walltime.accuracy import estimate_figures as report
+from walltime.accuracy.estimates_command import ROWS, printed_log, printed_rows
 from walltime.cli.main import run
-from walltime.report import estimates as report
 from walltime.report.figures import style
 
 HEADER = "; Version: 2.2\n; MaxProcs: 4\n"

@@ -15,8 +15,8 @@ import walltime as wt
 from tests.errors import raises
 from walltime.cli.main import run
 from walltime.errors import WorkloadError
+from walltime.preparation.workload_figures import compare_workloads, daily_cycle
 from walltime.report.figure_files import figure_bytes
-from walltime.report.workloads import compare_workloads, daily_cycle
 from walltime.workload.models import MODELS
 
 

@@ -14,8 +14,9 @@ import walltime as wt
 from tests.cli import call, one_line
 from tests.errors import raises
 from tests.unit.report.test_report import Page
-from walltime.report import replicated_page, write_page
-from walltime.report.replicated import SLOWDOWNS, WAITS, compare_replications, curves
+from walltime.comparison import replicated_page
+from walltime.comparison.many_runs_page import SLOWDOWNS, WAITS, compare_replications, curves
+from walltime.report import write_page
 from walltime.wording import human_time
 from walltime.workload.models import MODELS
 

@@ -5,8 +5,9 @@ from collections import defaultdict
 
 import pytest
 
-from walltime.cli.main import PANELS, _command, run
+from walltime.cli.main import _command, run
 from walltime.cli.options import MEANINGS
+from walltime.cli.table import COMMANDS
 
 
 def commands(command, path=()):
@@ -63,9 +64,9 @@ def test_option__of_one_meaning_has_one_spelling():
 def test_help__lists_commands_in_groups_and_sorted(capsys):
     assert run(["--help"]) == 0
     out = capsys.readouterr().out
-    places = [out.index(f" {panel} ") for panel in PANELS]
+    places = [out.index(f" {panel} ") for panel in COMMANDS]
     assert places == sorted(places)
-    for panel in PANELS:
+    for panel in COMMANDS:
         inside = out[out.index(f" {panel} ") :].split("╰")[0]
         names = re.findall(r"^│ ([\w-]+) ", inside, re.MULTILINE)
         groups = [name for name in names if hasattr(_command().commands[name], "commands")]

@@ -12,7 +12,7 @@ import pytest
 import walltime as wt
 from tests.cli import HEADER, call, one_line, record
 from tests.traces import trace_path
-from walltime.report.tables import COLUMNS as METRICS
+from walltime.comparison.tables import COLUMNS as METRICS
 from walltime.workload import scaling
 from walltime.workload.models import MODELS
 

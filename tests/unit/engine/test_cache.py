@@ -14,7 +14,7 @@ from subprocess import PIPE
 import pytest
 
 import walltime
-from walltime.engine.compiler import folder
+from walltime.compiled import folder
 from walltime.engine.interface.load import ENTRIES
 
 # The analysis of the log of starts is compiled in a second or two, and has helpers in another file. Of three
@@ -32,7 +32,7 @@ class Counter(event.Listener):
 
 event.register("numba:compile", Counter())
 import walltime
-from walltime.engine.compiler import folder
+from walltime.compiled import folder
 from walltime.engine.interface import load
 from walltime.engine.kernel.dynamics import new_effects, new_scratch
 from walltime.engine.kernel.memory import JOB, NOTE, records
@@ -190,7 +190,7 @@ def test_cache__that_vanishes_or_is_damaged_is_made_anew(copied, cache, cold, tm
 
     script = """
 import shutil
-from walltime.engine.compiler import folder
+from walltime.compiled import folder
 from walltime.engine.interface import load
 shutil.rmtree(folder.cache_folder())
 load.load("draw")
@@ -201,7 +201,7 @@ load.load("draw")
 
 @pytest.mark.slow
 def test_source_hash__depends_on_what_is_compiled(copied):
-    script = "from walltime.engine.compiler import folder; print(folder.source_hash())"
+    script = "from walltime.compiled import folder; print(folder.source_hash())"
 
     def hash_after(name: str, more: str) -> str:
         file = copied / "walltime" / "engine" / name
@@ -223,10 +223,10 @@ from walltime import syntax
 def refuse(source):
     raise RuntimeError("parsed")
 syntax.ast = type("ast", (), {"parse": refuse})
-from walltime.engine.compiler import folder
+from walltime.compiled import folder
 print(folder.source_hash())
 """
-PARSED = "from walltime.engine.compiler import folder; print(folder.source_hash())"
+PARSED = "from walltime.compiled import folder; print(folder.source_hash())"
 
 
 @pytest.mark.nightly

@@ -17,8 +17,8 @@ from numba.core import event
 import walltime as wt
 from tests.cli import HEADER, record
 from walltime.cli.output import CompilationRow
-from walltime.engine.compiler import compilation
-from walltime.engine.compiler.compilation import Compilation, listen, notice, tell, tell_who_watches
+from walltime.compiled import compilation
+from walltime.compiled.compilation import Compilation, listen, notice, tell, tell_who_watches
 from walltime.engine.interface.load import ENTRIES, _Counter
 
 LONG = Compilation("simulation", "simulations", 90, 30.0)
@@ -146,10 +146,7 @@ def test_library__says_nothing_into_a_pipe_but_in_a_notebook(capsys, monkeypatch
 
 
 def test_library__is_the_default():
-    assert (
-        run_script("from walltime.engine.compiler import compilation as c; print(c._listener is c.tell_who_watches)", "", "").stdout
-        == "True\n"
-    )
+    assert run_script("from walltime.compiled import compilation as c; print(c._listener is c.tell_who_watches)", "", "").stdout == "True\n"
     assert LONG.seconds > compilation.QUICK
 
 
@@ -165,7 +162,7 @@ def test_command__shows_one_display_with_a_row_for_everything_on_a_terminal():
 from dataclasses import replace
 from pathlib import Path
 from walltime.cli import output
-from walltime.engine.compiler.compilation import Compilation
+from walltime.compiled.compilation import Compilation
 with output.progress_row("cells", 7, patience=0) as row:
     row.update(3)
     shown, state = output.CompilationRow(), Compilation("simulation", "simulations", 90, 30.0)

@@ -18,7 +18,7 @@ import pytest
 import walltime as wt
 from tests.errors import raises
 from walltime.benchmark.result import _kept
-from walltime.engine.compiler import cache, folder
+from walltime.compiled import cache, folder
 from walltime.errors import LogError, OutputError
 from walltime.logs.fetch import RECORD, _record, _recorded
 from walltime.papers.study import Study

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli import call
-from walltime.engine.compiler import folder
+from walltime.compiled import folder
 
 DAY = 86_400
 

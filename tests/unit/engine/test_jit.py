@@ -6,7 +6,7 @@ import numba
 import numpy as np
 import pytest
 
-from walltime.engine.kernel.jit import KernelCompiler
+from walltime.compiled.jit import KernelCompiler
 
 
 def read(numbers, place):

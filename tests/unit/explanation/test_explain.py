@@ -267,7 +267,7 @@ def test_longest_waits__the_worst_first():
 
 @pytest.mark.parametrize(("policy", "job"), [("easy", 1), ("easy", 2), ("fcfs", 4), ("conservative", 4)])
 def test_figure__shows_the_job_its_reservations_and_who_overtook(policy, job):
-    from walltime.report.explanation import explanation_figure
+    from walltime.explanation.page import explanation_figure
 
     told = wt.explain(wt.simulate(JOBS, policy), job, sooner=False)
     figure = explanation_figure(told)
@@ -281,7 +281,7 @@ def test_figure__shows_the_job_its_reservations_and_who_overtook(policy, job):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["svg", "png", "pdf"])
 def test_figure__is_drawn_the_same_every_time(tmp_path, kind):
-    from walltime.report.explanation import explanation_figure
+    from walltime.explanation.page import explanation_figure
     from walltime.report.figure_files import write_figure
 
     told = wt.explain(wt.simulate(WILD, "easy"), 2, sooner=False)

@@ -48,6 +48,15 @@ def test_snapshots__both_engines_show_the_same(data, workload, policy, coinciden
                 break
 
 
+def test_snapshots__of_combinations_without_reservations():
+    # Three jobs of 0 s start and free the machine at once; job 14 is backfilled before the head, which has no reservation.
+    workload = wt.Workload.from_arrays(submit=[0] * 5, runtime=[0] * 5, requested=[1] * 5, procs=[1, 1, 1, 4, 1], machine_procs=4)
+    schedule = wt.simulate(workload, "hybrid:depth=0,fit=greedy")
+    kernel, reference = (list(snapshots_by(engine, schedule, 3)) for engine in ("kernel", "reference"))
+    assert kernel == reference
+    assert kernel[0].reserved == {}
+
+
 def test_snapshots__a_corrected_prediction_does_not_forget_the_earliest_reservation_of_the_head():
     # Job 21 may start at 15 + 0.1 x 15 s by its earliest reservation, also after the predictions of others have been corrected.
     workload = wt.Workload.from_arrays(

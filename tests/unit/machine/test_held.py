@@ -8,10 +8,10 @@ import pytest
 import walltime as wt
 from tests import sites
 from tests.errors import raises
+from walltime.comparison.caveats import caveats_of
 from walltime.errors import LogError, PolicyError, WorkloadError
 from walltime.machine import HINDSIGHT, Machine, place, read_machine, write_held, write_machine
 from walltime.machine.held import _table
-from walltime.report.caveats import caveats_of
 from walltime.workload.scaling import held_until
 
 MACHINE = """eligible = "site.held.csv"

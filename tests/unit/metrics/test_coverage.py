@@ -30,7 +30,7 @@ MADE_BY = {
     "replications.band": [
         "simulation.replication.Replications.band",
         "campaign.combination_means.compare_cells",
-        "report.replicated.draw_bands",
+        "comparison.many_runs_page.draw_bands",
     ],
     "shaken.range": ["simulation.dialects._band"],
     "runs.percentiles": [
@@ -50,9 +50,9 @@ MADE_BY = {
         "whatif.effects.differences",
     ],
     "weeks": [
-        "whatif.weekly_interval.over_weeks",
+        "metrics.weekly_interval.over_weeks",
         "whatif.effects.differences",
-        "whatif.weekly_interval.LogWeeks.ends",
+        "metrics.weekly_interval.LogWeeks.ends",
     ],
     "weeks.logs": ["whatif.effects._ends"],
     "start-times": [
@@ -92,7 +92,7 @@ MAKERS = [
     "simulation.windows.change_interval",
     "simulation.windows.in_percent",
     "papers.mualem01.models.published_batch_means",
-    "whatif.weekly_interval.over_weeks",
+    "metrics.weekly_interval.over_weeks",
 ]
 """The functions that make intervals of whatever they are given; one that calls one of these makes the intervals of a kind."""
 

@@ -103,7 +103,9 @@ def test_orders__kernel_equals_reference_and_the_auditor_agrees(text):
     order, moved = parse_order(text), 0
     for seed in seeds(3):
         jobs = made(seed)
-        for policy in (wt.Easy(order=order), wt.Easy(backfill_order=order), wt.Conservative(order=order), wt.NoBackfilling(order=order)):
+        policies = [wt.Easy(order=order), wt.Easy(backfill_order=order), wt.NoBackfilling(order=order)]
+        policies += [] if getattr(order, "threshold", 0) else [wt.Conservative(order=order)]  # a threshold allows one reservation at most
+        for policy in policies:
             kernel, reference = (wt.simulate(jobs, policy, engine=engine) for engine in ("kernel", "reference"))
             assert np.array_equal(kernel.start, reference.start)
             assert not kernel.audit().violations

@@ -11,9 +11,9 @@ from tests.cli import call
 from tests.errors import raises
 from tests.traces import trace_path
 from walltime.benchmark.predictions import judge_predictions
+from walltime.comparison.caveats import caveats_of
 from walltime.errors import PolicyError
 from walltime.predictors import below_remark, parse_predictor, twins
-from walltime.report.caveats import caveats_of
 
 OWN = """
 class Last:

@@ -16,13 +16,13 @@ import walltime as wt
 from tests.cli import call, one_line
 from tests.errors import raises
 from tests.unit.report.test_report import Page
-from walltime.campaign import CombinationMean, compare_cells, read_plan, read_results, run_campaign
-from walltime.campaign.naming import group_rank
-from walltime.report import campaign_page, write_page
-from walltime.report.combinations import positions, said, swept
-from walltime.report.measures import measure
-from walltime.report.runs import answer, difference_cell, mean_cell
-from walltime.report.sweeps import sweep_figure
+from walltime.campaign import CombinationMean, campaign_page, compare_cells, read_plan, read_results, run_campaign
+from walltime.comparison.combinations import positions, said, swept
+from walltime.comparison.measures import measure
+from walltime.comparison.runs import answer, difference_cell, mean_cell
+from walltime.comparison.sweeps import sweep_figure
+from walltime.report import write_page
+from walltime.schedule.group_order import group_rank
 from walltime.schedule.groups import group_jobs
 
 PLAN = """

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from walltime.metrics import Interval
-from walltime.report.windows import MOST_TICKS, changes_figure
+from walltime.report.changes import MOST_TICKS, changes_figure
 
 
 def interval(mean, low, high):

@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 from tests.errors import raises
+from walltime.accuracy.estimate_figures import estimates_figure
 from walltime.errors import PolicyError, WorkloadError
 from walltime.metrics import Interval
 from walltime.policy import NoBackfilling
+from walltime.preparation.workload_figures import compare_workloads
 from walltime.report import figures
-from walltime.report.estimates import estimates_figure
+from walltime.report.changes import _ticks, changes_figure
 from walltime.report.figure_files import figure_bytes, resize, slim, to_svg, write_figure
 from walltime.report.stretch import JOBS, assign_processors, choose_stretch
-from walltime.report.windows import _ticks, changes_figure
-from walltime.report.workloads import compare_workloads
 from walltime.schedule.schedule import Schedule
 from walltime.workload import Origin, Workload
 from walltime.workload.models import Lublin99

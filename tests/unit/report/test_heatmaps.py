@@ -9,7 +9,7 @@ from hypothesis import given
 import walltime as wt
 from tests.pages import outline, render
 from tests.strategies import workloads
-from walltime.report.heatmaps import SHADES, heat_maps, scale_of, short_time, size_grid, size_map, week_grid, week_map
+from walltime.comparison.heatmaps import SHADES, heat_maps, scale_of, short_time, size_grid, size_map, week_grid, week_map
 
 ORIGIN = wt.workload.Origin(unix_start_time=843480031, time_zone="Europe/Stockholm")  # a Monday, 14:40
 HOUR, DAY = 3600, 86_400

@@ -9,10 +9,10 @@ import pytest
 import walltime as wt
 from tests.cli import call
 from tests.errors import raises
+from walltime.accuracy.advice import advise_users
+from walltime.accuracy.advice_gains import simulate_advice
+from walltime.accuracy.letters import PLACEHOLDERS, letter, letters_answer, read_template, write_letters
 from walltime.errors import OutputError, PolicyError
-from walltime.report.letters import PLACEHOLDERS, letter, letters_answer, read_template, write_letters
-from walltime.simulation.advice import advise_users
-from walltime.simulation.advice_gains import simulate_advice
 
 HOUR = 3600
 

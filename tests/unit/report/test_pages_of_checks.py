@@ -7,13 +7,13 @@ from tests.cli import call, one_line
 from tests.pages import outline
 from walltime import Conservative, Easy, Workload, simulate
 from walltime.auditor import audit
+from walltime.checking.audit_page import audit_page
+from walltime.dialects.dialects import compare_dialects
+from walltime.dialects.page import dialects_page
 from walltime.explanation import explain, longest_waits
-from walltime.report.audit import audit_page
-from walltime.report.dialects import dialects_page
-from walltime.report.explanation import explanation_page, waits_page
+from walltime.explanation.page import explanation_page, waits_page
+from walltime.preparation.log_page import cleaning_page
 from walltime.report.html import render
-from walltime.report.printed import cleaning_page
-from walltime.simulation.dialects import compare_dialects
 from walltime.workload.cleaning import clean
 from walltime.workload.models import Lublin99
 

@@ -13,12 +13,12 @@ import pytest
 
 from tests.errors import raises
 from tests.pages import render
+from walltime.comparison import write_comparison_page
+from walltime.comparison.answers import answer
+from walltime.comparison.caveats import caveats
 from walltime.errors import OutputError, PolicyError, WorkloadError
 from walltime.estimates import FModel, UserEstimates
 from walltime.policy import SJF, Conservative, Easy, Hybrid, Kind, NoBackfilling, order
-from walltime.report import write_comparison_page
-from walltime.report.answers import answer
-from walltime.report.caveats import caveats
 from walltime.report.interactive import repeat_command
 from walltime.schedule.schedule import Schedule, labels
 from walltime.wording import human_difference, human_number, human_percent, human_time

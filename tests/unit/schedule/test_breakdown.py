@@ -1,6 +1,8 @@
 """Who waits: groups by hand and against slow versions, their averages, and the tables of simulate and compare."""
 
 import json
+import subprocess
+import sys
 from datetime import datetime
 
 import numpy as np
@@ -69,6 +71,28 @@ def test_group_jobs__groups_are_in_their_natural_order():
         "length": ["up to 10 min", "1 h to 4 h", "over 1 d"],
         "queue": ["queue 2", "queue 10", "unknown"],
     }
+
+
+IMPORTED = """
+from walltime.workload import columns
+columns.GROUPED_COLUMNS += ("cluster",)
+import numpy as np
+import walltime as wt
+from walltime.comparison.tables import GROUPINGS
+from walltime.weekly_report import period
+from walltime.schedule.groups import TITLES, parse_grouping
+from walltime.accuracy.accuracy import COLUMNS
+from walltime.whatif import effects
+parse_grouping("cluster")
+assert all("cluster" in names for names in (GROUPINGS, period.GROUPED_BY, TITLES, COLUMNS, effects.GROUPED_BY))
+log = dict(submit=[0, 1, 2], runtime=[1, 2, 3], procs=[1, 1, 1], machine_procs=4, columns={"cluster": np.array([1, 2, 1])})
+print(*wt.simulate(wt.Workload.from_arrays(**log), "easy").breakdown("cluster")["group"])
+"""
+
+
+@pytest.mark.slow
+def test_grouped_columns__a_further_one_is_known_everywhere():
+    assert subprocess.run([sys.executable, "-c", IMPORTED], check=True, capture_output=True, text=True).stdout == "cluster 1 cluster 2\n"
 
 
 def test_breakdown__worked_by_hand():

@@ -11,9 +11,9 @@ import walltime as wt
 from tests.cli import call
 from tests.errors import raises
 from walltime.errors import LogError, WorkloadError
-from walltime.report.period import held_sentence, period_answer, period_page
-from walltime.schedule.period import last_week, period, unusual
-from walltime.schedule.trend_store import read_trend, write_trend
+from walltime.weekly_report.page import held_sentence, period_answer, period_page
+from walltime.weekly_report.period import last_week, period, unusual
+from walltime.weekly_report.trend_store import read_trend, write_trend
 
 HOUR, WEEK = 3600, 7 * 86_400
 

@@ -8,8 +8,8 @@ import pytest
 
 import walltime as wt
 from tests.cli import call, one_line
+from walltime.dialects.dialects import compare_dialects, dialect_runs, matters, readings_alone
 from walltime.policy import DIALECTS
-from walltime.simulation.dialects import compare_dialects, dialect_runs, matters, readings_alone
 from walltime.simulation.specification import Scheduler
 
 

@@ -10,12 +10,12 @@ import walltime as wt
 from tests.cli import HEADER, call, one_line, record
 from tests.errors import raises
 from tests.pages import outline
+from walltime.accuracy.adjusted import FEW_UNDER, MOST_ACCURATE, OF_PAPER, USERS, adjust_walltimes, tang13_schemes
+from walltime.accuracy.advice import advise_users, advised_requests
+from walltime.accuracy.page import accuracy_page, answer
 from walltime.errors import PolicyError, WorkloadError
 from walltime.metrics import asked_time
-from walltime.report.accuracy import accuracy_page, answer
 from walltime.report.html import render
-from walltime.simulation.adjusted import FEW_UNDER, MOST_ACCURATE, OF_PAPER, USERS, adjust_walltimes, tang13_schemes
-from walltime.simulation.advice import advise_users, advised_requests
 
 HOUR = 3600
 HOSTILE = "<script>alert(1)</script>"
@@ -76,7 +76,7 @@ def test_accuracy__users_that_ask_for_most_come_first():
         group=[1, 1, 2],
         names={"user": ("ann", "bob", "cy"), "group": ("x", "y")},
     )
-    found = wt.simulation.estimate_accuracy(jobs, adjust=False, most=2)
+    found = wt.accuracy.estimate_accuracy(jobs, adjust=False, most=2)
     rows = found.groups["user"]
     assert [row["group"] for row in rows] == ["user bob", "user ann", "other users"]
     assert [row["asked_hours"] for row in rows] == [8, 2, 1]
@@ -90,7 +90,7 @@ def test_accuracy__users_that_ask_for_most_come_first():
 def test_accuracy__how_jobs_end():
     # under a minute; under 10 %; half; 98 %; 99 % and all of it; a short job that ran to its limit
     runtime = [59, 350, 1800, 3528, 3564, 3600, 30]
-    found = wt.simulation.estimate_accuracy(workload(runtime, [HOUR] * 6 + [30], status=[0, 1, 1, 1, 0, 0, 0]), adjust=False)
+    found = wt.accuracy.estimate_accuracy(workload(runtime, [HOUR] * 6 + [30], status=[0, 1, 1, 1, 0, 0, 0]), adjust=False)
     assert [row["jobs"] for row in found.ends] == [1, 1, 0, 2, 3]
     assert [row["failed"] for row in found.ends] == [1, 0, 0, 0, 3]
     assert {row["group"]: row["jobs"] for row in found.states} == {"failed": 4, "completed": 3}
@@ -98,12 +98,12 @@ def test_accuracy__how_jobs_end():
 
 def test_accuracy__time_without_a_calendar_is_counted_in_days():
     day = 86_400
-    found = wt.simulation.estimate_accuracy(workload([60, 60, 60], [HOUR] * 3, submit=[0, 40 * day, 70 * day]), adjust=False)
+    found = wt.accuracy.estimate_accuracy(workload([60, 60, 60], [HOUR] * 3, submit=[0, 40 * day, 70 * day]), adjust=False)
     assert [row["group"] for row in found.groups["time"]] == ["day 1", "day 31", "day 61"]
 
 
 def test_accuracy__leaves_out_jobs_without_a_limit_and_says_so():
-    found = wt.simulation.estimate_accuracy(workload([HOUR, HOUR], [2 * HOUR, 365 * 86_400], user=1), adjust=False)
+    found = wt.accuracy.estimate_accuracy(workload([HOUR, HOUR], [2 * HOUR, 365 * 86_400], user=1), adjust=False)
     assert found.total.jobs == 1
     assert found.total.asked_hours == 2
     assert any(said.startswith("1 job has no limit") for said in found.caveats)
@@ -119,11 +119,11 @@ def test_accuracy__leaves_out_jobs_without_a_limit_and_says_so():
 )
 def test_accuracy__refuses_with_one_sentence(jobs, options, error, words):
     with raises(error, *words):
-        wt.simulation.estimate_accuracy(jobs, adjust=False, **options)
+        wt.accuracy.estimate_accuracy(jobs, adjust=False, **options)
 
 
 def test_accuracy__table_names_what_there_is():
-    found = wt.simulation.estimate_accuracy(workload([10], [20]), adjust=False)
+    found = wt.accuracy.estimate_accuracy(workload([10], [20]), adjust=False)
     with raises(PolicyError, "unknown_table", "'user'", "size", "length", "time", "ends"):
         found.table()
     assert "processor-hours used" in repr(found)
@@ -163,7 +163,7 @@ def test_adjusted__users_first_and_the_scheme_of_few_underestimates():
 def test_adjusted__on_a_machine_that_slurm_schedules_easy_is_simulated():
     jobs = regular()
     machine = wt.machine.Machine((wt.machine.Pool("all", 2, 4),), (wt.machine.Partition("main", ("all",)),), policy="slurm")
-    found = wt.simulation.estimate_accuracy(jobs, machine=machine, replications=1)
+    found = wt.accuracy.estimate_accuracy(jobs, machine=machine, replications=1)
     assert found.adjusted.instead == "slurm"
     assert found.adjusted.rows()[0]["policy"] == "easy"
     assert any("takes no predictions" in said for said in found.caveats)
@@ -225,7 +225,7 @@ def test_advice__too_few_jobs():
 @pytest.mark.slow
 def test_page__hostile_names_are_text():
     jobs = workload([60] * 40, [HOUR] * 40, user=1, group=1, executable=1, names=dict.fromkeys(("user", "group", "executable"), (HOSTILE,)))
-    page = render(accuracy_page(wt.simulation.estimate_accuracy(jobs, replications=1)))
+    page = render(accuracy_page(wt.accuracy.estimate_accuracy(jobs, replications=1)))
     assert HOSTILE not in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
     assert page.count("<h1>") == 1
@@ -235,7 +235,7 @@ def test_page__hostile_names_are_text():
 @pytest.mark.slow
 def test_page__same_bytes_and_every_figure_is_described(golden):
     jobs = regular()
-    found = wt.simulation.estimate_accuracy(jobs, replications=3)
+    found = wt.accuracy.estimate_accuracy(jobs, replications=3)
     page = render(accuracy_page(found))
     assert page == render(accuracy_page(found))
     assert page.count("<figure>") == 4

@@ -10,9 +10,9 @@ import walltime as wt
 from tests.cli import call
 from tests.errors import raises
 from tests.traces import trace_path
+from walltime.comparison.answers import answer, distinct
+from walltime.comparison.caveats import caveats_of, longest_queue
 from walltime.metrics import Summary
-from walltime.report.answers import answer, distinct
-from walltime.report.caveats import caveats_of, longest_queue
 from walltime.schedule.schedule import labels
 from walltime.simulation import Spread, shaking_spread
 

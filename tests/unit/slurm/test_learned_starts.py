@@ -11,10 +11,10 @@ from tests.cli import call
 from tests.errors import raises
 from walltime.errors import PolicyError
 from walltime.logs.convert import write_workload
-from walltime.report.start_times import answer
 from walltime.slurm import Draws, learn_from_history, snapshot_at, start_times
 from walltime.slurm.starts.forest import LEVELS, Forest, Trees, _quantiles
 from walltime.slurm.starts.learned import Replay, _shortest, learned
+from walltime.slurm.starts.page import answer
 from walltime.slurm.starts.replay import Record, as_history
 
 

@@ -12,10 +12,10 @@ from tests.errors import raises
 from walltime.logs.convert import write_workload
 from walltime.machine import Machine, Overhead
 from walltime.report.html import render
-from walltime.report.recorded_starts import recorded_starts_page, tables_of, verdict
 from walltime.slurm import Draws, calibrate_starts
 from walltime.slurm.starts.baselines import no_model, qbets
 from walltime.slurm.starts.recorded import METHODS, draw_moments
+from walltime.slurm.starts.recorded_page import recorded_starts_page, tables_of, verdict
 from walltime.slurm.starts.replay import Record, as_history
 from walltime.slurm.starts.start_times import LEFT_OUT
 

@@ -12,8 +12,8 @@ from tests.errors import raises
 from walltime.errors import PolicyError
 from walltime.machine import Limit, Machine, Partition, Pool
 from walltime.report.html import render
-from walltime.report.start_times import prometheus, start_times_page
 from walltime.slurm import Draws, Outcome, Snapshot, SnapshotJob, factors_of, outcomes, scores_of, snapshot_at, start_times, try_jobs, why
+from walltime.slurm.starts.page import prometheus, start_times_page
 from walltime.slurm.starts.replay import as_history
 from walltime.slurm.starts.sampling import DAY, LEVELS, WEEK, Arrivals, JobsToDraw, Runtimes
 from walltime.slurm.starts.scores import calibrated

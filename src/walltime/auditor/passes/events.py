@@ -47,7 +47,7 @@ from walltime.auditor.passes.state import (
     WAITING,
 )
 from walltime.auditor.passes.together import together, within_slack
-from walltime.engine.kernel.jit import called_kernel, entry, kernel
+from walltime.compiled.jit import called_kernel, entry, kernel
 
 NO_BRANCH = "the auditor decides nothing for this kind of passes: it needs a branch in auditor/passes/events.py"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from walltime.auditor.passes.state import BACKFILLED, IMMEDIATE, RESERVED, RUNNING, SLACK, STARTED, WAITING
-from walltime.engine.kernel.jit import called_kernel, kernel
+from walltime.compiled.jit import called_kernel, kernel
 
 
 @kernel

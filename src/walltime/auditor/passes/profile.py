@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from walltime.auditor.passes.places import expected_end
-from walltime.engine.kernel.jit import called_kernel, kernel
+from walltime.compiled.jit import called_kernel, kernel
 
 
 @called_kernel

@@ -16,7 +16,7 @@ from walltime.auditor.passes.state import (
     UNTIL_END,
     WAITING,
 )
-from walltime.engine.kernel.jit import called_kernel, kernel
+from walltime.compiled.jit import called_kernel, kernel
 
 
 @kernel

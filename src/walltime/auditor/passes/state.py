@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from walltime.compiled.records import record_dtype
+
 Array = np.ndarray
 Records = Any
 """A record array, or one record of it."""
@@ -41,13 +43,9 @@ QUIET, PASS = 1, 2
 """Where the run goes on after ASKS: without a pass, or with one."""
 
 
-def _dtype(fields: str, floats: str = "") -> np.dtype[np.void]:
-    return np.dtype([*((name, np.int64) for name in fields.split()), *((name, np.float64) for name in floats.split())], align=True)
-
-
-JOB = _dtype(
+JOB = record_dtype(
     "submit start end procs runtime after own run estimate predicted corrections reservation reserved kind phase arrival ticket "
-    "first_wait latest decided",
+    "first_wait latest decided score back_score",
     "score back_score",
 )
 """A job. `submit, start, end`: as the schedule has them; `after`: the job after whose end it is submitted, -1 for none. `own`: the length
@@ -56,9 +54,9 @@ that is planned while it waits, `run`: what it is expected to run once it runs, 
 `latest`: until when slack allows it to be put off. `decided`: 1 if the policy starts it when the schedule does. `score`, `back_score`:
 its places in the queue and among the candidates, the highest first."""
 
-RULES = _dtype(
+RULES = record_dtype(
     "kind procs depth shadow extra before fitting window committed threshold_of_all compression ahead objective recent "
-    "coincident silent correction capped dynamic asks plain_heads all_reserved heads_run power back_power",
+    "coincident silent correction capped dynamic asks plain_heads all_reserved heads_run power back_power near omega factor",
     "near omega factor",
 )
 """The policy and the readings in numbers. `depth`: blocked jobs with reservations. `fitting`: no pass at arrivals that do not fit.
@@ -68,7 +66,7 @@ first reservation matters, even where it does not decide who starts. `heads_run`
 expected to run for longer than it was planned. `power`, `back_power`: the exponent of an order by (wait / length) ** exponent * procs, in
 the queue and among the candidates, which is scored here; 0 for another one."""
 
-STATE = _dtype(
+STATE = record_dtype(
     "now culprit free waiting running gone arrived started next_arrival next_start unsorted logged resume settled "
     "at_head last_in_queue terminated ended_early void overdue planned points head shadow extra committed earliest_of earliest "
     "slowdowns ended line_of_slack waited"

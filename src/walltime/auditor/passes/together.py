@@ -8,7 +8,7 @@ from walltime.auditor.passes.places import kind_behind, start
 from walltime.auditor.passes.profile import build, reserve
 from walltime.auditor.passes.singly import find_shadow, near_enough, note_head, start_heads
 from walltime.auditor.passes.state import BACKFILLED, NEVER, WAITING
-from walltime.engine.kernel.jit import called_kernel, kernel
+from walltime.compiled.jit import called_kernel, kernel
 
 BY_PROCS, BY_SECONDS, BY_PROCSECONDS, BY_SLOWDOWN = range(4)
 OBJECTIVES = {"procs": BY_PROCS, "seconds": BY_SECONDS, "procseconds": BY_PROCSECONDS, "slowdown": BY_SLOWDOWN}

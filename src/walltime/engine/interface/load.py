@@ -14,10 +14,12 @@ import numpy as np
 from numba import typeof
 from numba.core import event
 
-from walltime.engine.compiler.cache import is_kept
-from walltime.engine.compiler.compilation import Compilation, tell
-from walltime.engine.compiler.folder import cache_folder
-from walltime.engine.kernel import averages, callbacks, decisions, draw, dynamics, jit
+from walltime.compiled.cache import is_kept
+from walltime.compiled.compilation import Compilation, tell
+from walltime.compiled.folder import cache_folder
+from walltime.compiled.jit import StoredFunction
+from walltime.compiled.jit import entry as compiled_entry
+from walltime.engine.kernel import averages, callbacks, decisions, draw, dynamics
 from walltime.engine.kernel import replay as prediction_replay
 from walltime.engine.kernel.memory import (
     BY_ARRIVAL,
@@ -169,7 +171,7 @@ def _named(run: Any, name: str) -> Any:
     """An event loop as a function with this name, to be compiled separately."""
     own = types.FunctionType(run.__code__, run.__globals__, f"run_{name.replace('-', '_')}")
     own.__qualname__, own.__module__ = own.__name__, run.__module__
-    return jit.entry(own)
+    return compiled_entry(own)
 
 
 def _one(mode: int, ordered: bool, **others: Any) -> Callable[[bool], Arguments]:
@@ -191,8 +193,8 @@ _TABLE = (
     *_loops("conservative", "conservative backfilling", loop.run, _one(KEEP, True), (66, 5), (72, 5)),
     *_loops("cluster", _POOLS, cluster.run_cluster, _several(HEAD), (115, 9), (121, 9)),
     *_loops("cluster-kept", f"kept reservations on {_POOLS}", cluster.run_cluster, _several(KEEP), (148, 11), (154, 11)),
-    Entry("slurm", "Slurm's scheduling", jit.entry(slurm.run_slurm), _example_slurm, 110, 9),
-    Entry("oar", "OAR's scheduling", jit.entry(oar.run_oar), _example_oar, 23, 4),
+    Entry("slurm", "Slurm's scheduling", compiled_entry(slurm.run_slurm), _example_slurm, 110, 9),
+    Entry("oar", "OAR's scheduling", compiled_entry(oar.run_oar), _example_oar, 23, 4),
     Entry("dynamics", "what backfilling did", dynamics.replay_starts, _example_dynamics, 6, 1),
     Entry("draw", "random estimates", draw.draw_f_estimates, _example_draw, 2, 1),
     Entry("averages", "averages", averages.measure, _example_averages, 6, 1),
@@ -221,16 +223,16 @@ def load(name: str) -> Callable[..., Any]:
     An array of a type other than the example's is an error, not a second compilation.
     """
     entry = ENTRIES[name]
-    function = entry.function
-    with _loading:
-        if hasattr(function, "signatures") and not function.signatures:
-            with event.install_listener("numba:compile", _Counter(entry)) as counter:
-                try:
-                    function.compile(tuple(typeof(value) for value in entry.example()))
-                finally:
-                    counter.finish()
-            function.disable_compile()
-    return function
+    function: Callable[..., Any] = entry.function
+    if not isinstance(function, StoredFunction):
+        return function  # the compiler is disabled
+    with _loading, event.install_listener("numba:compile", _Counter(entry)) as counter:
+        try:
+            compiled: Any = function.compile(tuple(typeof(value) for value in entry.example()))
+        finally:
+            counter.finish()
+        compiled.disable_compile()
+    return compiled  # type: ignore[no-any-return]
 
 
 @functools.cache
@@ -256,8 +258,8 @@ class _Counter(event.Listener):
         self._state: Compilation | None = None
 
     def on_start(self, event: Any) -> None:
-        """The compilation of a function begins; the first is the entry itself, the others are inside."""
-        if self._state is None and event.data["dispatcher"] is self._entry.function:
+        """The compilation of a function begins; the first one is that of the entry itself, the others are inside."""
+        if self._state is None and threading.get_ident() == self._thread:
             self._say(Compilation(self._entry.name, self._entry.what, self._entry.functions, self._entry.seconds))
 
     def on_end(self, event: Any) -> None:

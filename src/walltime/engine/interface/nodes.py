@@ -74,12 +74,12 @@ class NodesEngine(CompiledEngine):
         jobs.procs = problem.procs // unit
         for name in ("second", "nodes", "whole", "each", "partition", "time_min", "user", "association", "merit"):
             jobs[name] = getattr(demands, name)
-        jobs.follows = nobody if problem.after is None else problem.after
+        jobs.after = nobody if problem.after is None else problem.after
         jobs.think = 0 if problem.think is None else problem.think
         jobs.time_min = np.where(demands.time_min < problem.believed, demands.time_min, 0)
         jobs.tier = np.asarray(machine.tiers, np.int64)[demands.partition]
         jobs.start = jobs.reserved_start = -1
-        followers = followers_of(demands.after, jobs.follows, jobs.pending)
+        followers = followers_of(demands.after, jobs.after, jobs.pending)
         self._memory: SlurmMemory = new_slurm_memory(
             _lowered(problem.settings, problem.kill, problem.starts_only),
             jobs,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -13,8 +13,7 @@ from walltime.engine.interface.load import load
 from walltime.engine.interface.number_log import NumberLog
 from walltime.engine.interface.orders import lower_orders, point_to_orders
 from walltime.engine.kernel.dynamics import new_effects, new_scratch
-from walltime.engine.kernel.history import bind_history
-from walltime.engine.kernel.longest import bind_longest
+from walltime.engine.kernel.history import bind_past
 from walltime.engine.kernel.memory import (
     HOLE,
     JOB,
@@ -31,25 +30,12 @@ from walltime.engine.kernel.memory import (
 )
 from walltime.engine.kernel.number import index
 from walltime.engine.kernel.standing import bind_standing
-from walltime.engine.problem import Outcome, Problem, State
+from walltime.engine.problem import Observation, Outcome, Problem
 from walltime.errors import PolicyError, WorkloadError
 from walltime.policy import Wfp
 
 Array = np.ndarray
 COINCIDENT = ("batch", "sequential")
-
-
-class Observation(NamedTuple):
-    """What a scheduling pass has left behind.
-
-    `started`: the jobs that it started, in this order, and how long each was expected to run while it waited, s. `reserved`: the
-    reservations after it, by job, s. `extra`: under EASY, the processors that the head of the queue will not need when it starts.
-    """
-
-    state: State
-    started: dict[int, int]
-    reserved: dict[int, int]
-    extra: int | None
 
 
 class NumberEngine(CompiledEngine):
@@ -102,9 +88,9 @@ class NumberEngine(CompiledEngine):
 
     def _bind(self) -> None:
         for order in self._kept:
-            for own, bind in ((order.history, bind_history), (order.longest, bind_longest)):
+            for own in (order.history, order.longest):
                 if own is not None:
-                    bind(own, self._memory.jobs, self._memory.machine.notes, self._memory.state)
+                    bind_past(own, self._memory.jobs, self._memory.machine.notes, self._memory.state)
             if order.standing is not None:
                 bind_standing(order.standing, self._memory)
 

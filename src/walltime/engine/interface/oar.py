@@ -41,7 +41,7 @@ class OarEngine(CompiledEngine):
             jobs[name] = getattr(problem, name)
         jobs.nodes, jobs.partition = demands.nodes, demands.partition
         jobs.noticed, jobs.phase = settings.noticed, settings.phase
-        jobs.follows = -1 if problem.after is None else problem.after
+        jobs.after = -1 if problem.after is None else problem.after
         jobs.think = 0 if problem.think is None else problem.think
         jobs.start = jobs.reserved_start = -1
         times = {name: getattr(takes, name) for name in OAR_RULES.names or () if hasattr(takes, name)}
@@ -49,7 +49,7 @@ class OarEngine(CompiledEngine):
         every = [np.zeros(0, np.int64), np.arange(len(machine.procs)), *machine.partitions]
         words = max(1, -(-len(machine.procs) // 64))
         sets = np.stack([as_set(np.asarray(own, np.int64), words) for own in every])
-        followers = followers_of(demands.after, jobs.follows, jobs.pending)
+        followers = followers_of(demands.after, jobs.after, jobs.pending)
         self._memory: OarMemory = new_oar_memory(rules, jobs, sets, followers)
         state, traffic = self._memory.state, self._memory.traffic
         at_first = running_at_first(demands.since)

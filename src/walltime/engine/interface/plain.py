@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from walltime.engine.problem import Nodes, OarSettings, Outcome, Pools, Problem, State
+from walltime.engine.problem import Nodes, OarSettings, Observation, Outcome, Pools, Problem, State
 from walltime.engine.reference.nodes import SlurmReference
 from walltime.engine.reference.number import Reference
 from walltime.engine.reference.oar import OarReference
@@ -87,6 +87,22 @@ class ReferenceEngine:
         columns += [[job.index for job in running], [job.expected_end for job in running]]
         free = self.machine_procs - sum(job.procs for job in running)
         return State(self.now, free, *(np.array(column, np.int64) for column in columns))
+
+    def observe(self) -> Observation | None:
+        """Handle the next event and say what the pass after it has left behind; None if there was none. For a number of processors."""
+        engine = self.reference
+        for job in engine.waiting:
+            job.reserved_start = -1  # each pass notes the reservations that it makes
+        before = set(engine.running)
+        if not self.step():
+            return None
+        begun = sorted((job for job in engine.running if job not in before), key=lambda job: job.ticket)
+        return Observation(self.state(), {job.index: job.believed for job in begun}, *engine.reserved())
+
+    @property
+    def order_length(self) -> Array:
+        """How long the queue's order takes each job to be, s."""
+        return self._column("order_length")
 
     @property
     def machine_procs(self) -> int:

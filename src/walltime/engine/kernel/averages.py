@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from walltime.engine.kernel.jit import entry, kernel
+from walltime.compiled.jit import entry, kernel
 
 _WHOLE = ("jobs", "measured_jobs", "zero_runtime_jobs")
 _FIELDS = (

@@ -14,7 +14,7 @@ import numba
 from numba.core import types
 from numba.extending import intrinsic
 
-from walltime.engine.kernel.jit import kernel
+from walltime.compiled.jit import kernel
 
 WORD = 64
 """Nodes to a word."""

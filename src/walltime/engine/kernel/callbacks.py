@@ -11,8 +11,8 @@ from llvmlite import ir
 from numba import typeof, types
 from numba.extending import intrinsic
 
+from walltime.compiled.jit import callback
 from walltime.engine.kernel.history import MEASURES, history_at
-from walltime.engine.kernel.jit import callback
 from walltime.engine.kernel.prediction_memory import nothing_learned
 from walltime.engine.kernel.words import number_at, word_at
 

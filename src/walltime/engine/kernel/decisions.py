@@ -16,39 +16,33 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from walltime.engine.kernel.jit import entry, kernel
+from walltime.compiled.jit import entry, kernel
+from walltime.compiled.records import record_dtype
 from walltime.engine.kernel.learning_scores import FCFS, cost_of, score_of
 from walltime.engine.kernel.memory import NEVER, RUN, records
 from walltime.engine.kernel.running import enter_running, find_shadow
 from walltime.engine.kernel.slots import sort_waiting, take_turns
 
-
-def _dtype(fields: str, reals: str = "") -> np.dtype[np.void]:
-    """A record with these fields, int64, and others that are float64."""
-    whole = [(name, np.int64) for name in fields.split()]
-    return np.dtype([*whole, *((name, np.float64) for name in reals.split())], align=True)
-
-
-JOB = _dtype("submit runtime believed procs given by_length by_size")
+JOB = record_dtype("submit runtime believed procs given by_length by_size")
 """A job; times in s. `given`: the start of one that runs when the episode begins, else -1. `by_length`, `by_size`: its places among all by
 planned runtime, and by processors."""
-EPISODE = _dtype("first jobs run_at_first wait_at_first begin")
+EPISODE = record_dtype("first jobs run_at_first wait_at_first begin")
 """The first of its jobs; how many there are, run at first, and wait at first; when it begins, s."""
-RULES = _dtype(
+RULES = record_dtype(
     "kind committed backfills one_by_one extra_nodes ends_before shadow_once fill_by_arrival procs period order turns cost",
 )
 """`kind`: what is decided, one of NEXT and the others below. `extra_nodes`: whether there are any. `procs`: of the machine.
 `order`: the formula that finds the head where nobody decides on it. `turns`: whether the shortest and the smallest jobs have the slots
 where there are too few. `cost`: one of WAIT and the others below."""
-STATE = _dtype(
+STATE = record_dtype(
     "now free arrived waiting running phase head shadow extra shadow_of chosen choose_at started work over play episode masked filler "
-    "sorted kept",
+    "sorted kept paid owed",
     "paid owed",
 )
 """An environment. `play`: the formula that decides in place of the agent, -1 for none; `filler`: that by which it backfills, -1 if nobody
 is backfilled. `sorted`, `kept`: how many jobs had arrived when the waiting ones were sorted last, and how many of them waited. `paid`: the
 costs of the jobs that have started; `owed`: those and the costs of the waiting ones as if they started now."""
-ENDING = _dtype("end expected procs")
+ENDING = record_dtype("end expected procs")
 """A termination to come, of a job that is expected to end at another time."""
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from walltime.engine.kernel.jit import entry, kernel
+from walltime.compiled.jit import entry, kernel
 
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from walltime.compiled.jit import entry
 from walltime.engine.kernel.heap import drop_first, push
-from walltime.engine.kernel.jit import entry
 from walltime.engine.kernel.memory import ITEM, NEVER, RUN, records
 from walltime.engine.kernel.running import enter_running, find_shadow
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from walltime.engine.kernel.jit import called_kernel, kernel
+from walltime.compiled.jit import called_kernel, kernel
 from walltime.engine.kernel.memory import JOB, NOTE, Records, record
 from walltime.engine.kernel.words import address_of, number_at, records_at, set_number, set_word, word_at
 
@@ -198,7 +198,7 @@ def new_history(
     """The record for jobs with these places (int64, shape (jobs, keys)), and the arrays that it points to, to be kept alive.
 
     `asked`: for each of `MEASURES` the bits of the columns of which it is asked; `alike`: whether all jobs of a slot have the same score.
-    The addresses of the loop's memory are set by `bind_history`.
+    The addresses of the loop's memory are set by `bind_past`.
     """
     size = len(slots)
     totals, ends = (np.zeros((3, width)), np.zeros((3, width), np.int64)), (np.zeros(size + 1, END), np.zeros(size, np.int64))
@@ -210,6 +210,6 @@ def new_history(
     return own, arrays
 
 
-def bind_history(own: Records, jobs: Records, notes: Records, state: Records) -> None:
+def bind_past(own: Records, jobs: Records, notes: Records, state: Records) -> None:
     """Tell a record of the past where the loop's jobs, its log of starts and their number are."""
     own.jobs, own.notes, own.started = jobs.ctypes.data, notes.ctypes.data, address_of(state, "started")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from walltime.engine.kernel.jit import kernel
+from walltime.compiled.jit import kernel
 
 # Formulas, in the order of `walltime.learn.FORMULAS`; the lowest score comes first, ties by arrival.
 FCFS, SJF, SAF, WFP3, UNICEP, F1, F2, F3, F4 = range(9)

@@ -10,9 +10,9 @@ import math
 
 import numpy as np
 
-from walltime.engine.kernel.jit import kernel
+from walltime.compiled.jit import kernel
 from walltime.engine.kernel.memory import JOB, NEVER, NOTE, Records, record
-from walltime.engine.kernel.words import address_of, records_at, word_at
+from walltime.engine.kernel.words import records_at, word_at
 
 LONGEST = np.dtype([(name, np.int64) for name in ("jobs", "notes", "started", "seen", "read", "longest")] + [("limit", np.float64)])
 """`jobs`, `notes`: addresses of the loop's records; `started`: that of the number of starts. `seen`: the time up to which the log is read;
@@ -47,10 +47,5 @@ def starving_after(address, starvation, now):
 
 
 def new_longest(limit: float) -> Records:
-    """The record; the addresses of the loop's memory are set by `bind_longest`."""
+    """The record; the addresses of the loop's memory are set by `bind_past` of history.py."""
     return record(LONGEST, seen=np.iinfo(np.int64).min, limit=limit)
-
-
-def bind_longest(own: Records, jobs: Records, notes: Records, state: Records) -> None:
-    """Tell a record where the loop's jobs, its log of starts and their number are."""
-    own.jobs, own.notes, own.started = jobs.ctypes.data, notes.ctypes.data, address_of(state, "started")

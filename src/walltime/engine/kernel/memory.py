@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from walltime.compiled.records import record_dtype
 from walltime.engine.kernel.plan import Plan, new_plan
 from walltime.engine.kernel.prediction_memory import PredictionRules, PredictionState, new_predicting
 from walltime.engine.kernel.profile import NEVER as NEVER
@@ -66,27 +67,18 @@ RANKED_BLOCK = 16
 BY_ARRIVAL, BY_LENGTH, BY_WFP, BY_USER = 0, 1, 2, 3
 
 
-def _dtype(fields: str, kinds: dict[str, type] | None = None) -> np.dtype[np.void]:
-    """A record with these fields, int64 except those of another kind.
-
-    A field with the name of an attribute of NumPy's records, such as `size`, is read right in compiled code and wrong without the compiler;
-    tests/unit/engine/test_fields.py asks for all.
-    """
-    return np.dtype([(name, (kinds or {}).get(name, np.int64)) for name in fields.split()], align=True)
-
-
-JOB = _dtype("submit runtime believed order_length own_length run_length procs start kind reserved_start arrival")
+JOB = record_dtype("submit runtime believed order_length own_length run_length procs start kind reserved_start arrival")
 """A job; times in s. `runtime` is its real runtime, `believed` the estimate used without predictions. Predictions used instead are in
 `order_length` (for its place in the queue), `own_length` (its own length while it waits) and `run_length` (once it runs).
 `submit`: as far as it is known. `arrival`: its place in order of arrival. Results: `start`, `kind`, and `reserved_start`, its first
 reservation; -1 for none."""
 
-RULES = _dtype(
+RULES = record_dtype(
     "mode procs depth backfill window sequential order order_parameter order_reads_time order_grows order_starvation order_limit "
     "order_history backfill_order backfill_parameter backfill_starvation backfill_limit own_backfill_order "
     "long_queue short_queue predict started observe predict_again correction believe_order believe_own believe_running tick "
     "quiet_expiry quiet_arrivals order_threshold omega ahead objective selects factor adapts heads_run",
-    {"order_threshold": np.float64, "omega": np.float64, "factor": np.float64},
+    "order_threshold omega factor",
 )
 """A policy, lowered to numbers.
 
@@ -107,7 +99,7 @@ other, and one of OBJECTIVES; `selects`: whether the jobs that have reservations
 is the mean slowdown of the jobs that have ended if it `adapts`, or else the first job of each queue; `factor` is also that of slack.
 `heads_run`: by what factor a job that starts at the head is expected to run for longer than it was planned."""
 
-STATE = _dtype(
+STATE = record_dtype(
     "now next_job next_arrival later arrivals started free running events "
     "queue_first queue_last looked_at holes freed blocked indexed classes "
     "heads ranked horizon sorted sorted_arrivals "
@@ -142,22 +134,22 @@ it returns, 0 for none."""
 ENTRY = np.dtype([("job", np.int32), ("procs", np.int32), ("length", np.int64)], align=True)
 """A place in the queue: a job, and the data for searches. `procs` is HOLE once the job has started."""
 
-RUN = _dtype("expected job procs")
+RUN = record_dtype("expected job procs")
 """A running job and its expected end."""
 
-ITEM = _dtype("rank tie job")
+ITEM = record_dtype("rank tie job")
 """An item of a heap: the lowest `rank` comes first, ties by the lowest `tie`."""
 
-RANKED = _dtype("rank tie job", {"rank": np.float64})
+RANKED = record_dtype("rank tie job", "rank")
 """An item of a heap by queue order; `rank` is the negative score, `tie` the place in the order of arrival."""
 
-CANDIDATE = _dtype("rank place", {"rank": np.float64})
+CANDIDATE = record_dtype("rank place", "rank")
 """A job that may be backfilled: its rank in the backfill order, and its place in the queue."""
 
-WAIT = _dtype("after think first_follower next_follower")
+WAIT = record_dtype("after think first_follower next_follower")
 """Feedback: a job with `after` >= 0 is submitted only `think` s after the end of that job; jobs that wait for an end are a linked list."""
 
-NOTE = _dtype("job arrived head")
+NOTE = record_dtype("job arrived head")
 """Record of a start, for dynamics.py: the job, how many had arrived, and over which head it was backfilled (-1 for none)."""
 
 

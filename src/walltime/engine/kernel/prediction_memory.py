@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from walltime.compiled.records import record_dtype
+
 Array = np.ndarray
 FOR_EVER = np.iinfo(np.int64).max
 """An unlimited window."""
@@ -22,16 +24,12 @@ NOTHING, OWN, GENERAL = 0, 1, 2
 NEVER_CORRECTED, FROM_PREDICTION, FROM_ELAPSED, TO_ESTIMATE, DOUBLED, HALF_OF_REST, DOUBLED_FREELY, EXTENDED = range(8)
 
 
-def _dtype(fields: str) -> np.dtype[np.void]:
-    return np.dtype([(name, np.int64) for name in fields.split()])
-
-
-KNOWN = _dtype("requested limit procs started_at ended_at ran place basis")
+KNOWN = record_dtype("requested limit procs started_at ended_at ran place basis")
 """What a predictor knows about a job. At submission: `requested` and `limit` (s; upper bound of the prediction), and `procs`. Later:
 `ran` (s; -1 before its end) and `ended_at` (s), set by the engine; `started_at` (s; -1 before), set by the predictor if needed.
 `basis`: the basis of the prediction. `place` is for the predictor."""
 
-HISTORY = _dtype("first room ended admitted expired total squares")
+HISTORY = record_dtype("first room ended admitted expired total squares")
 """The jobs of a key that have ended, in the order of their ends, are `fifo[first : first + ended]`; there is `room` for all of its
 jobs. The first `admitted` of them have been counted, and the first `expired` dropped again. `total`, `squares`: sums of runtimes (s),
 and of their squares."""

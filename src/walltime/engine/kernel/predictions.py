@@ -9,8 +9,8 @@ import math
 
 import numpy as np
 
+from walltime.compiled.jit import kernel
 from walltime.engine.kernel.callbacks import call_notice, call_predict
-from walltime.engine.kernel.jit import kernel
 from walltime.engine.kernel.memory import HOLE, NEVER
 from walltime.engine.kernel.prediction_memory import (
     DOUBLED_FREELY,

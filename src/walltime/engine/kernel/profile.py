@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from walltime.engine.kernel.jit import called_kernel, kernel
+from walltime.compiled.jit import called_kernel, kernel
+from walltime.compiled.records import record_dtype
 
 NEVER = np.iinfo(np.int64).max
 """The time of an event that does not come."""
@@ -21,16 +22,12 @@ STEPS_IN_BLOCK = 64
 """The most steps that a block holds."""
 
 
-def _dtype(fields: str) -> np.dtype[np.void]:
-    return np.dtype([(name, np.int64) for name in fields.split()])
-
-
-COUNTS = _dtype("blocks spare")
+COUNTS = record_dtype("blocks spare")
 """Blocks in use, and not in use."""
 
-STEP = _dtype("time free")
+STEP = record_dtype("time free")
 
-BLOCK = _dtype("filled least most")
+BLOCK = record_dtype("filled least most")
 """How many steps a block holds, from slot number * STEPS_IN_BLOCK on, and bounds of what is free in them."""
 
 

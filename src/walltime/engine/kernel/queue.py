@@ -7,9 +7,9 @@ import sys
 
 import numpy as np
 
+from walltime.compiled.jit import kernel
 from walltime.engine.kernel.callbacks import call_score
 from walltime.engine.kernel.heap import drop_first, push
-from walltime.engine.kernel.jit import kernel
 from walltime.engine.kernel.longest import starving_after
 from walltime.engine.kernel.memory import BY_ARRIVAL, BY_LENGTH, BY_WFP, HOLE, NEVER, RANKED_BLOCK
 

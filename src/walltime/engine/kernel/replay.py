@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from walltime.engine.kernel.jit import entry, kernel
+from walltime.compiled.jit import entry, kernel
 from walltime.engine.kernel.predictions import note_start, observe, predict
 
 ADDRESSES = np.dtype([(name, np.int64) for name in ("predict", "started", "observe")])

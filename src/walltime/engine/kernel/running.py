@@ -6,7 +6,7 @@ pools/ the head's place is by pool, so it is looked for in the plan.
 
 from __future__ import annotations
 
-from walltime.engine.kernel.jit import kernel
+from walltime.compiled.jit import kernel
 
 
 @kernel

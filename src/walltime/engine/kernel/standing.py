@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from walltime.engine.kernel.jit import kernel
+from walltime.compiled.jit import kernel
 from walltime.engine.kernel.memory import ENTRY, JOB, NOTE, RUN, STATE, Memory, Records, record
 from walltime.engine.kernel.words import address_of, records_at
 

@@ -1,16 +1,21 @@
-"""What the reference engines of a number of processors and of pools share: the order of the queue, and predicted runtimes."""
+"""What the reference engines of a number of processors and of pools share: the order of the queue, predicted runtimes, own policies."""
 
 from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from walltime.engine.problem import Problem
 from walltime.engine.reference.plain import Job
+from walltime.errors import EngineError, PolicyError
 from walltime.policy import FCFS, Order, UserOrder
 from walltime.policy.orders import HISTORY
+from walltime.policy.plain import PlainRun, why_stuck
+
+PATIENCE = 100_000
+"""How often in a row a policy in plain Python may be woken, nothing else happening and nothing ahead, before it is taken to loop."""
 
 
 class Predictions(NamedTuple):
@@ -86,12 +91,18 @@ class Engine:
     jobs: list[Any]
     waiting: list[Any]
     running: list[Any]
-    machine_procs: int
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, machine_procs: int) -> None:
         self.now, self.first_submit = 0, int(problem.submit[0]) if len(problem) else 0
         self.tick = problem.tick
         self.known = problem.known_as_lists()
+        self.machine_procs, self.policy, self.passes = machine_procs, problem.policy, problem.policy.passes
+        self.done = False
+        self._own = None if self.passes.kind != "own" else PlainRun(self.policy, self.known, machine_procs)
+        self._wake_ups: set[int] = set()
+        """Times at which a policy in plain Python wants to be asked."""
+        self._woken = 0
+        """Times in a row that nothing but a wake-up happened, and nothing else was ahead."""
         self.predictions: Predictions | None = None if problem.prediction is None else problem.prediction.plain()
         self.ended_early = False
         self.overdue = False
@@ -141,6 +152,33 @@ class Engine:
         procs = self.machine_procs
         free = procs - sum(job.procs for job in self.running if job.start < self.now)
         return {"waiting": len(waiting), "queued": sum(job.procs * job.estimate for job in waiting), "free": free, "machine": procs}
+
+    def _wake_up(self, times: Sequence[int]) -> tuple[list[int], int]:
+        """Return when a policy in plain Python wants to be asked, if it may, and how often in a row nothing else would have happened.
+
+        `times`: when anything else happens.
+        """
+        woken = 0 if times else self._woken + 1
+        if self._wake_ups and (times or self.waiting) and woken <= PATIENCE:
+            return [min(self._wake_ups)], woken
+        return [], woken
+
+    def _chosen(self, free: int) -> Iterator[Any]:
+        """Ask a policy in plain Python, with so many processors free: the jobs that it starts, while each of them still waits."""
+        assert self._own is not None, "as the policy is in plain Python"
+        chosen, wake_at = self._own.choose(self.now, self.waiting, self.running, free)
+        for job in [self.jobs[index] for index in chosen]:
+            if job not in self.waiting:
+                raise PolicyError(f"{self.policy.name} chose job number {job.index + 1}, which is not waiting", "choice_not_waiting")
+            yield job
+        if wake_at is not None:
+            self._wake_ups.add(self._next_tick(wake_at))
+
+    def _starts_nothing(self) -> EngineError:
+        """The error of a policy in plain Python that starts none of the waiting jobs."""
+        ids = self.known.columns.get("job_id", range(1, len(self.jobs) + 1))
+        waiting = [ids[job.index] for job in self.waiting]
+        return EngineError(why_stuck(self.policy, self.now, waiting, PATIENCE if self._wake_ups else 0), "endless_wait")
 
     def _predict(self, job: Job) -> None:
         """Predict how long a job will run, and believe it where that is wanted; a waiting job may then need another reservation."""

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from walltime.engine.reference.plain import Job
+from walltime.engine.reference.plain import BACKFILLED, Job
 
 
 def relaxed(engine: Any, policy: Any) -> None:
@@ -61,7 +61,10 @@ def look_ahead(engine: Any, policy: Any) -> None:
         if not able:
             return
         for job in _best_combination(able, free, extra, ends_in_time, _value(engine.now, passes.objective)):
-            engine._backfill(job, head)
+            if passes.depth == 0:
+                engine._start(job, BACKFILLED)  # without a reservation there is no head whose shadow time could move
+            else:
+                engine._backfill(job, head)
 
 
 def _value(now: int, objective: str) -> Callable[[Job], tuple[int, int]]:

@@ -10,7 +10,7 @@ from itertools import groupby
 import numpy as np
 
 from walltime.engine.problem import NEVER, NodeDemands, Nodes, Problem
-from walltime.engine.reference.plain import BACKFILLED, IMMEDIATE, RESERVED
+from walltime.engine.reference.plain import BACKFILLED, IMMEDIATE, RESERVED, release_followers
 from walltime.engine.reference.shares import FairShares
 from walltime.errors import EngineError, WorkloadError
 
@@ -42,7 +42,7 @@ class SlurmJob:
     since: int
     waits_for: set[int]
     limits: list[int]
-    follows: int = -1
+    after: int = -1
     think: int = 0
     arrival: int = -1
     priority: int = 0
@@ -186,11 +186,7 @@ class SlurmReference:
         ending = sorted((job for job in self.running if job.end == self.now), key=lambda job: job.ticket)
         for job in ending:
             self.running.remove(job)
-            for other in self.jobs:
-                if job.index in other.waits_for:
-                    other.waits_for.remove(job.index)
-                    following = other.follows == job.index
-                    other.submit = max(self.now + other.think, 0) if following else max(other.submit, self.now)
+            release_followers(self.jobs, job.index, self.now)
         return bool(ending)
 
     def _let_in(self, coming: set[int]) -> bool:

@@ -13,14 +13,12 @@ from collections.abc import Iterable, Sequence
 from walltime.engine.problem import Problem
 from walltime.engine.reference import later
 from walltime.engine.reference.engine import Engine
-from walltime.engine.reference.plain import BACKFILLED, IMMEDIATE, RESERVED, Job, Profile, find_shadow
+from walltime.engine.reference.plain import BACKFILLED, IMMEDIATE, RESERVED, Job, Profile
 from walltime.errors import EngineError, PolicyError
 from walltime.policy import FCFS, Order, Policy, Wfp
-from walltime.policy.plain import PlainRun, why_stuck
+from walltime.policy.easy import find_shadow
 
 COINCIDENT = ("batch", "sequential", "arrivals-first", "one-by-one")
-PATIENCE = 100_000
-"""How often in a row a policy in plain Python may be woken, nothing else happening and nothing ahead, before it is taken to loop."""
 
 
 class Reference(Engine):
@@ -33,11 +31,9 @@ class Reference(Engine):
         if problem.coincident not in COINCIDENT:
             raise PolicyError(f"unknown way to handle simultaneous events {problem.coincident!r}; known are {', '.join(COINCIDENT)}")
         assert isinstance(problem.machine, int), "or another reference is for it"
-        super().__init__(problem)
+        super().__init__(problem, problem.machine)
         self.jobs = [Job(index, *row) for index, row in enumerate(problem.rows())]
-        self.machine_procs, self.policy = problem.machine, problem.policy
         self.coincident, self.expiry, self.dynamics = problem.coincident, problem.expiry, problem.logged
-        self.done = False
         self.waiting: list[Job] = []  # in order of arrival
         self.running: list[Job] = []  # in the order in which they started
         self.terminating: list[Job] = []  # counted as gone, their termination not yet handled (not in a batch)
@@ -47,10 +43,6 @@ class Reference(Engine):
         self.earliest_shadow: tuple[Job | None, int] = (None, 0)  # of the head, since it has been the head
         self.expected_wait: dict[int, int] = {}  # of jobs until the first reservation that they had as the head
         self.line, self.latest = list[Job](), dict[int, int]()  # slack: the waiting jobs as planned, and until when each may be put off
-        self.passes = self.policy.passes
-        self._own = None if self.passes.kind != "own" else PlainRun(self.policy, self.known, self.machine_procs)
-        self._wake_ups: set[int] = set()  # times at which a policy in plain Python wants to be asked
-        self._woken = 0  # times in a row that nothing but a wake-up happened, and nothing else was ahead
         self._followers: dict[int, list[Job]] = {}
         for job in self.jobs:
             if job.after >= 0:
@@ -77,9 +69,8 @@ class Reference(Engine):
         if self.passes.kind == "kept" and not self.overdue:
             times += [job.reservation for job in self.waiting]
         others, times = times, times + expiries
-        woken = 0 if times else self._woken + 1
-        if self._wake_ups and (times or self.waiting) and woken <= PATIENCE:
-            times.append(min(self._wake_ups))
+        wake_up, woken = self._wake_up(times)
+        times += wake_up
         self.done = not times
         if self.done and self.waiting:
             raise self._stuck()
@@ -99,10 +90,7 @@ class Reference(Engine):
     def _stuck(self) -> EngineError:
         if self._own is None:
             return EngineError(f"{len(self.waiting)} jobs wait for processors that nobody will free", "endless_wait")
-        ids = self.known.columns.get("job_id", range(1, len(self.jobs) + 1))
-        return EngineError(
-            why_stuck(self.policy, self.now, [ids[job.index] for job in self.waiting], PATIENCE if self._wake_ups else 0), "endless_wait"
-        )
+        return self._starts_nothing()
 
     def _nothing_but_arrivals(self) -> bool:
         """Whether only jobs arrive now, and the policy makes no pass for those that do not fit."""
@@ -218,6 +206,16 @@ class Reference(Engine):
     def _expected_end(self, job: Job, overdue: int) -> int:
         """Expected end of a running job; one that has passed it is taken to end at `overdue`."""
         return job.expected_end if job.expected_end > self.now else overdue
+
+    def reserved(self) -> tuple[dict[int, int], int | None]:
+        """Return the reservations after a pass, by job, s, and under EASY the extra nodes of the head."""
+        if self.policy.reservations.kept:
+            return {job.index: job.reservation for job in self.waiting}, None
+        head, shadow, extra = self._kept
+        queue = self._in_order(self.waiting, self.policy.order)
+        if self.policy.reservations.of == "head" and queue and head is queue[0]:
+            return {head.index: shadow}, extra
+        return {job.index: job.reserved_start for job in self.waiting if job.reserved_start >= 0}, None
 
     # ---------------------------------------------------------------- policies
 
@@ -400,16 +398,10 @@ class Reference(Engine):
 
     def _ask(self, policy: Policy) -> None:
         """Start what a policy in plain Python chooses, checking that it may."""
-        assert self._own is not None, "as the policy is in plain Python"
-        chosen, wake_at = self._own.choose(self.now, self.waiting, self.running, self.free)
-        for job in [self.jobs[index] for index in chosen]:
-            if job not in self.waiting:
-                raise PolicyError(f"{policy.name} chose job number {job.index + 1}, which is not waiting", "choice_not_waiting")
+        for job in self._chosen(self.free):
             if job.procs > self.free:
                 raise PolicyError(
                     f"{policy.name} chose job number {job.index + 1}, which needs {job.procs} processors of {self.free} free",
                     "choice_too_large",
                 )
             self._start(job, self._kind_behind(job, self._ahead(job)))
-        if wake_at is not None:
-            self._wake_ups.add(self._next_tick(wake_at))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from walltime.engine.problem import NEVER, NodeDemands, Nodes, OarSettings, Problem
-from walltime.engine.reference.plain import BACKFILLED, IMMEDIATE, RESERVED
+from walltime.engine.reference.plain import BACKFILLED, IMMEDIATE, RESERVED, release_followers
 from walltime.errors import EngineError, WorkloadError
 
 Array = np.ndarray
@@ -29,7 +29,7 @@ class OarJob:
     noticed: int = 0
     phase: int = 0
     waits_for: set[int] = field(default_factory=set)
-    follows: int = -1
+    after: int = -1
     think: int = 0
     start: int = -1
     kind: int = IMMEDIATE
@@ -111,7 +111,7 @@ class OarReference:
             job = OarJob(k, submit, runtime, believed, procs, int(demands.nodes[k]))
             job.may = frozenset(machine.partitions[int(demands.partition[k])].tolist())
             job.noticed, job.phase = int(settings.noticed[k]), int(settings.phase[k])
-            job.waits_for, job.follows, job.think = set(demands.after[k]) | {after} - {-1}, after, think
+            job.waits_for, job.after, job.think = set(demands.after[k]) | {after} - {-1}, after, think
             self.jobs.append(job)
         self.since = demands.since.tolist()
         self.waiting: list[OarJob] = []
@@ -187,12 +187,8 @@ class OarReference:
     def _release(self, job: OarJob) -> None:
         """A job has ended; those that waited for it alone are submitted."""
         end = job.start + job.runtime
-        for other in self.jobs:
-            if job.index in other.waits_for:
-                other.waits_for.remove(job.index)
-                other.submit = max(end + other.think, 0) if other.follows == job.index else max(other.submit, end)
-                if not other.waits_for:
-                    self.events.append((1000 * other.submit + other.noticed, 0, other.index))
+        for other in release_followers(self.jobs, job.index, end):
+            self.events.append((1000 * other.submit + other.noticed, 0, other.index))
 
     def _pass(self) -> None:
         self.now = self._second_read(self.time)

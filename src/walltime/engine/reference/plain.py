@@ -1,9 +1,10 @@
-"""What the reference engine works on, in plain Python: jobs, and free processors over future time; and EASY's reservation."""
+"""What the reference engine works on, in plain Python: jobs, and free processors over future time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 IMMEDIATE, RESERVED, BACKFILLED = 0, 1, 2
 
@@ -110,15 +111,13 @@ class Profile:
         return anchor
 
 
-def find_shadow(running: Iterable[tuple[int, int]], free: int, wanted: int, now: int, literal: bool = False) -> tuple[int, int]:
-    """The shadow time, at which so many processors are free if nobody else starts, and the extra nodes (mualem01, section 2.2).
+def release_followers(jobs: Iterable[Any], ended: int, end: int) -> list[Any]:
+    """Tell the jobs that wait for a job (an index) that it has ended (s); return those that wait for no further one.
 
-    `running`: the ends (s) and the processors of those that run. Of the jobs that end at the shadow time all count; read literally, the
-    walk stops at the first sufficient one.
+    A job that follows it is submitted after its think time, but not before 0 s, the others at once.
     """
-    shadow, by_end = now, sorted(running, key=lambda one: one[0])
-    while by_end and (free < wanted or (not literal and by_end[0][0] <= shadow)):
-        end, procs = by_end.pop(0)
-        free += procs
-        shadow = max(end, now)
-    return shadow, free - wanted
+    told = [job for job in jobs if ended in job.waits_for]
+    for job in told:
+        job.waits_for.remove(ended)
+        job.submit = max(end + job.think, 0) if job.after == ended else max(job.submit, end)
+    return [job for job in told if not job.waits_for]

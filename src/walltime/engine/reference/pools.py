@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from walltime.engine.problem import IDLE, NEVER, Demands, Pools, Problem
+from walltime.engine.problem import IDLE, NEVER, Demands, Pools, Problem, ShutHours
 from walltime.engine.reference.engine import Engine
-from walltime.engine.reference.number import PATIENCE
-from walltime.engine.reference.plain import BACKFILLED, IMMEDIATE, RESERVED, Job
-from walltime.errors import EngineError, PolicyError, WorkloadError
-from walltime.policy.plain import PlainRun, why_stuck
+from walltime.engine.reference.plain import BACKFILLED, IMMEDIATE, RESERVED, Job, release_followers
+from walltime.errors import EngineError, WorkloadError
+from walltime.policy import Order
 
 Amount = tuple[int, int]
 """Processors, and the second resource."""
@@ -37,6 +36,25 @@ Place = tuple[ClusterJob, int, dict[int, Amount]]
 
 
 @dataclass
+class Pass:
+    """What a pass over the queue has decided so far.
+
+    `selected`: the jobs that may have a reservation, None where that depends on `reservations`, how many there are by pool and class of
+    lengths; `blocked`: the pools for which somebody waits, `closed`: those of them that nobody behind may use.
+    """
+
+    selected: set[int] | None
+    planned: list[Place] = field(default_factory=list)
+    reservations: dict[tuple[int, int], int] = field(default_factory=dict)
+    blocked: set[int] = field(default_factory=set)
+    closed: set[int] = field(default_factory=set)
+
+    def blocks(self, job: ClusterJob) -> bool:
+        """Return whether somebody ahead waits for a pool of the job."""
+        return bool(self.blocked & set(job.pools))
+
+
+@dataclass
 class Shortage:
     """Capacity of a pool that is missing in [begin, end), and known from `known` on."""
 
@@ -55,7 +73,7 @@ class ClusterReference(Engine):
         machine, demands = problem.machine, problem.demands
         assert isinstance(machine, Pools)
         assert isinstance(demands, Demands)
-        super().__init__(problem)
+        super().__init__(problem, int(machine.capacity[:, 0].sum()))
         self.jobs = []
         for k, row in enumerate(problem.rows()):
             partition, since = int(demands.partition[k]), int(demands.since[k])
@@ -71,29 +89,23 @@ class ClusterReference(Engine):
             )
             self.jobs.append(job)
         self.capacity = [(procs, second) for procs, second in machine.capacity.tolist()]
-        self.machine_procs = sum(procs for procs, _ in self.capacity)
         self.shortages, self.limits = [Shortage(*outage) for outage in machine.outages], machine.limits
         self.windows = machine.windows
         self._quiet_from: int | None = None  # since then nothing has been ahead but windows that are the same each week
         self.windows_of = demands.windows
-        self.policy = policy = problem.policy
         self.waiting: list[ClusterJob] = []
         self._planned_now: list[ClusterJob] = []  # started in this pass
         self.running: list[ClusterJob] = []
-        self.coming: set[int] | None = None  # before the first event
-        self.done = False
-        self.passes = passes = policy.passes
-        self.depth: float = math.inf if passes.depth is None else passes.depth
-        self.backfills = passes.backfills
+        self.coming = {job.index for job in self.jobs if job.since is None}
+        self.depth: float = math.inf if self.passes.depth is None else self.passes.depth
+        self.backfills = self.passes.backfills
         self._earliest: dict[int, int] = {}  # relaxed: the earliest reservation of each job that has had one in every pass since
-        self._own = None if passes.kind != "own" else PlainRun(policy, self.known, self.machine_procs)
-        self._wake_ups: set[int] = set()  # times at which a policy in plain Python wants to be asked
-        self._woken = 0  # times in a row that nothing but a wake-up happened, and nothing else was ahead
 
     # ------------------------------------------------------------------ events
 
     def _place_first(self) -> None:
         """The jobs that run at first get their places, in order of their starts."""
+        self._placed = True
         for since, job in sorted(((job.since, job) for job in self.jobs if job.since is not None), key=lambda one: (one[0], one[1].index)):
             free = {p: self._free_now(p, before_first=True) for p in job.pools}
             given = self._share(job, free)
@@ -110,16 +122,47 @@ class ClusterReference(Engine):
 
     def step(self, until: float = math.inf) -> bool:
         """Handle the next event and make the pass after it; False if there is none, or it is later than `until`, s."""
-        if self.coming is None:
-            self.coming = {job.index for job in self.jobs if job.since is None}
+        if not self._placed:
             self._place_first()
-        coming = self.coming
+        times, woken = self._event_times()
+        self.done = not times and not self.waiting and not self.coming
+        if not times and not self.done and until == math.inf:
+            raise self._stuck()
+        if not times or min(times) > until:
+            return False
+        first, another_round = not self._seen, self._seen and min(times) <= self.now
+        self.now, self._seen, self._woken = min(times), True, woken
+        self._wake_ups.discard(self.now)
+        if first:
+            self._note_first()
+        self._end_jobs()
+        self._correct_expired()
+        # Another round of the instant, in which a job of no length has ended, keeps the reservations that the first one has made.
+        if not another_round and any(min(s.known, s.begin) == self.now for s in self.shortages):
+            self.reservations_void = True
+        self._let_in()
+        self._predict_again()
+        self._decide()
+        return True
+
+    _placed = _seen = False
+
+    def _event_times(self) -> tuple[list[int], int]:
+        """When something happens, and how often in a row nothing has but that a policy in plain Python was asked."""
         times = [job.end for job in self.running]
-        times += [self.jobs[k].submit for k in coming if not self.jobs[k].waits_for]
+        times += [self.jobs[k].submit for k in self.coming if not self.jobs[k].waits_for]
         times += [job.expected_end for job in self.running if self._can_be_corrected(job)]
         times += [job.reservation for job in self.waiting if job.reservation >= 0] if not self.overdue else []
+        changes = self._change_times(bool(times))
+        if times or self.waiting:
+            times += [time for time in changes if time > self.now or (not self._seen and time >= min([*times, *changes]))]
+        wake_up, woken = self._wake_up(times)
+        return [*times, *wake_up], woken
+
+    def _change_times(self, jobs_ahead: bool) -> list[int]:
+        """When outages are known, begin and end, and windows do; of windows for `IDLE` more, once nothing else is ahead."""
         changes = [time for s in self.shortages for time in (min(s.known, s.begin), s.begin, s.end) if time < NEVER]
-        if times or any(time > self.now for time in changes):
+        if jobs_ahead or any(time > self.now for time in changes):
             self._quiet_from = None
         elif self._quiet_from is None:
             self._quiet_from = max([self.now, *(hours.settled for hours in self.windows)])
@@ -127,72 +170,61 @@ class ClusterReference(Engine):
             stretches = hours.until(self.now)
             moments = [*stretches.begin.tolist(), *stretches.end.tolist()]
             changes += [time for time in moments if self._quiet_from is None or time <= self._quiet_from + IDLE]
-        if times or self.waiting:
-            times += [time for time in changes if time > self.now or (not self._seen and time >= min([*times, *changes]))]
-        woken = 0 if times else self._woken + 1
-        if self._wake_ups and (times or self.waiting) and woken <= PATIENCE:
-            times.append(min(self._wake_ups))
-        self.done = not times and not self.waiting and not coming
-        if not times and self.waiting and self._own is not None and until == math.inf:
-            ids = self.known.columns.get("job_id", range(1, len(self.jobs) + 1))
-            raise EngineError(
-                why_stuck(self.policy, self.now, [ids[job.index] for job in self.waiting], PATIENCE if self._wake_ups else 0),
-                "endless_wait",
-            )
-        if not times and not self.done and until == math.inf:
-            raise EngineError(f"{len(self.waiting) + len(coming)} jobs wait for ever", "endless_wait")
-        if not times or min(times) > until:
-            return False
-        first, first_round = not self._seen, not self._seen or min(times) > self.now
-        self.now, self._seen, self._woken = min(times), True, woken
-        self._wake_ups.discard(self.now)
-        if first:
-            for job in [job for job in self.jobs if job.since is not None]:
-                self._predict(job)
-                self._note_start(job)
-                if self._own is not None:
-                    self._own.submitted(job, self.now)
-                    self._own.started(job, self.now)
+        return changes
+
+    def _stuck(self) -> EngineError:
+        if self.waiting and self._own is not None:
+            return self._starts_nothing()
+        return EngineError(f"{len(self.waiting) + len(self.coming)} jobs wait for ever", "endless_wait")
+
+    def _note_first(self) -> None:
+        """Predict the jobs that run at first, and tell the predictor and the policy that they have started."""
+        for job in [job for job in self.jobs if job.since is not None]:
+            self._predict(job)
+            self._note_start(job)
+            if self._own is not None:
+                self._own.submitted(job, self.now)
+                self._own.started(job, self.now)
+
+    def _end_jobs(self) -> None:
         for job in sorted((job for job in self.running if job.end == self.now), key=lambda job: job.ticket):
             self.running.remove(job)
             self.ended_early = self.ended_early or self.now < job.expected_end
             self._note_end(job)
             if self._own is not None:
                 self._own.ended(job, self.now)
-            for other in self.jobs:
-                if job.index in other.waits_for:
-                    other.waits_for.remove(job.index)
-                    following = other.after == job.index
-                    other.submit = max(self.now + other.think, 0) if following else max(other.submit, self.now)
-        self._correct_expired()
-        # Another round of the instant, in which a job of no length has ended, keeps the reservations that the first one has made.
-        self.reservations_void = self.reservations_void or (first_round and any(min(s.known, s.begin) == self.now for s in self.shortages))
-        for k in sorted(coming):
-            if not self.jobs[k].waits_for and self.jobs[k].submit == self.now:
-                coming.remove(k)
-                self.jobs[k].arrival = self._arrived
+            release_followers(self.jobs, job.index, self.now)
+
+    def _let_in(self) -> None:
+        """The jobs that are submitted now wait."""
+        for job in [self.jobs[k] for k in sorted(self.coming)]:
+            if not job.waits_for and job.submit == self.now:
+                self.coming.remove(job.index)
+                job.arrival = self._arrived
                 self._arrived += 1
-                self.waiting.append(self.jobs[k])
-                self._predict(self.jobs[k])
-                if self._own is not None:
-                    self._own.submitted(self.jobs[k], self.now)
-        if self.predictions is not None and self.predictions.again:
-            for job in self.waiting:
-                planned = job.believed
+                self.waiting.append(job)
                 self._predict(job)
-                self.reservations_void = self.reservations_void or job.believed != planned
+                if self._own is not None:
+                    self._own.submitted(job, self.now)
+
+    def _predict_again(self) -> None:
+        """Predict all waiting jobs again, if that is wanted; another length breaks the reservations."""
+        for job in self.waiting if self.predictions is not None and self.predictions.again else ():
+            planned = job.believed
+            self._predict(job)
+            self.reservations_void = self.reservations_void or job.believed != planned
+
+    def _decide(self) -> None:
+        """Make the pass of this instant, again as long as what it starts changes what it has planned."""
         if self.passes.kind == "kept":
             while self._keep_reservations():
                 pass
         elif self._own is not None:
-            self._ask(self._own)
+            self._ask()
         else:
             selected = self._selected()
-            while self._pass(selected):
+            while self._pass(Pass(selected)):
                 pass
-        return True
-
-    _seen = False
 
     def _planned_end(self, job: ClusterJob) -> int:
         """One that is overdue is expected to end in a second; one that starts in this pass, when it was planned to."""
@@ -269,12 +301,12 @@ class ClusterReference(Engine):
         least = self.mean_slowdown() if self.passes.adapts else self.passes.factor
         return {job.index for job in self.waiting if (self.now - job.submit + job.believed) / job.believed > least}
 
-    def _reserves(self, job: ClusterJob, selected: set[int] | None, counts: dict[tuple[int, int], int]) -> bool:
-        """Whether a job gets a reservation if it is blocked; `counts`: how many there are by pool, and by class of lengths."""
-        if selected is not None:
-            return job.index in selected
+    def _reserves(self, job: ClusterJob, so_far: Pass) -> bool:
+        """Whether a job gets a reservation if it is blocked: where it is selected, or each of its pools has fewer than `depth`."""
+        if so_far.selected is not None:
+            return job.index in so_far.selected
         own = self._class_of(job)
-        return all(counts.get((pool, own), 0) < (1 if self.passes.bounds else self.depth) for pool in job.pools)
+        return all(so_far.reservations.get((pool, own), 0) < (1 if self.passes.bounds else self.depth) for pool in job.pools)
 
     def _class_of(self, job: ClusterJob) -> int:
         """The number of the queue of a job where there are several, by its length."""
@@ -285,92 +317,98 @@ class ClusterReference(Engine):
         self._earliest[job.index] = earliest = min(self._earliest.get(job.index, begin), begin)
         return max(begin, earliest + math.floor(self.passes.omega * (job.reserved_start - job.submit)))
 
-    def _ask(self, own: PlainRun) -> None:
+    def _ask(self) -> None:
         """Start what a policy in plain Python chooses, and what its pools and limits let start; free is what all pools have together."""
+        assert self._own is not None, "as the policy is in plain Python"
         self._planned_now = []
         free = sum(max(self._free_now(pool)[0], 0) for pool in range(len(self.capacity)))
-        chosen, wake_at = own.choose(self.now, self.waiting, self.running, free)
-        for job in [self.jobs[index] for index in chosen]:
-            if job not in self.waiting:
-                raise PolicyError(f"{self.policy.name} chose job number {job.index + 1}, which is not waiting")
+        for job in self._chosen(free):
             given = self._fits(job, self.now, [], set()) if self._within_limits(job) else None
             if given is None:
                 continue
             ahead = [other for other in self.waiting if other.arrival < job.arrival]
             self._start(job, given, any(set(other.pools) & set(job.pools) for other in ahead))
-            own.started(job, self.now)
-        if wake_at is not None:
-            self._wake_ups.add(self._next_tick(wake_at))
+            self._own.started(job, self.now)
 
-    def _pass(self, selected: set[int] | None) -> bool:
+    def _pass(self, so_far: Pass) -> bool:
         """Consider the waiting jobs in order; see the rules in kernel/pools/loop.py. Returns whether it must be made again."""
         self._planned_now = []
-        queue = self._queue()
-        own = getattr(self.policy, "backfill_order", None)
-        same_order = own is None or own == self.policy.order
-        in_order = same_order and self.passes.kind not in ("selective", "multiqueue")
-        planned: list[Place] = []
-        reservations: dict[tuple[int, int], int] = {}
-        heads = set()
-        blocked: set[int] = set()
-        closed: set[int] = set()
+        order = getattr(self.policy, "backfill_order", None) or self.policy.order
+        considered: list[ClusterJob] = []
         later: list[ClusterJob] = []
-        seen: list[ClusterJob] = []
-        for job in queue:
+        for job in self._queue():
             if not self._within_limits(job):
                 continue
-            seen.append(job)
-            reserves = self._reserves(job, selected, reservations)
-            given = None
-            if reserves or not self.backfills or in_order or (selected is None and not blocked & set(job.pools)):
-                given = self._fits(job, self.now, planned, closed)
-            else:
+            considered.append(job)
+            reserves = self._reserves(job, so_far)
+            if self._is_left(job, order, reserves, so_far):
                 later.append(job)
-            if given is not None:
-                if reserves and self.depth > 1 and job.reserved_start < 0:
-                    job.reserved_start = self.now
-                if not blocked & set(job.pools):
-                    job.run_length *= self.passes.heads_run
-                if self._start(job, given, bool(blocked & set(job.pools))):
+            elif (given := self._fits(job, self.now, so_far.planned, so_far.closed)) is not None:
+                if self._start_in_turn(job, given, reserves, so_far):
                     return True
                 continue
             if reserves:
-                for begin in self._moments(planned):
-                    given = self._fits(job, begin, planned, closed)
-                    if given is not None and self.passes.kind == "relaxed" and job.index not in heads:
-                        heads.add(job.index)
-                        job.reserved_start = begin if job.reserved_start < 0 else job.reserved_start
-                        latest = self._latest(job, begin)
-                        begin, given = self._first_fit(job, latest, planned, closed) or (begin, given)
-                    if given is not None:
-                        planned.append((job, begin, given))
-                        if job.reserved_start < 0:
-                            job.reserved_start = begin
-                        break
-            for pool in job.pools:
-                blocked.add(pool)
-                if reserves:
-                    key = (pool, self._class_of(job))
-                    reservations[key] = reservations.get(key, 0) + 1
-                if not self.backfills:
-                    closed.add(pool)
-        self._earliest = {job: time for job, time in self._earliest.items() if job in heads}
-        for job in later if same_order else self._in_order(later, own or self.policy.order):
-            given = self._fits(job, self.now, planned, closed) if self._within_limits(job) else None
+                self._plan(job, so_far)
+            self._block(job, reserves, so_far)
+        blocked = {job.index for job, _, _ in so_far.planned}
+        self._earliest = {job: time for job, time in self._earliest.items() if job in blocked}
+        return self._backfill(later if order == self.policy.order else self._in_order(later, order), considered, so_far)
+
+    def _is_left(self, job: ClusterJob, order: Order, reserves: bool, so_far: Pass) -> bool:
+        """Whether a job is left for the backfill order, after all reservations have been made."""
+        if reserves or not self.backfills:
+            return False
+        if so_far.selected is None and not so_far.blocks(job):
+            return False
+        return order != self.policy.order or self.passes.kind in ("selective", "multiqueue")
+
+    def _start_in_turn(self, job: ClusterJob, given: dict[int, Amount], reserves: bool, so_far: Pass) -> bool:
+        """Start a job when it is considered; returns whether the pass must be made again."""
+        if reserves and self.depth > 1 and job.reserved_start < 0:
+            job.reserved_start = self.now
+        if not so_far.blocks(job):
+            job.run_length *= self.passes.heads_run
+        return self._start(job, given, so_far.blocks(job))
+
+    def _plan(self, job: ClusterJob, so_far: Pass) -> None:
+        """Reserve the first place that the plan has for a blocked job; relaxed, the first from when it may begin at the latest."""
+        moments = self._moments(so_far.planned)
+        place = self._first_fit(job, moments, so_far.planned, so_far.closed)
+        if place is None:
+            return
+        if job.reserved_start < 0:
+            job.reserved_start = place[1]
+        if self.passes.kind == "relaxed":
+            latest = self._latest(job, place[1])
+            place = self._first_fit(job, [latest, *(time for time in moments if time > latest)], so_far.planned, so_far.closed) or place
+        so_far.planned.append(place)
+
+    def _block(self, job: ClusterJob, reserves: bool, so_far: Pass) -> None:
+        """A job waits: its pools are blocked for those behind it, and without backfilling closed."""
+        so_far.blocked.update(job.pools)
+        if not self.backfills:
+            so_far.closed.update(job.pools)
+        for pool in job.pools if reserves else ():
+            key = (pool, self._class_of(job))
+            so_far.reservations[key] = so_far.reservations.get(key, 0) + 1
+
+    def _backfill(self, jobs: Sequence[ClusterJob], considered: Sequence[ClusterJob], so_far: Pass) -> bool:
+        """Start those of the jobs that fit beside all reservations; returns whether the pass must be made again."""
+        for job in jobs:
+            given = self._fits(job, self.now, so_far.planned, so_far.closed) if self._within_limits(job) else None
             if given is not None:
-                ahead = [other for other in seen[: seen.index(job)] if other.start < 0 and (self.depth or self._within_limits(other))]
+                ahead = [other for other in considered[: considered.index(job)] if other.start < 0]
+                ahead = [other for other in ahead if self.depth or self._within_limits(other)]
                 if self._start(job, given, any(set(other.pools) & set(job.pools) for other in ahead)):
                     return True
         return False
 
-    def _first_fit(
-        self, job: ClusterJob, earliest: int, planned: Sequence[Place], closed: set[int]
-    ) -> tuple[int, dict[int, Amount]] | None:
-        """The first place of a job from a time on."""
-        for begin in [earliest, *(time for time in self._moments(planned) if time > earliest)]:
+    def _first_fit(self, job: ClusterJob, begins: Sequence[int], planned: Sequence[Place], closed: set[int]) -> Place | None:
+        """The first place of a job that begins at one of these times."""
+        for begin in begins:
             given = self._fits(job, begin, planned, closed)
             if given is not None:
-                return begin, given
+                return job, begin, given
         return None
 
     def _start(self, job: ClusterJob, given: dict[int, Amount], behind: bool) -> bool:
@@ -390,21 +428,43 @@ class ClusterReference(Engine):
         overdue = any(job.expected_end <= self.now for job in self.running)
         afresh = overdue or self.reservations_void
         queue = self._queue()
-        for job in queue:
-            if job.reservation >= 0 and (afresh or not self._within_limits(job)):
-                job.reservation = -1
-                self.ended_early = True
+        self._give_up_reservations(queue, afresh)
         planned = {job.index: (job, job.reservation, job.given) for job in queue if job.reservation >= 0}
         if self.ended_early and not afresh:
-            for job in [job for job in queue if job.reservation >= 0]:
-                old = planned.pop(job.index)[1]
-                self._reserve(job, planned)
-                assert 0 <= job.reservation <= old, "compression never moves a job back"
+            self._compress([job for job in queue if job.reservation >= 0], planned)
         newcomers = [job for job in queue if job.reservation < 0 and self._within_limits(job)]
         for job in newcomers if afresh else sorted(newcomers, key=lambda job: job.arrival):
             self._reserve(job, planned)
         self.ended_early = False
         self.overdue = self.reservations_void = overdue
+        return self._start_due(queue)
+
+    def _give_up_reservations(self, queue: Sequence[ClusterJob], every: bool) -> None:
+        """A job that is over one of its limits, or every job, loses its reservation, as if a job had ended early."""
+        for job in queue:
+            if job.reservation >= 0 and (every or not self._within_limits(job)):
+                job.reservation = -1
+                self.ended_early = True
+
+    def _compress(self, queue: Sequence[ClusterJob], planned: dict[int, Place]) -> None:
+        """Each job in turn gets the earliest place beside those of all others, which is never later than the one that it had."""
+        for job in queue:
+            old = planned.pop(job.index)[1]
+            self._reserve(job, planned)
+            assert 0 <= job.reservation <= old, "compression never moves a job back"
+
+    def _reserve(self, job: ClusterJob, planned: dict[int, Place]) -> None:
+        """Give a job the earliest place that the plan has, if there is one."""
+        places = list(planned.values())
+        place = self._first_fit(job, [self.now, *self._moments(places)], places, set())
+        if place is not None:
+            planned[job.index] = place
+            _, job.reservation, job.given = place
+            if job.reserved_start < 0:
+                job.reserved_start = job.reservation
+
+    def _start_due(self, queue: Sequence[ClusterJob]) -> bool:
+        """Start the jobs whose time has come, in order of arrival; returns whether one that may not now has to give its place up."""
         again = False
         for job in sorted((job for job in queue if job.reservation == self.now), key=lambda job: job.arrival):
             if not self._within_limits(job):
@@ -415,32 +475,24 @@ class ClusterReference(Engine):
             self.reservations_void = self.reservations_void or job.run_length > job.believed
         return again
 
-    def _reserve(self, job: ClusterJob, planned: dict[int, Place]) -> None:
-        """Give a job the earliest place that the plan has, if there is one."""
-        places = list(planned.values())
-        for begin in [self.now, *self._moments(places)]:
-            given = self._fits(job, begin, places, set())
-            if given is not None:
-                job.reservation, job.given = begin, given
-                planned[job.index] = (job, begin, given)
-                if job.reserved_start < 0:
-                    job.reserved_start = begin
-                return
-
     def _within_limits(self, job: ClusterJob) -> bool:
-        for k in self.windows_of[job.index] if self.windows else ():
-            stretches = self.windows[k].until(self.now)
-            following = int(np.searchsorted(stretches.begin, self.now, "right"))
-            if following > 0 and self.now < stretches.end[following - 1]:
-                return False
-            if self.windows[k].crossing and following < len(stretches.begin) and stretches.begin[following] < self.now + job.estimate:
-                return False
+        """Whether neither a window nor a limit keeps a job from starting now."""
+        if any(self._is_shut(self.windows[k], job) for k in (self.windows_of[job.index] if self.windows else ())):
+            return False
         for k in job.limits:
             group = [other for other in self.running if k in other.limits] + [job]
             used = len(group), sum(other.procs for other in group), sum(other.second for other in group)
             if any(a > b for a, b in zip(used, self.limits[k], strict=True)):
                 return False
         return True
+
+    def _is_shut(self, hours: ShutHours, job: ClusterJob) -> bool:
+        """Whether a job would run in hours that are shut, or, where they may not be crossed, into such hours."""
+        stretches = hours.until(self.now)
+        following = int(np.searchsorted(stretches.begin, self.now, "right"))
+        if following > 0 and self.now < stretches.end[following - 1]:
+            return True
+        return bool(hours.crossing and following < len(stretches.begin) and stretches.begin[following] < self.now + job.estimate)
 
     def _queue(self) -> list[ClusterJob]:
         """The waiting jobs by tier, then in the policy's order."""

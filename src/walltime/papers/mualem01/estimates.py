@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from walltime.accuracy.estimate_figures import draw_scatter, draw_use
 from walltime.estimates import Mualem01
 from walltime.metrics.estimates import FAILED, OVER, estimate_use_table, use_histogram
 from walltime.papers import drawing
@@ -19,7 +20,6 @@ from walltime.papers.results import Chart, Claims, Entry, Notes, Part, Table, Va
 from walltime.papers.study import Study
 from walltime.papers.subjects import PAPER, Subject
 from walltime.predictors import KEYS, Basis, Mualem01History
-from walltime.report.estimates import draw_scatter, draw_use
 from walltime.report.figures import style
 from walltime.schedule import Schedule
 from walltime.simulation.replay import predict

@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 from matplotlib.axes import Axes
 
+from walltime.accuracy.estimate_figures import draw_accuracy, draw_distributions
 from walltime.estimates.fmodel import wrong_order_probability
 from walltime.metrics.estimates import accuracy_by_runtime, rank_of, top_share
 from walltime.papers import drawing
@@ -15,7 +16,6 @@ from walltime.papers.items import item
 from walltime.papers.results import Chart, Claims, Notes, Part, Table, Value
 from walltime.papers.study import Study
 from walltime.policy import Easy
-from walltime.report.estimates import draw_accuracy, draw_distributions
 from walltime.simulation import simulate
 from walltime.workload import Workload
 

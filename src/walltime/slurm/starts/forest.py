@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from walltime.engine.kernel.jit import entry
+from walltime.compiled.jit import entry
 
 Array = np.ndarray
 

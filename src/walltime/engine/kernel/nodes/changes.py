@@ -7,7 +7,7 @@ what it lacks later on.
 
 from __future__ import annotations
 
-from walltime.engine.kernel.jit import called_kernel, kernel
+from walltime.compiled.jit import called_kernel, kernel
 
 
 @kernel

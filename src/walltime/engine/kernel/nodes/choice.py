@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from walltime.compiled.jit import called_kernel, kernel
 from walltime.engine.kernel.bits import count_bits, next_member, number_of, total_between, total_of
 from walltime.engine.kernel.heap import drop_first, push
-from walltime.engine.kernel.jit import called_kernel, kernel
 from walltime.engine.kernel.nodes.memory import CAPACITY, CLOSED, USABLE
 
 

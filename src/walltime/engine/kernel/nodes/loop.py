@@ -18,8 +18,9 @@ Simplified: passes take no time, so nothing changes while they are made.
 
 from __future__ import annotations
 
+from walltime.compiled.jit import called_kernel, kernel
+from walltime.engine.kernel.followers import release
 from walltime.engine.kernel.heap import drop_first, push
-from walltime.engine.kernel.jit import called_kernel, kernel
 from walltime.engine.kernel.memory import BACKFILLED, DONE, IMMEDIATE, NEVER, PAUSED, REACHED, RESERVED, STUCK
 from walltime.engine.kernel.nodes.changes import tell_prospects
 from walltime.engine.kernel.nodes.choice import choose
@@ -159,15 +160,9 @@ def _end_next(state, rules, jobs, site, use, plan, traffic):
     if rules.multifactor == 1:
         count_end(state, rules, jobs, traffic.tree, index)
     for k in range(followers.first[index], followers.first[index + 1]):
-        follower = jobs[followers.items[k]]
-        follower.pending -= 1
-        if follower.follows == index:
-            follower.submit = max(state.now + follower.think, 0)
-        else:
-            follower.submit = max(follower.submit, state.now)
-        if follower.pending == 0:
-            follower.submit = max(follower.submit, state.now)
-            push(traffic.arrivals, state.arriving, follower.submit, followers.items[k], followers.items[k])
+        follower = followers.items[k]
+        if release(jobs[follower], index, state.now):
+            push(traffic.arrivals, state.arriving, jobs[follower].submit, follower, follower)
             state.arriving += 1
 
 
@@ -321,66 +316,35 @@ def _cycle(state, rules, jobs, site, use, plan, traffic):
     It goes as far as the last job that could start now, or that has had no reservation yet: those behind it change nothing. Jobs whose
     prospects hold are not looked at.
     """
-    queue, limits, limits_of = traffic.queue, traffic.limits, traffic.limits_of
-    state.users_counted += 1
-    for p in range(len(site.partitions)):
-        site.partitions[p].tested = site.partitions[p].reserved = 0
-    if is_any_overdue(state, use):
-        move_overdue(state, rules, jobs, use, plan)
-    if state.changed_until > 0:
-        tell_prospects(state, plan)
-    state.tested = state.ahead = 0
+    _begin_cycle(state, rules, jobs, site, use, plan)
     before, place, searches = state.started, state.ahead, 1
-    last = state.waiting
-    if len(limits) == 0:  # else some jobs are passed over, and do not count
-        last = min(last, rules.most_tested)
+    counts_all = len(traffic.limits) == 0  # else some jobs are passed over, and do not count
+    last = min(state.waiting, rules.most_tested) if counts_all else state.waiting
     last = _last_that_matters(state, rules, jobs, site, use, plan, place, last, traffic)
-    all_count = len(limits) == 0 and rules.all_count > 0
     while place < last:
-        if all_count:
-            before_it, place = place, first_to_look_at(state, plan.prospects, place, last, state.now + rules.window)
-            state.tested += place - before_it
+        if counts_all and rules.all_count > 0:
+            skipped, place = place, first_to_look_at(state, plan.prospects, place, last, state.now + rules.window)
+            state.tested += place - skipped
             if place == last:
                 break
-        index = queue[place]
-        job, prospect = jobs[index], plan.prospects[place]
+        index = traffic.queue[place]
+        job = jobs[index]
         part = site.partitions[job.partition]
-        considered = len(limits) == 0 or within_limits(jobs, limits, limits_of, index)
-        if considered:
-            if state.tested == rules.most_tested:
-                break
-            state.tested += 1
-            considered = not _is_one_too_many(state, rules, traffic, part, len(site.partitions), job)
-        if place < state.planned and considered != prospect.considered:
-            forget(state, plan, place)
-        if not considered:
-            if place == state.planned:
-                pass_over(state, plan)
+        within = counts_all or within_limits(jobs, traffic.limits, traffic.limits_of, index)
+        if within and state.tested == rules.most_tested:
+            break
+        if not _is_considered(state, rules, plan, traffic, part, len(site.partitions), job, place, within):
             place += 1
             continue
-        no_claim = _has_no_claim(state, rules, job) or (rules.most_reserved > 0 and part.reserved >= rules.most_reserved)
-        latest = state.now if no_claim else state.now + rules.window
-        planned = state.planned
-        if place < planned and holds_as_before(state, prospect, latest):
-            begin = prospect.begin
-        else:
-            searches += 1
-            begin = look_ahead(state, rules, job, site, use, plan, place, latest)
+        latest, planned = _latest_begin(state, rules, job, part), state.planned
+        holds = place < planned and holds_as_before(state, plan.prospects[place], latest)
+        searches += 0 if holds else 1
+        begin = plan.prospects[place].begin if holds else look_ahead(state, rules, job, site, use, plan, place, latest)
         if begin > state.now:
             place += 1
-            if begin <= latest:
-                part.reserved += 1
-                state.ahead += 1
-                if job.reserved_start < 0:
-                    job.reserved_start = begin
+            _note_reservation(state, part, job, begin, latest)
         else:
-            job.kind = BACKFILLED
-            limit = _limit(state, rules, site, plan, job)
-            _run(state, rules, jobs, site, use, plan, traffic, index, state.now, limit)
-            _leave_queue(state, traffic, place)
-            tell_prospects(state, plan)
-            if job.time_min > 0 and rules.soft:
-                measure_again(state, site, use, plan)
+            _start_ahead(state, rules, jobs, site, use, plan, traffic, place)
             last -= 1
             if rules.most_started > 0 and state.started - before >= rules.most_started:
                 break
@@ -389,6 +353,65 @@ def _cycle(state, rules, jobs, site, use, plan, traffic):
     if state.started > before:
         state.news = 1
     return searches * (8 + site.sets.shape[1] + state.blocks)
+
+
+@kernel
+def _begin_cycle(state, rules, jobs, site, use, plan):
+    """Nobody has been tested or has a reservation yet in this cycle, and the plan knows what has changed since the last one."""
+    state.users_counted += 1
+    for p in range(len(site.partitions)):
+        site.partitions[p].tested = site.partitions[p].reserved = 0
+    if is_any_overdue(state, use):
+        move_overdue(state, rules, jobs, use, plan)
+    if state.changed_until > 0:
+        tell_prospects(state, plan)
+    state.tested = state.ahead = 0
+
+
+@kernel
+def _is_considered(state, rules, plan, traffic, part, parts, job, place, within):
+    """Whether a cycle considers the job at a place, which is `within` its limits or not; the plan behind it holds if it did so before."""
+    considered = within
+    if within:
+        state.tested += 1
+        considered = not _is_one_too_many(state, rules, traffic, part, parts, job)
+    if place < state.planned and considered != plan.prospects[place].considered:
+        forget(state, plan, place)
+    if not considered and place == state.planned:
+        pass_over(state, plan)
+    return considered
+
+
+@kernel
+def _latest_begin(state, rules, job, part):
+    """The latest time at which a job may begin in the plan: now for one that gets no reservation."""
+    if _has_no_claim(state, rules, job) or (rules.most_reserved > 0 and part.reserved >= rules.most_reserved):
+        return state.now
+    return state.now + rules.window
+
+
+@kernel
+def _note_reservation(state, part, job, begin, latest):
+    """A job cannot start now; up to the latest time it has a reservation."""
+    if begin <= latest:
+        part.reserved += 1
+        state.ahead += 1
+        if job.reserved_start < 0:
+            job.reserved_start = begin
+
+
+@kernel
+def _start_ahead(state, rules, jobs, site, use, plan, traffic, place):
+    """Backfill the job at a place of the queue on the nodes that have been chosen."""
+    index = traffic.queue[place]
+    job = jobs[index]
+    job.kind = BACKFILLED
+    limit = _limit(state, rules, site, plan, job)
+    _run(state, rules, jobs, site, use, plan, traffic, index, state.now, limit)
+    _leave_queue(state, traffic, place)
+    tell_prospects(state, plan)
+    if job.time_min > 0 and rules.soft:
+        measure_again(state, site, use, plan)
 
 
 @kernel

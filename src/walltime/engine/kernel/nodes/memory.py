@@ -10,34 +10,35 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from walltime.compiled.records import record_dtype
 from walltime.engine.kernel.bits import WORD
-from walltime.engine.kernel.memory import ITEM, NEVER, _dtype, record, records
+from walltime.engine.kernel.memory import ITEM, NEVER, record, records
 from walltime.engine.kernel.pools.memory import CHANGE, Lists, as_lists
 from walltime.engine.problem import Nodes, Shares
 
 Array = np.ndarray
 Records = Any
 
-SLURM_JOB = _dtype(
+SLURM_JOB = record_dtype(
     "submit runtime believed procs second nodes whole each partition tier time_min user association start kind reserved_start arrival "
-    "pending follows think limit first count priority merit",
-    {"merit": np.float64},
+    "pending after think limit first count priority merit",
+    "merit",
 )
 """A job; the fields of memory.JOB and of `NodeDemands`, and `pending`, how many jobs must end before it can wait, the one that it follows
 included; `limit`, that under which it runs; `first`, `count`: its nodes in `Use.ranges`. `submit` becomes the time from which it waits,
 `runtime` that for which it runs."""
 
-SLURM_RULES = _dtype(
+SLURM_RULES = record_dtype(
     "depth partition_depth interval defer backfill cycle window resolution most_tested most_of_user most_of_partition "
     "most_of_user_in_partition most_started least_age least_priority most_reserved soft half kill starts_only all_count multifactor "
     "fair_tree period weight_age weight_share longest_age decay",
-    dict.fromkeys(("weight_age", "weight_share", "longest_age", "decay"), np.float64),
+    "weight_age weight_share longest_age decay",
 )
 """The parameters of policy/slurm.py, in s. `soft`: whether time_min is a soft limit; `half`: whether running jobs too are planned by it;
 `starts_only`: whether nobody asks for `reserved_start`; `all_count`: whether no number, age or
 priority keeps one of the first `most_tested` jobs from a reservation; `decay`: what use counts after a `period`."""
 
-SLURM_STATE = _dtype(
+SLURM_STATE = record_dtype(
     "now arrivals arriving started running overdue events waiting next_change news news_for_all next_sum came gone between at_first begun "
     "no_room ranges most_ranges spare_rows planes procs_planes kinds closed users_counted tested planned blocks spare_sets ahead "
     "bounds slack slack_far far steps in_line gain gain_of_whole changed_until chosen until awaited"
@@ -58,24 +59,24 @@ The plan (plan.py): `ahead`, blocks of the jobs before the one that is considere
 found out, as in PROSPECT; `in_line`: how many blocks the time line has, or NOT_MADE; `gain`, `gain_of_whole`, `changed_until`: what has
 become of the machine since the last cycle."""
 
-PARTITION = _dtype("kind members node_procs first_stretch last_stretch closed tried tested reserved")
+PARTITION = record_dtype("kind members node_procs first_stretch last_stretch closed tried tested reserved")
 """A partition: the `kind` of its set of nodes, and that set's row, `members`; the processors of each of them
 if all have the same, else 0 (`node_procs`), and where its stretches are; whether it is closed, and the jobs tried, in this pass of the main
 scheduler; jobs tried and reservations made in this cycle of backfill."""
 
-STRETCH = _dtype("place node end")
+STRETCH = record_dtype("place node end")
 """Nodes [node, end) that are consecutive in a partition, of which the first is at this place of the partition's list."""
 
 RANGE = np.dtype([("node", np.int32), ("count", np.int32), ("procs", np.int32), ("second", np.int32)])
 """Consecutive nodes, and what a job has of each of them."""
 
-RUNNING = _dtype("release expected job row")
+RUNNING = record_dtype("release expected job row")
 """A running job: when the plan has its nodes back, later than it was `expected` to end if that has passed; `row`: of `Use.free`."""
 
-OUT = _dtype("begin end phase row")
+OUT = record_dtype("begin end phase row")
 """An outage; `phase`: 0 unknown, 1 known or begun; `row`: the set of its nodes."""
 
-PROSPECT = _dtype("considered begin slack slack_far far gained gained_far whole unsettled promised")
+PROSPECT = record_dtype("considered begin slack slack_far far gained gained_far whole unsettled promised")
 """What a job that waits was found to have ahead of it, the last time that it was tried.
 
 `considered`: 0 if it was passed over, and the rest says nothing. `begin`: it could start no earlier, whatever the jobs behind it do; if it
@@ -84,20 +85,20 @@ counts whole nodes if it needs such, `whole`), it still could not start earlier 
 have become free for longer than until then (`gained_far`), not at a later time. `unsettled`: before this time something has changed
 since, so that a reservation that begins earlier must be looked at again."""
 
-BLOCK = _dtype("begin keeps_from end first_word last_word row")
+BLOCK = record_dtype("begin keeps_from end first_word last_word row")
 """Nodes that are kept free in [keeps_from, end) for a job that is to start at `begin`: the row of their set, and its words."""
 
-BOUND = _dtype("kind procs nodes second each whole length time blocks slack slack_far far gained gained_far")
+BOUND = record_dtype("kind procs nodes second each whole length time blocks slack slack_far far gained gained_far")
 """What a job has asked for, and a time before which it cannot have it, after so many blocks of jobs before it; the last five as in
 PROSPECT. A job behind that asks for more cannot have it sooner, since blocks only take."""
 BOUNDS = 64
 
-RUN = _dtype("place end nodes procs second")
+RUN = record_dtype("place end nodes procs second")
 """Consecutive usable nodes of a partition, by their places in it, and what they have together."""
 
 COUNTED = np.dtype([("stamp", np.int64), ("count", np.int64)])
 
-LEAF = _dtype("parent leaf shares used rank new", {"used": np.float64, "rank": np.float64})
+LEAF = record_dtype("parent leaf shares used rank new", "used rank")
 """An account or user: processor-seconds `used`, decayed, and `new` since the last sum; `rank`: the fair-share factor."""
 
 

@@ -18,9 +18,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from walltime.compiled.jit import called_kernel, kernel
+from walltime.compiled.records import record_dtype
 from walltime.engine.kernel.bits import count_bits
+from walltime.engine.kernel.followers import release
 from walltime.engine.kernel.heap import drop_first, push
-from walltime.engine.kernel.jit import called_kernel, kernel
 from walltime.engine.kernel.memory import (
     BACKFILLED,
     DONE,
@@ -31,7 +33,6 @@ from walltime.engine.kernel.memory import (
     REACHED,
     RESERVED,
     STUCK,
-    _dtype,
     record,
     records,
 )
@@ -39,18 +40,18 @@ from walltime.engine.kernel.pools.memory import Lists, Records
 
 Array = np.ndarray
 
-OAR_JOB = _dtype("submit runtime believed nodes partition noticed phase start kind reserved_start pending follows think")
+OAR_JOB = record_dtype("submit runtime believed nodes partition noticed phase start kind reserved_start pending after think")
 """A job; times in s, but `noticed` and `phase`, as in `problem.OarSettings`; it needs so many `nodes`."""
 
-OAR_RULES = _dtype("security bug step clock idle busy start launch end period tick")
+OAR_RULES = record_dtype("security bug step clock idle busy start launch end period tick")
 """`policy.oar.Latencies`, ms, and whether the plan has the `bug`."""
 
-OAR_STATE = _dtype("now time again begun no_room at_first events waiting running started slots starting until awaited")
+OAR_STATE = record_dtype("now time again begun no_room at_first events waiting running started slots starting until awaited")
 """`now`: of the last pass, s; `time`: until which the server has worked, ms; `again`: whether something has happened since the last step.
 `events`, `waiting`, `running`, `slots`, `starting`: entries in use; `no_room`: the number of a job that runs at first and has none;
 `until`: as in memory.STATE, for passes; `awaited`: as there."""
 
-SLOT = _dtype("begin end next")
+SLOT = record_dtype("begin end next")
 """Seconds [begin, end], and the slot after it, -1 for none. What is free is the row of the same number of `OarPlan.free`."""
 
 SUBMISSION, END, LAUNCH = 0, 1, 2
@@ -211,14 +212,9 @@ def _end(state, jobs, traffic, index):
         traffic.running[i] = traffic.running[i + 1]
     end, followers = jobs[index].start + jobs[index].runtime, traffic.followers
     for k in range(followers.first[index], followers.first[index + 1]):
-        follower = jobs[followers.items[k]]
-        follower.pending -= 1
-        if follower.follows == index:
-            follower.submit = max(end + follower.think, 0)
-        else:
-            follower.submit = max(follower.submit, end)
-        if follower.pending == 0:
-            _push(state, traffic, 1000 * follower.submit + follower.noticed, SUBMISSION, followers.items[k])
+        follower = followers.items[k]
+        if release(jobs[follower], index, end):
+            _push(state, traffic, 1000 * jobs[follower].submit + jobs[follower].noticed, SUBMISSION, follower)
 
 
 @kernel

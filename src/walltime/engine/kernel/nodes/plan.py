@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from walltime.compiled.jit import called_kernel, kernel
 from walltime.engine.kernel.bits import count_bits, mark
-from walltime.engine.kernel.jit import called_kernel, kernel
 from walltime.engine.kernel.nodes.changes import gained_too_little, keep_slack, note_change, note_lack, take_slack
 from walltime.engine.kernel.nodes.choice import choose, missing, row_at
 from walltime.engine.kernel.nodes.memory import CAPACITY, USABLE

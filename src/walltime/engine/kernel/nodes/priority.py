@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from walltime.engine.kernel.jit import called_kernel, kernel
+from walltime.compiled.jit import called_kernel, kernel
 
 LN2 = 0.6931471805599453
 BASIC = 4_294_901_760

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from walltime.compiled.jit import called_kernel, kernel
 from walltime.engine.kernel.bits import add_in_planes, count_between, ones, total_between, words_of
-from walltime.engine.kernel.jit import called_kernel, kernel
 from walltime.engine.kernel.nodes.changes import note_change
 from walltime.engine.kernel.nodes.memory import CAPACITY
 from walltime.engine.kernel.nodes.plan import NOT_MADE, take_from_line

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from walltime.engine.kernel.jit import called_kernel, kernel
+from walltime.compiled.jit import called_kernel, kernel
 from walltime.engine.kernel.memory import BY_ARRIVAL, NEVER, NO_PLAN
 from walltime.engine.kernel.number.candidates import drop_bounds, give_back_until, join, note_latest, survey
 from walltime.engine.kernel.number.machine import start_job

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from walltime.engine.kernel.jit import kernel
+from walltime.compiled.jit import kernel
 from walltime.engine.kernel.memory import BY_ARRIVAL, HOLE, NEVER, RANKED_BLOCK, Line
 from walltime.engine.kernel.number.index import index_places, keep_index, leave_hole, may_backfill, next_candidate
 from walltime.engine.kernel.number.lookahead import choose_together

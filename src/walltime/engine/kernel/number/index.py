@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from walltime.engine.kernel.jit import kernel
+from walltime.compiled.jit import kernel
 from walltime.engine.kernel.memory import BLOCK, GROUP, HOLE, NEVER
 from walltime.engine.kernel.profile import size_class
 

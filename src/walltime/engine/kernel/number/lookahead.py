@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from walltime.engine.kernel.jit import called_kernel, kernel
+from walltime.compiled.jit import called_kernel, kernel
 from walltime.engine.kernel.memory import BY_ARRIVAL, BY_PROCSECONDS, BY_SECONDS, BY_SLOWDOWN
 from walltime.engine.kernel.number.index import next_candidate
 from walltime.engine.kernel.queue import backfill_rank, order_rank

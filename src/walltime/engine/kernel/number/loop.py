@@ -21,7 +21,7 @@ plain Python, slowly and independently. Machines of several pools, and Slurm's n
 
 from __future__ import annotations
 
-from walltime.engine.kernel.jit import kernel
+from walltime.compiled.jit import kernel
 from walltime.engine.kernel.memory import DONE, NEVER, PAUSED, REACHED, STUCK
 from walltime.engine.kernel.number.conservative import pass_with_kept_reservations
 from walltime.engine.kernel.number.easy import pass_with_head_reservation

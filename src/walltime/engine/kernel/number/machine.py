@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from walltime.compiled.jit import kernel
 from walltime.engine.kernel.heap import drop_first, push
-from walltime.engine.kernel.jit import kernel
 from walltime.engine.kernel.memory import BACKFILLED, IMMEDIATE, KEEP, NEVER, RESERVED
 from walltime.engine.kernel.predictions import note_end, note_start
 from walltime.engine.kernel.running import enter_running, leave_running

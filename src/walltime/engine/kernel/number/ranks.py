@@ -10,8 +10,8 @@ import math
 
 import numpy as np
 
+from walltime.compiled.jit import called_kernel, kernel
 from walltime.engine.kernel.history import change_at, history_of, read_history
-from walltime.engine.kernel.jit import called_kernel, kernel
 from walltime.engine.kernel.memory import HOLE, RANKED_BLOCK
 from walltime.engine.kernel.queue import order_rank
 from walltime.engine.kernel.words import number_at, set_number, set_word, word_at

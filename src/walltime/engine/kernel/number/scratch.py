@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from walltime.engine.kernel.jit import kernel
+from walltime.compiled.jit import kernel
 from walltime.engine.kernel.memory import BY_ARRIVAL, NEVER
 from walltime.engine.kernel.number.machine import start_behind, start_job
 from walltime.engine.kernel.profile import STEPS_IN_BLOCK, first_hole, occupy, profile_of_running

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from walltime.engine.kernel.jit import kernel
+from walltime.compiled.jit import kernel
 from walltime.engine.kernel.memory import BY_ARRIVAL, BY_FACTOR
 from walltime.engine.kernel.number.machine import start_behind
 from walltime.engine.kernel.number.scratch import backfill, reserve

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from walltime.engine.kernel.jit import called_kernel, kernel
+from walltime.compiled.jit import called_kernel, kernel
 from walltime.engine.kernel.memory import NEVER
 from walltime.engine.kernel.number.machine import start_behind
 from walltime.engine.kernel.profile import STEPS_IN_BLOCK, first_hole, occupy, profile_of_running

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from walltime.engine.kernel.jit import called_kernel, kernel
+from walltime.compiled.jit import called_kernel, kernel
 from walltime.engine.kernel.memory import NEVER
 from walltime.engine.kernel.pools.limits import may_start
 from walltime.engine.kernel.pools.line import drop_started, is_steady, sort_waiting_jobs
@@ -110,14 +110,36 @@ def _measure_stretches(state, plan, kept, part, lowest, middle, end):
     """Note, for each class of sizes, the stretches with room for its smallest job that reach into [the time of step `middle`, end).
 
     The stretches of a class lie within those of the class of smaller jobs, so one walk is enough: back from the step, then on from it.
-    `kept.since` has where the stretch of each class begins, for as many classes as are `open`. No job looks further than its length.
-    Steps with room for as many classes as the one before are passed over at once. Of classes below the `lowest` nobody waits.
+    No job looks further than its length. Of classes below the `lowest` nobody waits.
     """
-    time, room, openings, since = plan.time, plan.room, kept.openings, kept.since
+    time, room, since = plan.time, plan.room, kept.since
+    classes = _open_stretches(state, plan, part, lowest, middle, since)
+    step = middle + 1
+    while classes > lowest or (step < state.steps and time[step] < end):
+        step = _next_change(state, plan, part, lowest, classes, step, end)
+        until, sizes = NEVER, lowest
+        if step < state.steps:
+            until = time[step]
+            if until < end + state.longest:
+                sizes = max(classes_with_room(room[part, step]), lowest)
+        _close_stretches(kept.openings[part], since, sizes, classes, until)
+        if until < end:
+            for size in range(classes, sizes):
+                since[size] = until
+            classes = sizes
+        else:
+            classes = min(classes, sizes)
+        step += 1
+
+
+@kernel
+def _open_stretches(state, plan, part, lowest, middle, since):
+    """Walk back from a step: note in `since` when the stretch of each class with room there begins; returns how many classes these are."""
+    time, room, longest = plan.time, plan.room, plan.time[middle] - state.longest
     step, sizes = middle, classes_with_room(room[part, middle])
-    open_sizes = sizes = max(sizes, lowest)
+    classes = sizes = max(sizes, lowest)
     while sizes > lowest:
-        least, longest = (1 << sizes) >> 1, time[middle] - state.longest
+        least = (1 << sizes) >> 1
         while step > 0 and time[step] > longest and room[part, step - 1] >= least:
             step -= 1
         fewer = lowest
@@ -127,30 +149,27 @@ def _measure_stretches(state, plan, kept, part, lowest, middle, end):
             since[size] = time[step]
         sizes = fewer
         step -= 1
-    step = middle + 1
-    while open_sizes > lowest or (step < state.steps and time[step] < end):
-        more = 1 << open_sizes
-        least = more >> 1 if open_sizes > lowest else 0
-        while step < state.steps and time[step] < end and least <= room[part, step] < more:
-            step += 1
-        while open_sizes > lowest and step < state.steps and end <= time[step] < end + state.longest and room[part, step] >= least:
-            step += 1
-        until, sizes = NEVER, lowest
-        if step < state.steps:
-            until = time[step]
-            if until < end + state.longest:
-                sizes = max(classes_with_room(room[part, step]), lowest)
-        for size in range(sizes, open_sizes):
-            opening = openings[part, size]
-            opening.longest = max(opening.longest, until - since[size])
-            opening.earliest = min(opening.earliest, since[size])
-        if until < end:
-            for size in range(open_sizes, sizes):
-                since[size] = until
-            open_sizes = sizes
-        else:
-            open_sizes = min(open_sizes, sizes)
+    return classes
+
+
+@kernel
+def _next_change(state, plan, part, lowest, classes, step, end):
+    """The first step from this one on with room for other classes; behind the `end`, for fewer."""
+    time, room, more = plan.time, plan.room, 1 << classes
+    least = more >> 1 if classes > lowest else 0
+    while step < state.steps and time[step] < end and least <= room[part, step] < more:
         step += 1
+    while classes > lowest and step < state.steps and end <= time[step] < end + state.longest and room[part, step] >= least:
+        step += 1
+    return step
+
+
+@kernel
+def _close_stretches(openings, since, first, last, until):
+    """The stretches of the classes from the first to before the last one end."""
+    for size in range(first, last):
+        openings[size].longest = max(openings[size].longest, until - since[size])
+        openings[size].earliest = min(openings[size].earliest, since[size])
 
 
 @kernel

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from walltime.compiled.jit import called_kernel, kernel
 from walltime.engine.kernel.bits import include
-from walltime.engine.kernel.jit import called_kernel, kernel
 from walltime.engine.kernel.memory import BY_ARRIVAL, BY_LENGTH, BY_WFP, HOLE, NEVER
 from walltime.engine.kernel.pools.line import comes_before, is_steady, place_of, take_place
 from walltime.engine.kernel.pools.memory import PLACES_IN_BLOCK

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from walltime.compiled.jit import called_kernel, kernel
 from walltime.engine.kernel.bits import exclude, include
-from walltime.engine.kernel.jit import called_kernel, kernel
 from walltime.engine.kernel.memory import HOLE, KEEP, NEVER
 from walltime.engine.kernel.pools.memory import PLACES_IN_BLOCK
 from walltime.engine.kernel.queue import order_rank

@@ -21,8 +21,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from walltime.compiled.jit import called_kernel, kernel
+from walltime.engine.kernel.followers import release
 from walltime.engine.kernel.heap import drop_first, push
-from walltime.engine.kernel.jit import called_kernel, kernel
 from walltime.engine.kernel.memory import DONE, NEVER, PAUSED, REACHED, STUCK
 from walltime.engine.kernel.pools.kept import give_back_rest, pass_with_kept_places
 from walltime.engine.kernel.pools.limits import call_next, count_towards_limits
@@ -121,15 +122,9 @@ def _end_next(state, rules, jobs, machine, line, plan, kept):
             call_next(state, rules, jobs, machine.limits, line, machine.limits_of.items[k], -1)
     note_end(rules, jobs, machine.predicting, index, max(state.now, 0))
     for k in range(machine.followers.first[index], machine.followers.first[index + 1]):
-        follower = jobs[machine.followers.items[k]]
-        follower.pending -= 1
-        if follower.after == index:
-            follower.submit = max(state.now + follower.think, 0)  # jobs that run at first may have ended before the beginning
-        else:
-            follower.submit = max(follower.submit, state.now)
-        if follower.pending == 0:
-            follower.submit = max(follower.submit, state.now)
-            push(machine.later, state.later, follower.submit, machine.followers.items[k], machine.followers.items[k])
+        follower = machine.followers.items[k]
+        if release(jobs[follower], index, state.now):
+            push(machine.later, state.later, jobs[follower].submit, follower, follower)
             state.later += 1
 
 

@@ -11,16 +11,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from walltime.compiled.records import record_dtype
 from walltime.engine.kernel.bits import WORD
-from walltime.engine.kernel.memory import ITEM, KEEP, RANKED, RUN, _dtype, record, records
+from walltime.engine.kernel.memory import ITEM, KEEP, RANKED, RUN, record, records
 from walltime.engine.kernel.prediction_memory import PredictionRules, PredictionState, new_predicting
 from walltime.engine.kernel.profile import NEVER
-from walltime.ragged import Ragged
+from walltime.engine.problem import Ragged
 
 Array = np.ndarray
 Records = Any
 
-CLUSTER_JOB = _dtype(
+CLUSTER_JOB = record_dtype(
     "submit runtime believed order_length own_length run_length procs second partition tier start kind reserved_start arrival pending "
     "after think"
 )
@@ -28,14 +29,14 @@ CLUSTER_JOB = _dtype(
 higher comes first; `pending`, how many jobs must end before it can wait. `submit` becomes the time from which it waits: with feedback
 it is `think` s after the end of the job `after` (-1 for none)."""
 
-CLUSTER_RULES = _dtype(
+CLUSTER_RULES = record_dtype(
     "mode depth backfill order order_parameter order_starvation order_limit order_reads_time "
     "backfill_order backfill_parameter backfill_starvation backfill_limit own_backfill_order "
     "predict started observe predict_again correction believe_order believe_own believe_running tick"
 )
 """A policy, as in memory.RULES; `backfill`: whether jobs behind a blocked one may use its pools."""
 
-CLUSTER_STATE = _dtype(
+CLUSTER_STATE = record_dtype(
     "now arrivals next_coming later started running events waiting holes looked_at freed most_free settled outages next_change "
     "steps joined resources planned deferred candidates again begun early broken next_due opened_until longest unreserved tightened "
     "windowed away until awaited"
@@ -55,43 +56,43 @@ Kept reservations: `early`: 1 if a job ended before its expected end since the l
 `next_due`: the earliest one; `opened_until`: until when something has been given back; `longest`: the length of the longest job that has
 had a reservation; `unreserved`: jobs that wait without one; `tightened`: 1 if jobs with reservations may be over a limit since then."""
 
-PLACE = _dtype("rank tie job partition procs second length called", {"rank": np.float64})
+PLACE = record_dtype("rank tie job partition procs second length called", "rank")
 """A place in the queue: as an item of a heap, and what decides whether the job may fit; `procs` is HOLE once it has started, and while it
 is parked (limits.py); `called`: one more than the limit that has just called it, 0 for none."""
 
-BLOCK = _dtype("least partitions called old")
+BLOCK = record_dtype("least partitions called old")
 """A block of PLACES_IN_BLOCK places of the queue: the fewest processors that a job there needs, a bit for each of their partitions, and how
 many have just been called; `old`: 1 if some have been left since this was noted."""
 PLACES_IN_BLOCK = 64
 
-PARTITION = _dtype("free_procs free_second settled until beside")
+PARTITION = record_dtype("free_procs free_second settled until beside")
 """A partition in a pass: what is free now in its open pools, and whether what the jobs behind do changes nothing for its pools: all are
 blocked, and one has its reservations. A job that may be backfilled ends by `until`, s, or needs no more than `beside` processors."""
 
-OPENING = _dtype("jobs longest earliest tried tried_earliest")
+OPENING = record_dtype("jobs longest earliest tried tried_earliest")
 """For a partition and a class of sizes, how many waiting `jobs` have a reservation; of the stretches of the plan in which something has
 been given back and as many processors as the smallest job of the class needs are free: the length of the longest one, s, and when the
 first one begins; and of those before the compression that is going on."""
 
-POOL = _dtype("free_procs free_second reservations blocked closed begin left_procs left_second")
+POOL = record_dtype("free_procs free_second reservations blocked closed begin left_procs left_second")
 """A pool: what is free, below 0 where capacity has gone that is still in use; in a pass, how many jobs have a reservation on it,
 whether a job ahead waits for it, and whether it is closed to the jobs behind one that waits. `begin`: when the only reservation on it
 begins, s, NEVER for none, and what this leaves free then (shadows.py)."""
 
-OUTAGE = _dtype("pool procs second begin end known phase")
+OUTAGE = record_dtype("pool procs second begin end known phase")
 """Capacity that is missing from `begin` to `end`, and known from `known` on; `phase`: 0 unknown, 1 known, 2 begun, 3 ended."""
 
-CHANGE = _dtype("time outage phase")
+CHANGE = record_dtype("time outage phase")
 """An outage enters a phase; or the window that is the limit of this number begins (SHUTS) or ends (OPENS)."""
 SHUTS, OPENS = 4, 5
 
-LIMIT = _dtype("jobs procs second used_jobs used_procs used_second shut until crossing parked first_group calls due")
+LIMIT = record_dtype("jobs procs second used_jobs used_procs used_second shut until crossing parked first_group calls due")
 """A limit on what runs at the same time for a group of jobs, and what runs now. A window is a limit, too: `shut` is 1 while no job of the
 group may start, and none is planned to run beyond `until`, the next begin of a window with `crossing`. `parked`: so many jobs wait for the
 limit alone, in groups of which it knows the first one's first job, `first_group`; `calls`: 1 while one has been called. `due`: of the jobs
 that get a kept reservation in a pass, those that are to start at once and have no other limit."""
 
-PARKED = _dtype("next last entered next_group away")
+PARKED = record_dtype("next last entered next_group away")
 """A parked job: the `next` one of its group, which is in queue order; `away`: 1 while it has no place in the queue. Of a group's first job:
 the `last` one, the one that was `entered` last, and the first job of the limit's next group, below 0 for none."""
 

@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from walltime.compiled.jit import kernel
 from walltime.engine.kernel.bits import next_member
 from walltime.engine.kernel.heap import drop_first, push
-from walltime.engine.kernel.jit import kernel
 from walltime.engine.kernel.memory import BACKFILLED, HEAD, HOLE, IMMEDIATE, KEEP, NEVER, RESERVED
 from walltime.engine.kernel.pools.limits import call_next, count_towards_limits, full_limit, is_any_tight, is_shut, may_start, park, parks
 from walltime.engine.kernel.pools.line import drop_started, is_steady, renew_block, sort_waiting_jobs

@@ -8,7 +8,7 @@ What is free of a pool lies in a row of its own, step by step, and what is free 
 
 from __future__ import annotations
 
-from walltime.engine.kernel.jit import called_kernel, kernel
+from walltime.compiled.jit import called_kernel, kernel
 from walltime.engine.kernel.profile import NEVER
 
 SLACK = 8

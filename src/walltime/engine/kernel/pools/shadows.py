@@ -6,7 +6,7 @@ when its reservation begins and what this leaves free then, as EASY's extra proc
 
 from __future__ import annotations
 
-from walltime.engine.kernel.jit import kernel
+from walltime.compiled.jit import kernel
 from walltime.engine.kernel.memory import NEVER
 
 

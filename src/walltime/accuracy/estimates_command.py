@@ -1,0 +1,428 @@
+"""`walltime estimates`: the quality of user estimates, or those of a model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from walltime.cli import options as o
+from walltime.cli.option_groups import LogOptions, Stretch, machine_in
+from walltime.cli.output import Output, PageOutput, caveats, command_line, note, progress_bar
+from walltime.cli.table import PARTS, module_of, part_of
+from walltime.errors import PolicyError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from walltime.accuracy.accuracy import WalltimeAccuracy
+    from walltime.report.page import Block
+    from walltime.schedule.groups import Edges
+    from walltime.tables import Facts, Table
+    from walltime.workload import Workload
+
+ROWS = {
+    "total": ("total jobs", "total"),
+    "killed": ("killed jobs", "total"),
+    "full": ("100 % peak", "total"),
+    "killed_full": ("killed in the 100 % peak", "the peak"),
+    "zero": ("0 % peak", "total"),
+    "short": ("jobs under 90 s", "total"),
+    "few_hours": ("estimates up to 2 h", "total"),
+}
+"""Name and base of each row of mualem01, Table 2."""
+LISTED = 10
+"""Number of most used values listed; `--json` has twice as many."""
+
+
+@dataclass(frozen=True)
+class EstimateOptions:
+    """The estimates that are looked at."""
+
+    model: Annotated[str, o.option("--estimates", "They are looked at; default: the users'.", o.INPUT)] = "user"
+    seed: o.SeedOption = 0
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """By which groups, and as a figure."""
+
+    groupings: o.BreakdownOption = None
+    figure: o.OneFigureOption = None
+    size: o.SizeOption = ""
+
+
+@dataclass(frozen=True)
+class AdjustmentOptions:
+    """What is simulated."""
+
+    adjusted: Annotated[bool, o.own("Also simulate adjusted walltimes, and advise the largest users; --report does.", o.RUN)] = False
+    machine_file: o.MachineOption = None
+    replications: Annotated[
+        int | None,
+        o.option("--replications", "On shaken copies of the log; default: as many as take little time, 5 at most.", min=1),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Letters:
+    """Which letters are written."""
+
+    letters: Annotated[
+        Path | None,
+        o.own(
+            "Write a letter to each of the users who would wait less by asking for less, and tables for a mail merge.",
+            o.OUTPUT,
+            metavar="FOLDER",
+            callback=o.written,
+        ),
+    ] = None
+    most: Annotated[int, o.option("--most", "Letters, to those who gain most.", o.OUTPUT, min=1)] = 10
+    risk: Annotated[float, o.option("--risk", "The letters keep it.", o.OUTPUT, min=0, max=50)] = 5.0
+    template: Annotated[Path | None, o.own("The site's own letter, with names such as $user.", o.OUTPUT, metavar="FILE")] = None
+
+
+def estimates(
+    trace: o.TraceArgument,
+    *,
+    estimated: EstimateOptions,
+    reading: LogOptions,
+    part: Stretch,
+    shown: TableOptions,
+    adjusting: AdjustmentOptions,
+    mail: Letters,
+    output: PageOutput,
+) -> None:
+    """Show the quality of estimates: how much of them is used, which values are chosen, how accurate they are, who could give back most."""
+    from walltime.accuracy.accuracy import estimate_accuracy
+    from walltime.accuracy.page import accuracy_page, as_record
+    from walltime.estimates import parse_estimates
+    from walltime.provenance import version
+    from walltime.schedule.groups import parse_grouping
+
+    parse_estimates(estimated.model)
+    wanted = {text: parse_grouping(text) for text in shown.groupings or ()}
+    if mail.letters is not None:
+        others = [name for name, value in (("--report", output.report), ("--figure", shown.figure), ("--by", shown.groupings)) if value]
+        if others or adjusting.adjusted or not is_users(estimated.model):
+            raise PolicyError(f"--letters writes letters only; leave out {' and '.join(others) or '--adjusted and --estimates'}")
+        _write_letters(trace, reading, part, adjusting, mail, output)
+        return
+    if mail.template is not None:
+        raise PolicyError("--template is for letters; add --letters FOLDER")
+    simulated = output.report is not None or adjusting.adjusted
+    if simulated and not is_users(estimated.model):
+        raise PolicyError("--report and --adjusted are about the users' estimates; leave out --estimates")
+    given = [
+        name for name, value in (("--machine", adjusting.machine_file), ("--replications", adjusting.replications)) if value is not None
+    ]
+    if given and not simulated:
+        raise PolicyError(f"{' and '.join(given)} {'is' if len(given) == 1 else 'are'} for simulations; add --adjusted or --report")
+    machine = machine_in(adjusting.machine_file)
+    workload, seconds = reading.load(trace, machine)
+    workload = part.alone(workload)
+    accuracy = (
+        estimate_accuracy(workload, machine=machine, replications=adjusting.replications, progress=progress_bar) if simulated else None
+    )
+    seen = look_at(workload, estimated.model, estimated.seed)
+    record = analyse(workload, seen) | {"by": {text: _by_group(workload, seen, *parsed) for text, parsed in wanted.items()}}
+    hours = None if seen is None else hours_of(seen.runtime, seen.requested, workload.procs, seen.killed)
+    drawn = shown.figure if record["table"] is not None else None
+    if drawn is not None:
+        _draw(drawn, workload, seen, record, estimated.model, shown.size)
+    if output.report is not None and accuracy is not None:
+        procs = ["--procs", str(machine.procs)] if machine is not None and reading.procs is None else []
+        log = [str(trace), *reading.words, *procs]
+        output.write(accuracy_page(accuracy, settings={"command": command_line()}, log=log))
+    for line in () if output.as_json else record["notes"]:
+        note(f"{workload.origin.name}: {line}")
+    head = {"trace": str(trace), "sha256": workload.origin.sha256, "procs": workload.machine_procs, "jobs": len(workload)}
+    head |= {
+        "dropped": dict(workload.origin.dropped),
+        "estimates": estimated.model,
+        "seed": None if estimated.model == "user" else estimated.seed,
+    }
+    tail = {"hours": hours, "accuracy": None if accuracy is None else as_record(accuracy), "figure": drawn, "report": output.report}
+    blocks = [*_blocks(workload, record, estimated.model), *_group_tables(record["by"]), *_hours(hours), *_simulated(accuracy)]
+    output.show({**head, **record, **tail, "seconds": {"read": seconds}, "version": version()}, blocks, figure=drawn)
+
+
+CANDIDATES = 3
+"""Users that are looked at for each letter."""
+
+
+def _write_letters(trace: Path, reading: LogOptions, part: Stretch, adjusting: AdjustmentOptions, mail: Letters, output: Output) -> None:
+    from walltime.accuracy.accuracy import check_requests
+    from walltime.accuracy.advice import advise_users
+    from walltime.accuracy.advice_gains import COPIES, simulate_advice
+    from walltime.accuracy.letters import letters_answer, letters_record, letters_table, read_template, write_letters
+    from walltime.provenance import version
+
+    text = read_template(mail.template)
+    machine = machine_in(adjusting.machine_file)
+    workload, _ = reading.load(trace, machine)
+    workload = part.alone(workload)
+    limited = check_requests(workload)
+    advice = advise_users(workload, limited, CANDIDATES * mail.most, progress_bar, mail.risk)
+    gains = simulate_advice(workload, advice, machine=machine, copies=adjusting.replications or COPIES, progress=progress_bar)
+    assert mail.letters is not None, "they are asked for"
+    paths = write_letters(mail.letters, gains, template=text, most=mail.most)
+    head = {"trace": str(trace), "sha256": workload.origin.sha256, "procs": workload.machine_procs, "jobs": len(workload)}
+    record = {**head, **letters_record(gains), "letters": [str(path) for path in paths], "version": version()}
+    written = "letters" if paths else "tables without a row"
+    output.show(record, [letters_answer(gains, len(paths)), "", letters_table(gains, mail.most)], **{written: mail.letters})
+
+
+@dataclass(frozen=True)
+class EstimateData:
+    """The data to analyse: int64 s and bool, one per job, and notes on it."""
+
+    runtime: np.ndarray
+    requested: np.ndarray
+    killed: np.ndarray | None
+    cut_short: int
+    notes: tuple[str, ...]
+
+
+def look_at(workload: Workload, model: str, seed: int) -> EstimateData | None:
+    """The users' estimates, or a model's; None for the users' if the log has none.
+
+    Under a model that sets the kill limit, jobs that reach their estimates end there, as in a log, and count as killed.
+    """
+    import numpy as np
+
+    from walltime.estimates import parse_estimates
+    from walltime.metrics.estimates import FAILED
+
+    chosen = parse_estimates(model)
+    notes = []
+    if model.strip().lower() == "user" or chosen.limit == "user":
+        missing = workload.origin.changed.get("runtime_as_estimate", 0)
+        if np.array_equal(workload.requested, np.maximum(workload.runtime, 1)):
+            return None
+        if missing:
+            of = f"{missing:,} of {len(workload):,} jobs without an estimate in the log"
+            notes.append(f"{of}: the runtime replaces it and adds to the 100 % peak")
+    drawn = workload.with_estimates(chosen, seed)
+    if chosen.limit == "model":
+        killed = workload.runtime > drawn.believed
+        return EstimateData(np.minimum(workload.runtime, drawn.believed), drawn.believed, killed, int(killed.sum()), tuple(notes))
+    status = workload.columns.get("status")
+    failed = None if status is None else status == FAILED
+    if failed is None or not failed.any():
+        failed = None
+        notes.append("no job of the log has status 0 (failed), so nothing is known of killed jobs")
+    if "recon" in workload.origin.name:
+        notes.append("the log is a reconstruction: runtimes end at the estimate, and jobs with runtime 0 are missing")
+    return EstimateData(workload.runtime, drawn.believed, failed, 0, tuple(notes))
+
+
+def analyse(workload: Workload, seen: EstimateData | None) -> dict[str, Any]:
+    """The `--json` record of the estimates; all None for a log that has none."""
+    from walltime.estimates import largest_estimate
+    from walltime.metrics import estimates as e
+    from walltime.metrics.jobs import accuracy
+
+    names = ("table", "percent", "printed", "distinct", "top", "top20_percent", "emax", "emax_rank", "emax_percent", "largest")
+    if seen is None:
+        note = "the log has no users' estimates, each equals the runtime; look at a model's with --estimates f:4"
+        rest = dict.fromkeys((*names, "mean_accuracy", "over_estimate", "cut_short", "histogram", "accuracy_by_runtime"))
+        return {**rest, "notes": [note]}
+    r, q = seen.runtime, seen.requested
+    table = e.estimate_use_table(r, q, seen.killed)
+    values, counts = e.popular_values(q)
+    emax = largest_estimate(q)
+    rank, percent = e.rank_of(emax, q)
+    mean_runtime, ratio = e.accuracy_by_runtime(r, q)
+    log = printed_log(workload.origin.name)
+    top = zip(values[: 2 * LISTED].tolist(), counts[: 2 * LISTED].tolist(), strict=True)
+    return {
+        "table": table.as_dict(),
+        "percent": {name: _defined(table.percent(name)) for name in ROWS},
+        "printed": None if log is None else {"log": log, "source": "mualem01 Table 2", **printed_rows(log)},
+        "distinct": len(values),
+        "top": [{"seconds": t, "jobs": n, "percent": 100 * n / len(q)} for t, n in top],
+        "top20_percent": e.top_share(q),
+        "emax": emax,
+        "emax_rank": rank,
+        "emax_percent": percent,
+        "largest": int(q.max()),
+        "mean_accuracy": float(accuracy(r, q).mean()),
+        "over_estimate": int((r > q).sum()),
+        "cut_short": seen.cut_short,
+        "histogram": e.use_histogram(r, q).tolist(),
+        "accuracy_by_runtime": {"mean_runtime": mean_runtime.tolist(), "accuracy": ratio.tolist()},
+        "notes": list(seen.notes),
+    }
+
+
+def _by_group(workload: Workload, seen: EstimateData | None, by: str, edges: Edges) -> list[dict[str, Any]]:
+    """The use of the estimates by groups of jobs, months being those of submission; nothing if there are no estimates."""
+    import numpy as np
+
+    from walltime.metrics.estimates import use_by_group
+    from walltime.schedule.groups import check_known, group_jobs
+
+    if seen is None:
+        return []
+    groups = group_jobs(workload, by, workload.submit, workload.submit, edges)
+    check_known(workload, by, groups)
+    return use_by_group(groups.members(np.ones(len(workload), bool)), seen.runtime, seen.requested, workload.procs)
+
+
+def _group_tables(groups: dict[str, list[dict[str, Any]]]) -> Iterator[Table]:
+    from walltime.tables import Cell, Table
+    from walltime.wording import human_time, percent
+
+    columns = ["", "jobs", "of all use", "median runtime", "median estimate", "mean use", "under 10 % used", "all used"]
+    for text, rows in groups.items():
+        lines = []
+        for row in rows:
+            times = [Cell(human_time(row[name]), value=row[name]) for name in ("median_runtime", "median_request")]
+            shares = [Cell(percent(row[name]), value=row[name]) for name in ("mean_use", "under_tenth", "full")]
+            lines.append([row["group"], f"{row['jobs']:,}", percent(row["share_of_use"]), *times, *shares])
+        if rows:
+            yield Table(columns, lines, f"by {text}; use: runtime over estimate, at most 100 %; all used: 99 % or more")
+
+
+def _defined(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def printed_log(name: str) -> str | None:
+    """The log's name in mualem01, Table 2, if it is one of the logs there and the papers are installed.
+
+    >>> printed_log("SDSC-SP2-1998-4.2-cln"), printed_log("SDSC-BLUE-2000-4.2-cln")
+    ('SDSC', None)
+    """
+    found = next((log for log in ("CTC", "KTH", "SDSC") if name.upper().startswith(f"{log}-SP2")), None)
+    return found if found is not None and module_of(PARTS["estimates"]) is not None else None
+
+
+def printed_rows(log: str) -> dict[str, int]:
+    """The numbers of a log in mualem01, Table 2, by row."""
+    return {row["quantity"]: int(row[log]) for row in part_of("estimates").printed("mualem01").tables["T2"].rows if row["quantity"] in ROWS}
+
+
+def _zero_jobs(log: str, total: int) -> list[str]:
+    """The row of zero jobs in mualem01, Table 2, and its percentage; logs in this format lack the data for it."""
+    count = part_of("estimates").printed("mualem01").tables["T2"].value(log, quantity="zero_jobs")
+    return ["", ""] if count is None else [f"{count:,.0f}", f"{100 * count / total:.1f}"]
+
+
+def _draw(path: Path, workload: Workload, seen: EstimateData | None, record: dict[str, Any], model: str, size: str) -> None:
+    from walltime.accuracy.estimate_figures import estimates_figure
+    from walltime.report.figure_files import write_figure
+
+    if seen is not None:
+        title = workload.origin.name if model == "user" else f"{workload.origin.name}, estimates {model}"
+        figure = estimates_figure(seen.runtime, seen.requested, killed=seen.killed, emax=record["emax"], title=title)
+        write_figure(figure, path, size)
+
+
+def _blocks(workload: Workload, record: dict[str, Any], model: str) -> Iterator[Table | Facts | str]:
+    from walltime.tables import Facts, Table
+    from walltime.wording import human_time
+
+    if record["table"] is not None:
+        yield from _table_2(workload.origin.name, record, model)
+        share = record["top20_percent"]
+        rows = [[human_time(t["seconds"]), f"{t['seconds']:,}", f"{t['jobs']:,}", f"{t['percent']:.1f} %"] for t in record["top"][:LISTED]]
+        yield Table(["estimate", "(s)", "jobs", "% of total"], rows, f"the {len(rows)} most used of {record['distinct']:,} values")
+        rank = f"rank {record['emax_rank']:,}, {record['emax_percent']:.1f} % of the jobs" if record["emax_rank"] else "used by no job"
+        if record["largest"] > record["emax"]:
+            rank += f"; outliers up to {human_time(record['largest'])} left out"
+        facts = [
+            ("the 20 most used values", f"{share:.1f} %", "of the jobs"),
+            ("largest estimate, E_max", human_time(record["emax"]), rank),
+            ("mean accuracy", f"{record['mean_accuracy']:.2f}", "1 is perfect"),
+            ("ran longer than estimated", f"{record['over_estimate']:,}", "jobs"),
+        ]
+        if model != "user":
+            facts[-1] = ("killed at the estimate", f"{record['cut_short']:,}", "jobs that the model gives less than they run")
+        yield Facts("", facts)
+
+
+def _table_2(name: str, record: dict[str, Any], model: str) -> Iterator[Table | str]:
+    from walltime.tables import Table
+
+    printed = record["printed"]
+    rows = []
+    for key, (label, whole) in ROWS.items():
+        count, percent = record["table"][key], record["percent"][key]
+        row = [label, "n/a" if count is None else f"{count:,}", "" if percent is None else f"{percent:.1f}", whole]
+        if printed:
+            base = printed["full"] if key == "killed_full" else printed["total"]
+            row += [f"{printed[key]:,}", f"{100 * printed[key] / base:.1f}"]
+        rows.append(row)
+    columns = ["", "jobs", "%", "of"]
+    title = f"{name}: {'users' if model == 'user' else model}"
+    if printed:
+        columns += [f"mualem01, {printed['log']}", "%"]
+        rows.append(["zero jobs", "n/a", "", "total", *_zero_jobs(printed["log"], printed["total"])])
+    yield Table(columns, rows, title)
+    killed = "status 0 (failed)" if model == "user" else "given less than they run"
+    yield f"rows as in Table 2 of mualem01; killed: {killed}; 100 % peak: 99 % or 100 % used; 0 % peak: less than 1 % used"
+    if printed:
+        yield f"mualem01, {printed['log']}: the user estimates as printed; zero jobs need data that no log in this format has"
+    yield ""
+
+
+# ---------------------------------------------------------------------- hours, and adjusted walltimes
+
+
+def is_users(model: str) -> bool:
+    """Whether the estimates to look at are the users'."""
+    return model.strip().lower() == "user"
+
+
+def hours_of(runtime: np.ndarray, requested: np.ndarray, procs: np.ndarray, killed: np.ndarray | None) -> dict[str, Any] | None:
+    """Hours asked for and used by the jobs that have a limit, in all and by how jobs end; None if none has a limit."""
+    from walltime.metrics.estimates import YEAR, asked_time, how_jobs_end
+
+    limited = requested < YEAR
+    if not limited.any():
+        return None
+    three = (runtime[limited], requested[limited], procs[limited])
+    return {"total": asked_time(*three).as_dict(), "ends": how_jobs_end(*three, None if killed is None else killed[limited])}
+
+
+def _hours(record: dict[str, Any] | None) -> Iterator[Facts]:
+    from walltime.accuracy.page import hours
+    from walltime.tables import Facts
+    from walltime.wording import percent
+
+    if record is None:
+        return
+    t = record["total"]
+    rows = [
+        ("processor-hours asked for", hours(t["asked_hours"]), f"{percent(t['used_share'])} of them used"),
+        ("asked for and not used", hours(t["unused_hours"]), ""),
+    ]
+    rows += [(row["group"], f"{row['jobs']:,}", f"jobs; {hours(row['unused_hours'])} hours not used") for row in record["ends"]]
+    yield Facts("hours, and how jobs end", rows)
+
+
+def _simulated(simulated: WalltimeAccuracy | None) -> Iterator[Block | Facts | str]:
+    """Whose hours they are, what adjusted walltimes gain, the advice, and the caveats."""
+    from walltime.accuracy import page as accuracy
+    from walltime.accuracy.adjusted import MEANINGS
+
+    if simulated is None:
+        return
+    for by, rows in simulated.groups.items():
+        if len(rows) > 1 or (rows and by == "user"):
+            yield accuracy.use_table(rows, f"by {by}", "")
+    yield accuracy.MEANING
+    if simulated.adjusted is not None:
+        yield accuracy.adjusted_table(simulated.adjusted)
+        for row in simulated.adjusted.rows():
+            meaning = MEANINGS.get(row["what"])
+            yield f"{row['what']}: {row['policy']}" + ("" if meaning is None else f"; {meaning}")
+    if simulated.advice:
+        yield accuracy.advice_table(simulated)
+        yield "More of each: walltime suggest LOG --user NAME [--job-name NAME] [--job-procs N]."
+    yield accuracy.answer(simulated)
+    yield from caveats(accuracy.caveats(simulated))

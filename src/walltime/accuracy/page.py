@@ -1,0 +1,374 @@
+"""Users' walltimes, as a page and as tables: what they ask for and use, what adjusted ones would gain, and what to ask for."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from walltime.accuracy.accuracy import COLUMNS, WalltimeAccuracy
+from walltime.accuracy.adjusted import MEANINGS, MOST_BAD, MOST_UNDER, AdjustedWalltimes
+from walltime.accuracy.advice import KindAdvice
+from walltime.comparison.answers import ELSEWHERE
+from walltime.comparison.caveats import caveats_of
+from walltime.metrics.estimates import FAILED
+from walltime.metrics.intervals import SHOWN_LEVEL
+from walltime.provenance import provenance
+from walltime.report.page import Block, Code, Drawing, Fold, Group, Heading, Page, Paragraph, Section, note
+from walltime.schedule.groups import UNKNOWN
+from walltime.tables import Cell, Row, Table
+from walltime.wording import UNDEFINED, human_difference, human_number, human_percent, human_time
+
+Rows = Sequence[Mapping[str, Any]]
+MUCH_OVER = 0.01
+"""Share of the hours asked for from which hours beyond the requests are mentioned."""
+MOST_NAMED = 5
+"""Users named in a sentence."""
+MOST_DRAWN = 10
+"""Users in a picture whose letters can be read on a first screen."""
+WORDS = {"executable": "job"}
+MEANING = (
+    "Hours are processor-hours: request or runtime, times processors; used: their sum over that of the requests. Accuracy of a request: "
+    "the smaller of runtime and request over the larger (tang13, eq. 3), the mean over jobs, so that a small job counts as much as a large "
+    "one. All used: 99 % or more."
+)
+
+
+def accuracy_page(
+    accuracy: WalltimeAccuracy,
+    *,
+    title: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    log: Sequence[str] | None = None,
+) -> Page:
+    """The page of `estimate_accuracy`.
+
+    `settings`: further entries of the provenance, and as `command` the command line. `log`: the log and how it is read, as words of a
+    command line, for the commands that the page shows; by default its name.
+    """
+    workload, t = accuracy.workload, accuracy.total
+    record = provenance(workload, **(settings or {}))
+    return Page(
+        "what users ask for, and what they use",
+        title or f"Walltimes asked for on {workload.origin.name}",
+        [answer(accuracy)],
+        [_who(accuracy), _ends(accuracy), _requests(accuracy), *_over_time(accuracy), *_adjusted(accuracy), *_advice(accuracy, log)],
+        [
+            ("log", workload.origin.name),
+            ("jobs with a limit", f"{t.jobs:,}"),
+            ("processors", f"{workload.machine_procs:,}"),
+            ("median accuracy", _share(t.median_accuracy).text),
+        ],
+        caveats(accuracy),
+        [
+            ("hours asked for", hours(t.asked_hours)),
+            ("hours not used", hours(t.unused_hours)),
+            ("mean accuracy", _share(t.mean_accuracy).text),
+        ],
+        workload=workload,
+        record=record,
+        data=record | {"accuracy": as_record(accuracy)},
+    )
+
+
+def answer(accuracy: WalltimeAccuracy) -> str:
+    """The result in a few sentences."""
+    t = accuracy.total
+    much = t.over_hours > MUCH_OVER * t.asked_hours
+    beyond = f", and {hours(t.over_hours)} used beyond the requests" if much else ""
+    told = (
+        f"Users of {accuracy.workload.origin.name} ask for {hours(t.asked_hours)} processor-hours and use {_share(t.used_share).text} of "
+        f"them: {hours(t.unused_hours)} are asked for and not used{beyond}. "
+        f"The mean accuracy of a request is {_share(t.mean_accuracy).text}."
+    )
+    if accuracy.adjusted is None or len(accuracy.adjusted.schedules) < 2:
+        return told
+    rows = accuracy.adjusted.rows()
+    row, first = rows[1], rows[0]["mean_wait"]
+    if not first:
+        return f"{told} In a simulation nobody waits, so adjusted walltimes gain nothing."
+    if row["wait_clear"] is False:
+        same = f"make no clear difference to the mean wait of {human_time(first)}"
+        return f"{told} In a simulation walltimes adjusted to what earlier jobs used {same}."
+    verb = "shorten" if row["wait_change"] < 0 else "lengthen"
+    sure = "" if row["wait_clear"] else "; whether by more than chance was not measured"
+    return (
+        f"{told} In a simulation walltimes adjusted to what earlier jobs used {verb} the mean wait from {human_time(first)} to "
+        f"{human_time(row['mean_wait'])} ({human_difference(row['wait_change'])}{sure})."
+    )
+
+
+def as_record(accuracy: WalltimeAccuracy) -> dict[str, Any]:
+    """The analysis ready for JSON, with all caveats."""
+    return accuracy.as_dict() | {"caveats": caveats(accuracy)}
+
+
+def caveats(accuracy: WalltimeAccuracy) -> list[str]:
+    """The caveats of the analysis, and those of the simulation with the users' estimates, such as a saturated machine."""
+    if accuracy.adjusted is None:
+        return list(accuracy.caveats)
+    simulated = caveats_of(accuracy.adjusted.schedules[:1], "none", "user")
+    return [*accuracy.caveats, *(f"Of the simulations: {said[0].lower()}{said[1:]}" for said in simulated if "measured:" not in said)]
+
+
+def _who(accuracy: WalltimeAccuracy) -> Section:
+    """Tables by user, account, partition and queue, and a figure of the largest users."""
+    from walltime.accuracy.figures import hours_figure  # matplotlib is slow to load; only a page needs it
+
+    blocks: list[Block] = [note(MEANING)]
+    named = [row for row in accuracy.groups.get("user", ()) if row["group"] not in ("other users", UNKNOWN)]
+    if named:
+        worst = max(named, key=lambda row: row["unused_hours"])
+        alternative = (
+            f"Bars of the processor-hours of the {min(len(named), MOST_DRAWN)} users that ask for most. The largest part not used: "
+            f"{worst['group']}, {hours(worst['unused_hours'])} of {hours(worst['asked_hours'])}. The numbers are in the table below."
+        )
+        caption = "The users that ask for most; others are in the table below. At the right of each bar: the share used."
+        blocks.append(Drawing(hours_figure(named[:MOST_DRAWN]), "users", alternative, caption))
+    if accuracy.advice:
+        who = "; ".join(f"user {one.user} {hours(one.unused_hours)}" for one in accuracy.advice[:MOST_NAMED])
+        blocks.append(Paragraph(f"Could give back most, in hours not used: {who}."))
+    for by in COLUMNS:
+        if by in accuracy.groups and (by == "user" or len(accuracy.groups[by]) > 1):
+            blocks += [Heading(f"By {by}"), use_table(accuracy.groups[by], f"By {by}", by)]
+    return Section("Who asks for how much", blocks)
+
+
+def _ends(accuracy: WalltimeAccuracy) -> Section:
+    """How jobs end."""
+    known = any(row["failed"] is not None for row in accuracy.ends)
+    head = ["how", "jobs", "of the jobs", "hours asked for", "not used", "of all hours not used", *(["failed by the log"] if known else [])]
+    whole = max(accuracy.total.unused_hours, 1e-9)
+    rows = [
+        [
+            row["group"],
+            f"{row['jobs']:,}",
+            human_percent(100 * row["jobs"] / accuracy.total.jobs),
+            *(hours(row["asked_hours"]), hours(row["unused_hours"]), human_percent(100 * row["unused_hours"] / whole)),
+            *([f"{row['failed']:,}"] if known else []),
+        ]
+        for row in accuracy.ends
+    ]
+    remark = (
+        "Jobs that reach their limits are ended there, as a rule: to them the limit is too short, or they save their state and go on. Many "
+        "jobs that end within a minute fail at once: what these ask for does not say how long they would have run."
+    )
+    failed = f"Failed: status {FAILED} in the log, which some logs also give to jobs that were ended at the limit."
+    blocks: list[Block] = [
+        Table(head, rows, "How jobs end, by what they use of their requests", remark),
+        *([note(failed)] if known else []),
+    ]
+    if accuracy.states:
+        blocks += [Heading("By what the log says"), use_table(accuracy.states, "Jobs by what the log says of their ends", "state")]
+    return Section("How jobs end", blocks)
+
+
+def _requests(accuracy: WalltimeAccuracy) -> Section:
+    """The four panels on estimates, and tables by size and length."""
+    from walltime.accuracy.estimate_figures import estimates_figure
+    from walltime.estimates import largest_estimate
+
+    jobs = accuracy.jobs
+    status = jobs.columns.get("status")
+    failed = None if status is None or not (status == FAILED).any() else status == FAILED
+    drawn = estimates_figure(jobs.runtime, jobs.requested, killed=failed, emax=largest_estimate(jobs.requested))
+    t = accuracy.total
+    alternative = (
+        f"Four panels: the share of the request that jobs use ({_share(t.at_limit).text} use all of it, {_share(t.under_tenth).text} less "
+        "than a tenth); runtime against request; the distributions of both; and accuracy by runtime."
+    )
+    caption = (
+        "Share of the request used (mualem01, Fig. 8; killed: status 0), runtime against request, the distributions of both "
+        "(tsafrir06, Fig. 11), and accuracy from the shortest to the longest jobs (Fig. 12 there)."
+    )
+    by_size: list[Block] = [Heading("By size"), use_table(accuracy.groups["size"], "By size", "processors")]
+    by_length: list[Block] = [Heading("By length"), use_table(accuracy.groups["length"], "By requested time", "request")]
+    return Section("How accurate the requests are", [Drawing(drawn, "requests", alternative, caption), *by_size, *by_length])
+
+
+def _over_time(accuracy: WalltimeAccuracy) -> list[Section]:
+    """The picture over time, and its table."""
+    rows = accuracy.groups["time"]
+    if len(rows) < 2:
+        return []
+    from walltime.accuracy.figures import time_figure
+
+    low, high = (pick((row for row in rows), key=lambda row: row["used_share"] or 0.0) for pick in (min, max))
+    first, last = rows[0]["group"], rows[-1]["group"]
+    alternative = (
+        f"Bars of the hours used and not used, and lines of the share used and of the mean accuracy, {first} to {last}. Share used: lowest "
+        f"{_share(low['used_share']).text} ({low['group']}), highest {_share(high['used_share']).text} ({high['group']})."
+    )
+    drawing = Drawing(time_figure(rows), "time", alternative, "Jobs by the time of their submission.")
+    folded = Fold(f"{len(rows)} periods, {first} to {last}", [use_table(rows, "Over time", "submitted")])
+    return [Section("Over time", [drawing, folded])]
+
+
+def _adjusted(accuracy: WalltimeAccuracy) -> list[Section]:
+    """The simulations, and the replay by which their schemes were chosen."""
+    a = accuracy.adjusted
+    if a is None:
+        return []
+    schedulers: list[Row] = [
+        [row["what"], Cell(row["policy"], look="code"), Cell(MEANINGS.get(row["what"], ""), look="wrap")] for row in a.rows()
+    ]
+    why = (
+        f"Of {len(a.replays):,} schemes (which jobs are alike, percentile, months of history, threshold) a few were chosen by replaying "
+        "the log without scheduling. In selective schemes, adjusted walltimes are believed while a job waits, the user's own once it runs "
+        "(tang13, section 6). Nobody is killed at an adjusted walltime: the user's request stays the limit."
+    )
+    blocks: list[Block] = [note(why), adjusted_table(a), Heading("What was simulated")]
+    blocks += [
+        Table(["", "scheduler", "what it is"], schedulers, "Schedulers", texts=-1),
+        Heading("The schemes in the replay"),
+        *_schemes(a),
+    ]
+    return [Section("What adjusted walltimes would gain", blocks)]
+
+
+def adjusted_table(a: AdjustedWalltimes) -> Table:
+    """The simulations with the users' and with adjusted walltimes."""
+    rows: list[Row] = []
+    for k, row in enumerate(a.rows()):
+        change = human_difference(row["wait_change"])
+        small = [f"{change}, unclear" if change and row["wait_clear"] is False else change] if k else []
+        if k and row["wait_difference"] is not None:
+            sign = "-" if row["wait_difference"] < 0 else "+"
+            small.append(f"{sign}{human_time(abs(row['wait_difference']))} ± {human_time(row['wait_scatter'])}")
+        slowdown, slower = row["mean_bounded_slowdown"], [human_difference(row["slowdown_change"])] if k else []
+        cells = [Cell(human_time(row["mean_wait"]), list(filter(None, small)), value=row["mean_wait"])]
+        cells += [Cell(human_time(row[name]), value=row[name]) for name in ("median_wait", "p90_wait")]
+        cells += [
+            Cell(human_number(slowdown), list(filter(None, slower)), value=slowdown),
+            _share(row["utilization"]),
+            _share(row["accuracy"]),
+        ]
+        rows.append([row["what"], *cells, *(human_percent(row[name]) for name in ("adjusted", "under", "bad"))])
+    remark = (
+        "Small print: change from the users' estimates. Accuracy: of the walltimes that the scheduler plans with. Under, 30 min under: "
+        "jobs whose adjusted walltime is too short, and by that much."
+    )
+    if a.spread is not None:
+        remark += (
+            f" Each simulation was repeated on {a.spread.copies} copies of the log whose submissions are shaken by up to "
+            f"{a.spread.seconds} s. Below the change is its mean over the log and the copies, and the distance within which a further copy "
+            f"would lie with a probability of {SHOWN_LEVEL}; a change smaller than that is called unclear. {ELSEWHERE}"
+        )
+    head = [
+        "simulated",
+        "mean wait",
+        "median",
+        "90 %",
+        "bounded slowdown",
+        "utilization",
+        "accuracy",
+        "jobs adjusted",
+        "under",
+        "30 min under",
+    ]
+    return Table(head, rows, "what adjusted walltimes would gain, simulated", remark, look="overview")
+
+
+def _schemes(a: AdjustedWalltimes) -> list[Block]:
+    """The figure of all schemes and a table of the most accurate ones."""
+    from walltime.accuracy.figures import schemes_figure
+
+    tried = a.schemes(len(a.replays))
+    best: list[Row] = [
+        [row["predictor"], _share(row["accuracy"]), *(human_percent(row[name]) for name in ("not_adjusted", "under", "bad"))]
+        for row in a.schemes()
+    ]
+    own = a.replays[0].summary().mean_accuracy_of_requests
+    chosen = [s.predictions.prediction.predictor.label for s in a.schedules if s.predictions is not None]
+    alternative = (
+        "A dot for each of the schemes: mean accuracy over the share of jobs underestimated. The most accurate one: "
+        f"{tried[0]['predictor']}, {_share(tried[0]['accuracy']).text}, {human_percent(tried[0]['under'])} underestimated; "
+        f"the users' requests: {_share(own).text}."
+    )
+    caption = (
+        f"Every scheme that was tried. Few underestimates: at most {MOST_UNDER:g} % of the jobs, and {MOST_BAD:g} % by 30 min or more."
+    )
+    head = ["predictor", "accuracy", "not adjusted", "under", "30 min under"]
+    return [
+        Group([Drawing(schemes_figure(tried, own, chosen), "schemes", alternative, caption, wide=False)], "half"),
+        Fold("The most accurate schemes", [Table(head, best, "The most accurate schemes of the replay")]),
+    ]
+
+
+def _advice(accuracy: WalltimeAccuracy, log: Sequence[str] | None) -> list[Section]:
+    """What the users with most hours to give back could ask for."""
+    if not accuracy.advice:
+        return []
+    before = ["walltime", "suggest", *(log or [accuracy.workload.origin.name])]
+    lines = [shlex.join([*before, *one.options]) for one in accuracy.advice if one.options and one.kinds]
+    blocks: list[Block] = [advice_table(accuracy)]
+    if lines:
+        blocks += [Heading("To see more of each"), Code("\n".join(lines))]
+    if any(one.options is None for one in accuracy.advice):
+        blocks.append(note("The names of some users or jobs hold characters that cannot be typed, so they have no command."))
+    return [Section("What the largest users could ask for", blocks)]
+
+
+def advice_table(accuracy: WalltimeAccuracy) -> Table:
+    """For each of the users with most hours not used what to ask for, of the kind of job that gives back most."""
+    rows: list[Row] = []
+    for one in accuracy.advice:
+        cells = [one.user, hours(one.unused_hours)]
+        if not one.kinds:
+            rows.append([*cells, "too few alike", f"{one.jobs:,}", *[UNDEFINED] * 2, "keep it", UNDEFINED, UNDEFINED])
+            continue
+        kind = one.kinds[0]
+        times = [Cell(human_time(value), value=value) for value in (kind.median_runtime, kind.median_request)]
+        ask = Cell("keep it", [kind.why]) if kind.walltime is None else Cell(human_time(kind.walltime), value=kind.walltime)
+        killed = UNDEFINED if math.isnan(kind.hindsight) else human_percent(kind.hindsight)
+        less = Cell(hours(kind.less_hours), value=kind.less_hours) if kind.walltime is not None else Cell(UNDEFINED)
+        rows.append([*cells, Cell(kind_of(kind), look="word long"), f"{kind.jobs:,}", *times, ask, killed, less])
+    risk = accuracy.advice[0].risk if accuracy.advice else 0.0
+    remark = (
+        "For each user the kind of job (name, processors, queue) that gives back most hours, and the smallest request that at most "
+        f"{risk:g} % of these jobs outran. Ran, asked for: medians. Killed in hindsight: jobs that would have been killed, had each been "
+        "advised by those before it. Hours less: what those who ask for more would not have asked for; jobs that ask for less keep "
+        "their request, and so do kinds where nothing is better."
+    )
+    head = ["user", "hours not used", "jobs of the kind", "jobs", "ran", "asked for", "ask for", "killed in hindsight", "hours less"]
+    return Table(head, rows, "what the users with most hours not used could ask for", remark)
+
+
+def kind_of(one: KindAdvice, show: Callable[[int], str] = human_time) -> str:
+    """What the jobs of a kind have in common, in words; `show`: how a request is written."""
+    return ", ".join(_words(name, value, show) for name, value in one.kind.items()) or "all jobs"
+
+
+def _words(column: str, value: str, show: Callable[[int], str]) -> str:
+    if column == "procs":
+        return f"{value} processor{'' if value == '1' else 's'}"
+    if column == "requested":
+        return f"asking for {show(int(value))}"
+    return f"{WORDS.get(column, column)} {value}"
+
+
+def use_table(rows: Rows, title: str, first: str) -> Table:
+    """Groups of jobs with their hours and accuracies; `first`: what the groups are."""
+    lines: list[Row] = []
+    for row in rows:
+        used, unused, part = row["used_share"], row["unused_hours"], row.get("share_of_unused")
+        cells = [Cell(hours(row["asked_hours"]), value=row["asked_hours"]), _share(used), Cell(hours(unused), value=unused), _share(part)]
+        lines.append(
+            [str(row["group"]), f"{row['jobs']:,}", *cells, *(_share(row[name]) for name in ("mean_accuracy", "at_limit", "under_tenth"))]
+        )
+    head = [first, "jobs", "hours asked for", "used", "not used", "of all hours not used", "mean accuracy", "all used", "under 10 % used"]
+    return Table(head, lines, title, look="months")
+
+
+def hours(value: float) -> str:
+    """Processor-hours, whole ones from ten on.
+
+    >>> hours(12345.6), hours(0.6088), hours(0.0)
+    ('12,346', '0.61', '0')
+    """
+    return f"{value:,.0f}" if value >= 10 or not value else f"{value:.2g}"
+
+
+def _share(share: float | None) -> Cell:
+    return Cell(UNDEFINED) if share is None else Cell(human_percent(100 * share), value=share)

@@ -1,0 +1,124 @@
+"""`walltime suggest`: walltimes for a user's next job, with the risk of being killed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from walltime.cli import options as o
+from walltime.cli.option_groups import LogOptions, Stretch
+from walltime.cli.output import PageOutput, command_line
+from walltime.errors import WorkloadError
+from walltime.wording import shown
+
+if TYPE_CHECKING:
+    from walltime.estimates.suggestion import Advice
+    from walltime.tables import Table
+    from walltime.workload import Workload
+
+KIND = "The next job"
+
+
+@dataclass(frozen=True)
+class JobKind:
+    """The job, as far as it is known."""
+
+    job_procs: Annotated[int | None, o.own("Processors of the job.", KIND, min=1)] = None
+    requested: Annotated[int | None, o.own("The user's intended request, s.", KIND, min=1)] = None
+    group: Annotated[str | None, o.own("The group or project: a name or number.", KIND)] = None
+    executable: Annotated[
+        str | None,
+        typer.Option("--executable", "--job-name", help="The program, or the name of the job: a name or number.", rich_help_panel=KIND),
+    ] = None
+
+
+@dataclass(frozen=True)
+class AdviceOptions:
+    """What is advised from."""
+
+    risk: Annotated[
+        list[float] | None,
+        o.option("--risk", "Repeat it; default: 50, 25, 10, 5, 2, 1.", None, min=0, max=99.9),
+    ] = None
+    months: Annotated[int | None, o.own("Only this many last months of 30 days.", min=1)] = None
+    least: Annotated[int, o.own("Least number of earlier jobs.", min=2)] = 10
+
+
+def suggest(
+    trace: o.TraceArgument,
+    user: Annotated[str, o.own("The user: a name, if the log has names, or a number.", KIND)],
+    *,
+    asked: JobKind,
+    advising: AdviceOptions,
+    stretch: Stretch,
+    reading: LogOptions,
+    output: PageOutput,
+) -> None:
+    """Suggest walltimes for a user's next job of a kind, with the risk that it is killed."""
+    from walltime.estimates.suggestion import RISKS
+    from walltime.estimates.suggestion import suggest as find
+
+    workload = stretch.alone(reading.load(trace)[0])
+    named = {"user": user, "group": asked.group, "executable": asked.executable}
+    numbers = {name: None if text is None else _number(workload, name, text) for name, text in named.items()}
+    number = numbers.pop("user")
+    assert number is not None, "the option is required"
+    given = {"procs": asked.job_procs, "requested": asked.requested, **numbers}
+    kind = {name: value for name, value in given.items() if value is not None}
+    advice = find(workload, user=number, kind=kind, risks=advising.risk or RISKS, months=advising.months, least=advising.least)
+    from walltime.provenance import version
+
+    record = {"trace": str(trace), "sha256": workload.origin.sha256, "user": number, **asdict(advice), "version": version()}
+    called = workload.origin.name_of("user", number)
+    blocks = list(_blocks(workload.origin.name, called, kind, advice))
+    if output.report is not None:
+        from walltime.accuracy.suggestion_page import advice_page
+
+        output.write(advice_page(workload, called, advice, blocks, command_line()))
+    output.show(record, blocks)
+
+
+def _number(workload: Workload, column: str, text: str) -> int:
+    """The number of a name in the log; raises WorkloadError if the log does not have it."""
+    number = workload.origin.number_of(column, text)
+    if number < 0:
+        what = "job name or program" if column == "executable" else column
+        raise WorkloadError(f"{workload.origin.name} has no {what} {shown(text)}")
+    return number
+
+
+def _blocks(log: str, user: str, kind: dict[str, int], advice: Advice) -> Iterator[Table | str]:
+    from walltime.tables import Cell, Table
+    from walltime.wording import human_time
+
+    rows = []
+    for s in advice.suggestions:
+        tested = "n/a" if math.isnan(s.backtest) else f"{s.backtest:.1f} %"
+        used = f"{100 * s.slack:.0f} %"
+        rows.append(
+            [
+                f"{s.risk:g} %",
+                Cell(human_time(s.walltime), value=s.walltime),
+                f"{s.walltime:,}",
+                f"{s.killed_before:,}",
+                f"{s.upper:.1f} %",
+                tested,
+                used,
+            ]
+        )
+    head = ["risk", "walltime", "(s)", "earlier jobs killed by it", "risk at most", "killed in hindsight", "of it used"]
+    yield Table(head, rows, f"{log}, user {user}: the next job like {advice.jobs:,} earlier ones")
+    medians = f"they ran {human_time(advice.median_runtime)} and asked for {human_time(advice.median_request)} (medians)"
+    yield f"alike in: {', '.join(advice.like)}; {medians}"
+    dropped = [name for name in kind if name not in advice.like]
+    if dropped:
+        yield f"ignored, as too few earlier jobs agree in it: {', '.join(dropped)}"
+    if advice.killed:
+        yield f"{advice.killed:,} of the earlier jobs used all of their request; they count as longer than that"
+    yield "risk at most: upper 95 % bound, if the next job is like the earlier ones."
+    yield "killed in hindsight: had each earlier job been given what its predecessors suggest."
+    yield "The request is the scheduler's kill limit; too short a walltime costs the whole run."

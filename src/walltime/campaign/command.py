@@ -1,0 +1,158 @@
+"""`walltime campaign`: many runs, described by a plan."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from walltime.cli import options as o
+from walltime.cli.option_groups import CommandGroup
+from walltime.cli.output import Output, caveats, command_line, note, progress_row, write_rows
+from walltime.errors import PolicyError
+from walltime.wording import printable
+
+if TYPE_CHECKING:
+    from walltime.campaign import Plan, Progress, Store
+
+app = CommandGroup("campaign", "Many runs: a plan in TOML, run on all cores or a Dask cluster, into a folder of Parquet files.")
+
+PlanArgument = Annotated[Path, typer.Argument(metavar="PLAN.toml", help="The plan.")]
+StoreOption = Annotated[Path | None, o.option("--store", "Default: that of the plan, PLAN.results.", None, metavar="DIR")]
+
+
+@app.command()
+def run(
+    plan: PlanArgument,
+    *,
+    store: StoreOption = None,
+    own: o.OwnOption = None,
+    workers: o.WorkersOption = None,
+    dask: Annotated[
+        str | None,
+        o.own(
+            "Run on the workers of this Dask scheduler, e.g. tcp://host:8786; on processes of this machine: local:workers=4; or "
+            "submit workers: slurm:jobs=10,cores=16, with memory, walltime, partition, account.",
+            metavar="ADDRESS",
+        ),
+    ] = None,
+    output: Output,
+) -> None:
+    """Run the missing cells; it can be stopped and resumed at any time."""
+    from walltime.campaign import Dask, Threads, run_campaign
+
+    if workers is not None and dask is not None:
+        raise PolicyError("--workers is for threads on this machine; a Dask cluster has its own. Give one of them")
+    chosen, folder = _open(plan, store, run_files=True)
+    for file in chosen.python_files:
+        note(f"the plan runs the Python file {printable(file)}")
+    executor = Dask(dask, folder.folder / "workers") if dask is not None else Threads(workers)
+    if dask is not None:
+        logging.disable(logging.CRITICAL)  # errors are reported in one line; Dask would add its tracebacks
+    try:
+        with _bar(chosen.name) as show:
+            done = run_campaign(chosen, folder, executor, show)
+    finally:
+        if isinstance(executor, Dask):
+            executor.close()
+    record = {
+        "plan": str(plan),
+        "store": str(folder.folder),
+        "cells": done.cells,
+        "run": done.run,
+        "found": done.cells - done.run,
+        "jobs_simulated": done.jobs,
+        "seconds": {"kernel": done.kernel_seconds, "processor": done.seconds},
+    }
+    share = f", {100 * done.kernel_seconds / done.seconds:.0f} % of their processor time in kernels" if done.run else ""
+    before = f"{done.cells - done.run:,} were done before; {done.jobs:,} jobs simulated{share}"
+    where = f"results in {folder.folder}; show them with: walltime campaign report {plan}"
+    output.show(record, [f"{chosen.name}: {done.run:,} cells run, {before}", where])
+
+
+@app.command()
+def status(plan: PlanArgument, *, store: StoreOption = None, output: Output) -> None:
+    """Show how much of the plan has been run."""
+    from walltime.campaign import status as find_status
+
+    chosen, folder = _open(plan, store)
+    state = find_status(chosen, folder)
+    counts = {"cells": state.cells, "done": state.done, "others": state.others, "files": state.files}
+    missing = state.cells - state.done
+    lines = [f"{chosen.name}: {state.done:,} of {state.cells:,} cells are done, {missing:,} are missing; {state.files:,} files"]
+    lines += [f"campaign run runs the Python file {file}, which --own must allow" for file in map(printable, chosen.python_files)]
+    if state.others:
+        lines.append(f"{state.others:,} cells of the store are not in this plan: from another plan, log or version of walltime")
+    output.show({"plan": str(plan), "store": str(folder.folder), **counts, "python_files": chosen.python_files}, lines)
+
+
+def _open(plan: Path, store: Path | None, run_files: bool = False) -> tuple[Plan, Store]:
+    from walltime.campaign import Store, read_plan
+
+    chosen = read_plan(plan, run_files=run_files)
+    return chosen, Store(store or chosen.store)
+
+
+@contextmanager
+def _bar(name: str) -> Iterator[Callable[[Progress], None]]:
+    """The cells done, the jobs per second and the time left, on standard error."""
+    with progress_row(name, unit="cells", patience=0) as row:
+
+        def show(state: Progress) -> None:
+            row.update(state.done, total=state.cells, note=f"{state.jobs_per_second / 1e6:.1f} million jobs/s" if state.run else "")
+
+        yield show
+
+
+@app.command()
+def report(
+    plan: PlanArgument,
+    *,
+    store: StoreOption = None,
+    metric: Annotated[list[str] | None, o.option("--metric", "Repeat it for more; default: the usual ones.", None)] = None,
+    baseline: Annotated[
+        str | None, o.own("Compare with this, seed by seed, e.g. policy=easy; several with commas.", metavar="WORD=VALUE")
+    ] = None,
+    by: Annotated[str | None, o.option("--by", "One that the plan asks for.", None, metavar="GROUPS")] = None,
+    page: o.ReportOption = None,
+    out: Annotated[Path | None, o.out("the table of all cells", *o.TABLE)] = None,
+    output: Output,
+) -> None:
+    """Show the results: means with bands over the seeds, paired differences, and caveats."""
+    from walltime.campaign import read_results
+    from walltime.campaign.caveats import campaign_caveats, count_flurries
+    from walltime.comparison.combination_means import METRICS
+    from walltime.comparison.many_runs_command import line_records, line_tables
+
+    chosen, folder = _open(plan, store)
+    results = read_results(chosen, folder)
+    cells, missing = results.cells, len(results.keys) - len(results.cells)
+    if missing:
+        note(f"{missing:,} of {len(results.keys):,} cells are missing; run the plan again to add them")
+    base = _baseline(baseline) if baseline is not None else results.baseline
+    lines = results.means(metric or METRICS, baseline=base, by=by)
+    flurries = count_flurries(chosen)
+    sentences = campaign_caveats(chosen, cells, flurries)
+    if page is not None:
+        from walltime.campaign.page import campaign_page
+        from walltime.report.html import write_page
+
+        write_page(campaign_page(results, metric or METRICS, base, command_line(), flurries), page)
+    if out is not None:
+        write_rows(cells, out)
+    record = {"plan": str(plan), "cells": len(cells), "missing": missing, "baseline": base, "report": page}
+    record |= {"lines": line_records(lines), "caveats": sentences}
+    output.show(record, [*line_tables(lines, base, by), *caveats(sentences)], report=page, **{f"{len(cells):,} cells": out})
+
+
+def _baseline(text: str) -> dict[str, Any]:
+    from walltime.campaign import DIMENSIONS
+    from walltime.declared import DeclaredKey, Key
+    from walltime.specification import Form, read_options
+
+    words = {name: DeclaredKey(name, one.kind, Key(), None) for name, one in DIMENSIONS.items()}
+    return read_options(Form(object, declared=words), text, f"the baseline {text!r}")[0]

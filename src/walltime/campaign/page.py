@@ -1,0 +1,156 @@
+"""The page of a campaign: what was run, what came out with its intervals, and where it comes from."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from walltime.campaign import DIMENSIONS, Results, campaign_caveats
+from walltime.campaign.caveats import count_flurries
+from walltime.campaign.run import find_logs
+from walltime.comparison.combination_means import METRICS
+from walltime.comparison.measures import measure
+from walltime.comparison.runs import answer, figures_sections, groups_tables, numbers_section, three_numbers, value_cell
+from walltime.provenance import version
+from walltime.report.page import Block, Code, Fold, Page, Paragraph, Section, command_text, note
+from walltime.schedule.groups import GROUPINGS
+from walltime.tables import Table
+
+OF_GROUPS = ("mean_wait", "mean_bounded_slowdown")
+"""Measures of the tables by groups of jobs."""
+MOST_GROUPS = 60
+"""A grouping with more groups gets no table."""
+MOST_MISSING = 20
+"""So many kinds of missing cells are listed."""
+
+
+def campaign_page(
+    results: Results,
+    metrics: Sequence[str] = METRICS,
+    baseline: Mapping[str, Any] | None = None,
+    command: str | Sequence[str] | None = None,
+    flurries: Mapping[str, int] | None = None,
+) -> Page:
+    """The page of a campaign's results; the same store gives the same page.
+
+    `metrics`: fields of the summary. `baseline`: values of parameters that the others are compared with, by default the first policy.
+    `command`: the command line that repeats it. `flurries`: from `count_flurries`, which is called without them.
+
+    Raises PolicyError for an unknown measure or baseline, LogError for a log that is missing.
+    """
+    plan, cells = results.plan, results.cells
+    base = dict(results.baseline or {}) if baseline is None else dict(baseline)
+    lines = results.means(metrics, baseline=base)
+    missing, wanted = len(results.missing), len(results.keys)
+    caveats = campaign_caveats(plan, cells, dict(count_flurries(plan) if flurries is None else flurries))
+    if missing:
+        verb = "is" if missing == 1 else "are"
+        caveats.insert(0, f"Incomplete: {missing:,} of {wanted:,} cells {verb} missing, so means are over fewer runs.")
+    rows = _provenance(results)
+    counts = {"walltime": version(), "plan": plan.name, "cells": len(cells), "missing": wanted - len(cells)}
+    text = plan.path.read_text(encoding="utf-8").strip() if plan.path.is_file() else ""
+    return Page(
+        "a campaign",
+        plan.name,
+        [answer([line for line in lines if line.metric == metrics[0]], base, _subject(results))],
+        [
+            *figures_sections(lines),
+            numbers_section(lines, base),
+            *_groups(results, base),
+            *_missing(results),
+            *([Section("The plan", [Code(text)])] if text else []),
+        ],
+        _facts(results),
+        caveats,
+        three_numbers(lines, base),
+        record={"settings": rows},
+        command=_repetition(results, command),
+        data=counts | {name.replace(" ", "_"): value for name, value in rows.items()},
+    )
+
+
+def _subject(results: Results) -> str:
+    """The logs and models, in a few words."""
+    traces, models = (results.cells[name].drop_nulls().unique().sort().to_list() for name in ("trace", "model"))
+    if len(traces) + len(models) <= 2:
+        return " and ".join([*traces, *models])
+    return " and ".join(f"{len(names)} {what}" for names, what in ((traces, "logs"), (models, "models")) if names)
+
+
+def _facts(results: Results) -> list[tuple[str, str]]:
+    plan, cells = results.plan, results.cells
+    facts = [("cells", f"{len(cells):,} of {len(results.keys):,}"), ("missing", f"{len(results.keys) - len(cells):,}")]
+    facts += [("seeds", f"{len(plan.seeds):,}"), ("jobs simulated", f"{int(cells['jobs'].sum() or 0):,}")]
+    for name, plural in (("trace", "logs"), ("model", "models"), ("policy", "policies")):
+        values = cells[name].drop_nulls().unique()
+        if len(values):
+            facts.append((plural, str(values[0]) if len(values) == 1 else f"{len(values):,}"))
+    return facts
+
+
+def _groups(results: Results, base: Mapping[str, Any]) -> list[Section]:
+    """Tables by groups of jobs, folded, for each grouping of the plan."""
+    blocks: list[Block] = []
+    for by in results.plan.groups:
+        names = results.groups.filter(results.groups["by"] == by)["group"].n_unique()
+        title = f"{by}: {GROUPINGS[by]}"
+        if names > MOST_GROUPS:
+            blocks.append(note(f"{title}: {names} groups, too many for a table; see walltime campaign report --by {by}."))
+        elif names:
+            lines = results.means(OF_GROUPS, baseline=base, by=by)
+            for name in OF_GROUPS:
+                tables = groups_tables([line for line in lines if line.metric == name], f"by {by}", base)
+                blocks.append(Fold(f"{measure(name).title} by {title}", tables))
+    return [Section("By groups of jobs", blocks)] if blocks else []
+
+
+def _missing(results: Results) -> list[Section]:
+    missing, spelled = results.missing, results.plan.spelled
+    if not missing:
+        return []
+    words = [name for name in results.plan.varied if name in DIMENSIONS]
+    kinds = Counter(tuple(spelled.get(cell.settings[name], cell.settings[name]) for name in words) for cell in missing)
+    first = list(kinds.items())[:MOST_MISSING]
+    rows = [[str(number), *map(value_cell, values), f"{count:,}"] for number, (values, count) in enumerate(first, 1)]
+    why = "not run yet, or stopped by an error. Running the plan again adds what can be run."
+    more = f" The first {MOST_MISSING} of {len(kinds)} combinations:" if len(kinds) > MOST_MISSING else ""
+    head = ["", *(name.replace("_", " ") for name in words), "missing cells"]
+    table = Table(head, rows, "Missing cells by combination", texts=-1) if words else None
+    return [Section("What is missing", [Paragraph(f"{len(missing):,} of {len(results.keys):,} cells: {why}{more}"), table])]
+
+
+def _provenance(results: Results) -> dict[str, Any]:
+    """Versions, logs, and what is the same and what is varied in all cells."""
+    plan, cells = results.plan, results.cells
+    settings, spelled = plan.cells[0].settings, plan.spelled
+    rows: dict[str, Any] = {
+        "walltime": ", ".join(sorted(set(cells["walltime"].drop_nulls()))),
+        "code of the results": ", ".join(sorted(set(cells["engine"].drop_nulls()))),
+        "page made by": version(),
+        "trim": plan.trim,
+        "seeds": _seeds(plan.seeds),
+    }
+    for name, value in settings.items():
+        if name not in plan.varied and value != DIMENSIONS[name].default:
+            rows[name.replace("_", " ")] = spelled.get(value, value)
+    for name in plan.varied:
+        values = dict.fromkeys(cell.settings[name] for cell in plan.cells)
+        rows[f"{name.replace('_', ' ')}, varied"] = "; ".join("default" if v is None else str(spelled.get(v, v)) for v in values)
+    return rows | {f"SHA-256 of {trace}": sha256 for trace, (_, sha256) in find_logs(plan).items()}
+
+
+def _repetition(results: Results, command: str | Sequence[str] | None) -> str:
+    """The commands that run the plan and make the page."""
+    plan = results.plan
+    where = ["--store", str(results.store.folder)] if results.store.folder != plan.store else []
+    run = shlex.join(["walltime", "campaign", "run", str(plan.path) if command else plan.path.name, *where])
+    return f"{run}\n{command_text(command or ['walltime', 'campaign', 'report', plan.path.name, '--report', 'page.html'])}"
+
+
+def _seeds(seeds: Sequence[int]) -> str:
+    listed = list(seeds)
+    if len(listed) > 2 and listed == list(range(listed[0], listed[-1] + 1)):
+        return f"{listed[0]} to {listed[-1]}"
+    return ", ".join(map(str, listed))

@@ -1,0 +1,11 @@
+"""Checks of a schedule: whether it keeps what its policy promises, and where it differs from another."""
+
+from typing import TYPE_CHECKING
+
+from walltime.lazy import lazy
+
+if TYPE_CHECKING:
+    from walltime.checking.difference import Difference as Difference
+    from walltime.checking.difference import diff as diff
+
+__getattr__, __dir__, __all__ = lazy(__name__)

@@ -1,0 +1,60 @@
+"""`walltime audit`: check a schedule of any simulator."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from walltime.cli import options as o
+from walltime.cli.option_groups import DecisionOptions, LogOptions, machine_in
+from walltime.cli.output import PageOutput, command_line, progress_bar
+from walltime.wording import in_prose
+
+
+def audit(
+    trace: o.TraceArgument,
+    schedule: Annotated[
+        Path,
+        typer.Argument(metavar="SCHEDULE", help="A schedule: .csv or .parquet with at least job_id, start, end, or .swf with wait times."),
+    ],
+    *,
+    policy: Annotated[str | None, o.option("--policy", "Its promises are checked; without one, only the rules for all schedules.")] = None,
+    deciding: DecisionOptions,
+    own_beliefs: Annotated[
+        bool, o.own("Take what the scheduler believed from the schedule's own column believed, and check it against what the options say.")
+    ] = False,
+    machine_file: o.MachineOption = None,
+    reading: LogOptions,
+    output: PageOutput,
+) -> None:
+    """Check a schedule from any simulator against its log; exit status 1 if a rule is broken."""
+    from walltime.auditor import audit as check
+    from walltime.schedule import read_schedule
+    from walltime.simulation.run import placed_under
+
+    scheduler = deciding.schedulers([policy])[0] if policy else None
+    chosen = scheduler.policy if scheduler else None
+    machine = machine_in(machine_file)
+    workload, _ = reading.load(trace, machine)
+    workload = workload.with_feedback(deciding.feedback).with_estimates(deciding.model(), deciding.seed)
+    workload, placement = (workload, None) if machine is None else placed_under(workload, machine, chosen)
+    rules: dict[str, Any] = {"prediction": scheduler.prediction if scheduler else None, "own_beliefs": own_beliefs, **deciding.rules}
+    columns = read_schedule(schedule)
+    with progress_bar(len(workload), "audit") as progress:
+        report = check(workload, columns, chosen, placement=placement, progress=progress, **rules)
+    spelled = None if scheduler is None else scheduler.label
+    if output.report is not None:
+        from walltime.checking.audit_page import audit_page
+
+        title = None if chosen is None else in_prose(chosen.title)
+        output.write(audit_page(workload, columns, report, schedule.name, title, command_line()))
+    if report.ok:
+        lines = [f"ok: {report}", *(f"not checked: {rule}: {why}" for rule, why in report.skipped.items())]
+    else:
+        counts = ", ".join(f"{rule} {count:,} times" for rule, count in sorted(report.counts.items()))
+        lines = [f"{schedule}: {report}", f"broken: {counts}"]
+    output.show({"trace": str(trace), "schedule": str(schedule), "policy": spelled, **report.as_dict()}, lines)
+    if not report.ok:
+        raise typer.Exit(1)

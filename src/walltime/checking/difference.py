@@ -1,0 +1,265 @@
+"""Where two schedules of one log part, what the scheduler had before it there, and which rules make one and the other.
+
+Up to the first difference both have the same state of the machine and the queue, and no scheduler knows what comes later. So a scheduler
+is tried on the jobs that were submitted until then: if its schedule is that of a file up to and including this instant, it explains it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from walltime.checking.scheduler_trials import Trial, Trials, rule_of
+from walltime.errors import WorkloadError
+from walltime.estimates import effective_times
+from walltime.policy import Dialect
+from walltime.policy.easy import find_shadow
+from walltime.tables import Facts
+from walltime.workload import Workload, check_workload
+from walltime.workload.scaling import with_submits
+
+Array = np.ndarray
+Columns = Mapping[str, Array]
+LISTED = 12
+"""Jobs of the queue that are named."""
+
+
+@dataclass(frozen=True)
+class FirstDifference:
+    """The first instant at which two schedules differ, and what there was just before.
+
+    `job, submit, procs, requested`: the first of the jobs that differ then (s). `starts, ends`: its start and end in both files. `what`:
+    `start`, or `end` if it starts at the same time in both. `free`: processors that are free before anybody starts at `time`. `running`:
+    who runs, and `waiting`, who waits then, both by job number; the queue is in order of arrival. `started`: who starts at `time` in the
+    one file and not in the other. `head`, `shadow`, `extra`: the first to arrive of those that do not start in either file, and, by the
+    requests of those that run, when it could start at the latest, and how many processors it would leave; -1 where nobody is left.
+    """
+
+    time: int
+    what: str
+    job: int
+    submit: int
+    procs: int
+    requested: int
+    starts: tuple[int, int]
+    ends: tuple[int, int]
+    free: int
+    running: tuple[int, ...]
+    waiting: tuple[int, ...]
+    started: tuple[tuple[int, ...], tuple[int, ...]]
+    both: tuple[int, ...]
+    head: int = -1
+    shadow: int = -1
+    extra: int = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Difference:
+    """What `diff` finds.
+
+    `names`: of the files. `jobs`: in both. `only`: rows of each file that the other, or the log, lacks. `moved, ended`: jobs that start
+    (or, if they start at the same time, end) at another time. `first`: None if there is no difference. `rule`: what explains it, in a
+    sentence. `trials`: what was tried, the best first.
+    """
+
+    workload: Workload
+    names: tuple[str, str]
+    jobs: int
+    only: tuple[int, int]
+    moved: int
+    ended: int
+    first: FirstDifference | None
+    rule: str
+    trials: tuple[Trial, ...]
+    starts: tuple[Array, Array]
+    ends: tuple[Array, Array]
+
+    @property
+    def identical(self) -> bool:
+        """Whether both have the same jobs, starts and ends."""
+        return self.first is None and self.only == (0, 0)
+
+    def sentences(self) -> list[str]:
+        """It, in words."""
+        a, b = self.names
+        said = [f"{count:,} jobs are in {name} only, or not in the log" for name, count in zip(self.names, self.only, strict=True) if count]
+        p = self.first
+        if p is None:
+            return [f"{a} and {b} are the same schedule: {self.jobs:,} jobs with equal starts and ends", *said]
+        moved = f"{self.moved:,} of {self.jobs:,} jobs start at another time"
+        ended = f"{self.ended:,} start at the same time and end at another" if self.ended else ""
+        said.insert(0, ", ".join(filter(None, (moved, ended))))
+        size = f"{p.procs:,} {'processor' if p.procs == 1 else 'processors'}, {p.requested:,} s requested, submitted at {p.submit:,} s"
+        if p.what == "end":
+            said.append(f"first at {p.time:,} s: job {p.job} ({size}) ends at {p.ends[0]:,} s in {a}, at {p.ends[1]:,} s in {b}")
+            return [*said, self.rule]
+        said.append(f"first at {p.time:,} s: job {p.job} ({size}) starts at {p.starts[0]:,} s in {a}, at {p.starts[1]:,} s in {b}")
+        busy = f"{p.free:,} of {self.workload.machine_procs:,} processors are free, {len(p.running):,} jobs run, {len(p.waiting):,} wait"
+        said.append(f"before it in both: {busy}" + (f" ({_jobs(p.waiting)}, in order of arrival)" if p.waiting else ""))
+        then = [f"{_jobs(own) or 'nobody'} in {name} only" for name, own in zip(self.names, p.started, strict=True)]
+        said.append(f"then start {', '.join(then)}" + (f"; {_jobs(p.both)} in both" if p.both else ""))
+        if p.head >= 0:
+            latest = f"by requests it starts at {p.shadow:,} s at the latest, and leaves {p.extra:,} processors"
+            said.append(f"who still waits in both, first by arrival: job {p.head}; {latest}")
+        return [*said, self.rule]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {
+            "identical": self.identical,
+            "files": list(self.names),
+            "jobs": self.jobs,
+            "only": list(self.only),
+            "moved": self.moved,
+            "ended": self.ended,
+            "first": None if self.first is None else asdict(self.first),
+            "rule": self.rule,
+            "trials": [asdict(trial) for trial in self.trials],
+        }
+
+    def __repr__(self) -> str:
+        return f"<Difference: {self.moved:,} of {self.jobs:,} jobs start at another time>"
+
+    def __str__(self) -> str:
+        return "\n".join(self.sentences())
+
+    def _repr_html_(self) -> str:
+        """A table in a notebook."""
+        return Facts("Two schedules", [(str(k + 1), sentence) for k, sentence in enumerate(self.sentences())])._repr_html_()
+
+
+def _jobs(numbers: Sequence[int]) -> str:
+    more = f" and {len(numbers) - LISTED:,} more" if len(numbers) > LISTED else ""
+    return ", ".join(map(str, numbers[:LISTED])) + more
+
+
+def diff(
+    a: Columns,
+    b: Columns,
+    workload: Workload,
+    *,
+    names: tuple[str, str] = ("A", "B"),
+    policies: Sequence[str] | None = None,
+    dialects: Sequence[Dialect | str] | None = None,
+    overrun: str = "kill",
+    progress: Callable[[int], None] | None = None,
+) -> Difference:
+    """Where two schedules of a log part first, and which rule explains it.
+
+    `a`, `b`: columns as `walltime.read_schedule` gives them, or those of `Schedule.columns()`: `job_id, start, end`, int64 s; `submit`, if
+    both have it and it is not the log's, is taken instead of the log's. `policies`, `dialects`: which schedulers and dialects are tried, by
+    default the usual ones and every dialect and reading. `overrun`: as in `simulate`. `progress` is called with the number of trials.
+    Raises WorkloadError if the files and the log have no job in common, PolicyError for an unknown scheduler or dialect.
+
+    >>> import walltime as wt
+    >>> jobs = wt.Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 5], procs=[3, 4, 1], machine_procs=4)
+    >>> found = diff(wt.simulate(jobs, "fcfs").columns(), wt.simulate(jobs, "easy").columns(), jobs)
+    >>> found.first.time, found.first.job, found.rule.partition(",")[0]
+    (2, 3, 'A is what fcfs gives')
+    """
+    check_workload(workload)
+    matched = _Matched(a, b, workload)
+    first = matched.parting()
+    rule, trials = "", []
+    if first is not None and first.what == "end":
+        rule = _why_ended(matched, first, names)
+    elif first is not None:
+        trials = Trials(matched.workload, matched.start, matched.end, first.time, overrun, progress).run(policies, dialects)
+        rule = rule_of(trials, names, len(matched.workload))
+    jobs, starts, ends = matched.workload, matched.start, matched.end
+    return Difference(jobs, names, len(jobs), matched.only, *matched.counts(), first, rule, tuple(trials), starts, ends)
+
+
+class _Matched:
+    """The jobs that both files and the log have: `start` and `end` in both files, in the workload's order."""
+
+    def __init__(self, a: Columns, b: Columns, workload: Workload):
+        rows = []
+        for columns in (a, b):
+            order = np.argsort(columns["job_id"], kind="stable")
+            ids = columns["job_id"][order]
+            place = np.searchsorted(ids, workload.job_id).clip(max=max(len(ids) - 1, 0))
+            known = ids[place] == workload.job_id if len(ids) else np.zeros(len(workload), bool)
+            rows.append((columns, order, place, known))
+        common = rows[0][3] & rows[1][3]
+        if not common.any():
+            raise WorkloadError("the two schedules and the log have no job in common; compare job_id", "other_jobs")
+        self.only = (len(a["job_id"]) - int(common.sum()), len(b["job_id"]) - int(common.sum()))
+        own = [{name: columns[name][order][place[common]] for name in columns} for columns, order, place, _ in rows]
+        if not common.all():
+            workload = workload.take(common, "the jobs of both schedules")
+        submit = [columns.get("submit") for columns in own]
+        if submit[0] is not None and submit[1] is not None and (submit[0] == submit[1]).all() and (submit[0] != workload.submit).any():
+            order = np.lexsort((workload.job_id, submit[0]))
+            own = [{name: values[order] for name, values in of.items()} for of in own]
+            workload = with_submits(workload, submit[0]).with_feedback(False)
+        self.workload = workload
+        self.start: tuple[Array, Array] = (own[0]["start"], own[1]["start"])
+        self.end: tuple[Array, Array] = (own[0]["end"], own[1]["end"])
+
+    def counts(self) -> tuple[int, int]:
+        """Jobs that start, and jobs that only end, at another time."""
+        moved = self.start[0] != self.start[1]
+        return int(moved.sum()), int((~moved & (self.end[0] != self.end[1])).sum())
+
+    def parting(self) -> FirstDifference | None:
+        """The first difference."""
+        w, moved = self.workload, self.start[0] != self.start[1]
+        ended = ~moved & (self.end[0] != self.end[1])
+        never = np.iinfo(np.int64).max
+        when = np.where(moved, np.minimum(*self.start), np.where(ended, np.minimum(*self.end), never))
+        if not (moved | ended).any():
+            return None
+        job = int(np.argmin(when))
+        now = int(when[job])
+        if moved[when == now].any():
+            job = int(np.flatnonzero((when == now) & moved)[0])
+        start, end = self.start[0], self.end[0]  # equal in both before now
+        running = (start < now) & (end > now)
+        free = w.machine_procs - int(w.procs[running].sum())
+        waiting = (w.submit <= now) & (np.minimum(*self.start) >= now)
+        began = [s == now for s in self.start]
+        left = waiting & ~began[0] & ~began[1]
+        both = began[0] & began[1]
+        head, shadow, extra = -1, -1, -1
+        if left.any():
+            first = int(np.flatnonzero(left)[0])
+            head = int(w.job_id[first])
+            expected = [(max(int(start[i] + w.believed[i]), now + 1), int(w.procs[i])) for i in np.flatnonzero(running)]
+            expected += [(now + int(w.believed[i]), int(w.procs[i])) for i in np.flatnonzero(both)]
+            shadow, extra = find_shadow(expected, free - int(w.procs[both].sum()), int(w.procs[first]), now)
+        return FirstDifference(
+            time=now,
+            what="start" if moved[job] else "end",
+            job=int(w.job_id[job]),
+            submit=int(w.submit[job]),
+            procs=int(w.procs[job]),
+            requested=int(w.requested[job]),
+            starts=(int(self.start[0][job]), int(self.start[1][job])),
+            ends=(int(self.end[0][job]), int(self.end[1][job])),
+            free=free,
+            running=tuple(w.job_id[running].tolist()),
+            waiting=tuple(w.job_id[waiting].tolist()),
+            started=(tuple(w.job_id[began[0] & ~began[1]].tolist()), tuple(w.job_id[began[1] & ~began[0]].tolist())),
+            both=tuple(w.job_id[both].tolist()),
+            head=head,
+            shadow=shadow,
+            extra=extra,
+        )
+
+
+def _why_ended(matched: _Matched, first: FirstDifference, names: tuple[str, str]) -> str:
+    """Which rule for overruns gives the one end and the other."""
+    w = matched.workload
+    job = int(np.flatnonzero(w.job_id == first.job)[0])
+    said = []
+    for name, start, end in zip(names, first.starts, first.ends, strict=True):
+        ran, fits = end - start, []
+        for overrun, words in (("kill", "ends at its request"), ("overrun", "runs as long as in the log")):
+            if ran == int(effective_times(w, overrun)[0][job]):
+                fits.append(words)
+        said.append(f"{name}: it {' and '.join(fits) if fits else f'runs for {ran:,} s, which no rule for overruns gives'}")
+    return f"the log has a runtime of {int(w.runtime[job]):,} s; " + "; ".join(said)

@@ -1,0 +1,262 @@
+"""Caveats of a run, derived from the run itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from walltime import metrics
+from walltime.comparison.answers import CLOSE, distinct
+from walltime.estimates import EstimateModel, FModel, UserEstimates, parse_estimates
+from walltime.machine import HINDSIGHT, said_of_held
+from walltime.metrics import Summary
+from walltime.metrics.intervals import SHOWN_LEVEL
+from walltime.predictors import PlainPredictor, below_remark
+from walltime.schedule.schedule import Schedule, labels
+from walltime.simulation.spread import Spread
+from walltime.wording import human_percent, human_time, in_prose, listed
+
+Array = np.ndarray
+
+FEW_JOBS = 1000
+"""Averages over fewer jobs than this get a caveat."""
+HEAVY = 50.0
+"""Percentage of the total bounded slowdown that 1 % of the jobs may contribute without a caveat."""
+LONG_QUEUE = 0.3
+"""Share of the arrivals' time for which the queue may stay without a caveat. Of eight real logs, first come, first served reaches
+0.32 to 0.92 on those that it cannot cope with, backfilling 0.25 at most."""
+MANY_POLICIES = 5
+"""From so many on, the lowest of them is told to be chosen afterwards."""
+MANY_KILLED = 5.0
+"""Percentage of jobs that may be killed at their estimates without a caveat."""
+
+
+def caveats(
+    names: Sequence[str],
+    schedules: Sequence[Schedule],
+    summaries: Sequence[Summary],
+    masks: Sequence[Array],
+    trim: str,
+    estimates: object = None,
+    spread: Spread | None = None,
+) -> list[str]:
+    """Caveats as sentences, the most important first.
+
+    `names, schedules, summaries`: one of each per policy; `masks`: bool, shape (jobs,), the measured jobs of each.
+    `estimates`: the model that the estimates come from or its name, None if unknown. `spread`: of these schedules, None if unknown.
+    Source: the pitfalls of Frachtenberg and Feitelson, JSSPP 2005.
+    """
+    workload = schedules[0].workload
+    if not len(workload):
+        return []
+    sentences = _held(schedules) + _outside_windows(schedules)
+    load = schedules[0].offered_load
+    if load >= 1:
+        sentences.append(
+            f"Saturated: the offered load is {human_percent(100 * load)} of the capacity. The queue grows as long as "
+            "jobs arrive, so the waits depend more on the length of the log than on the policy."
+        )
+    if len(schedules) >= MANY_POLICIES:
+        sentences.append(
+            f"The lowest of {len(schedules)} policies is partly luck: it is chosen from these results, and what is said of its "
+            "difference to "
+            "another does not include that choice."
+        )
+    for name, schedule in zip(names, schedules, strict=True):
+        queued, share = longest_queue(schedule)
+        if share >= LONG_QUEUE:
+            sentences.append(
+                f"Saturated under {in_prose(name)}: the queue does not empty for {human_time(queued)}, {human_percent(100 * share)} of the "
+                "time in which jobs arrive. The waits depend more on how long that lasts than on the policy, and users would not submit "
+                "as they did."
+            )
+    growing = [in_prose(name) for name, s in zip(names, schedules, strict=True) if queue_keeps_growing(s)]
+    if growing:
+        sentences.append(
+            f"Under {listed(growing)} the queue is longer in every quarter of the log than in the previous one, and longest towards "
+            "the end: this is not a steady state, and a longer log would give longer waits."
+        )
+    if not workload.origin.sha256 or any("synthetic" in line.lower() for line in workload.origin.header):
+        sentences.append(
+            "The workload is not, or not known to be, the log of a real machine: its source has no checksum or calls it synthetic."
+        )
+    if trim == "none":
+        sentences.append(
+            "No trimming: the averages include jobs that met an empty machine at the start and jobs that ended after the last "
+            "arrival, when the machine drained."
+        )
+    if any(s.workload.feedback for s in schedules):
+        sentences.append(
+            "With feedback, jobs are submitted after the ends of their preceding jobs. So arrival times differ between "
+            "policies, and a policy that makes jobs wait receives less work in the same time."
+        )
+    sentences += _estimates(schedules, estimates)
+    sentences += _predictions(schedules)
+    sentences += _killed(schedules)
+    least = min(s.measured_jobs for s in summaries)
+    if least < FEW_JOBS:
+        sentences.append(
+            f"Only {least:,} job{' is' if least == 1 else 's are'} measured: a few long waits can change such averages considerably."
+        )
+    sentences += _tail(names, schedules, masks)
+    zero = max(s.zero_runtime_jobs for s in summaries)
+    if zero:
+        sentences.append(
+            f"{zero:,} job{' has' if zero == 1 else 's have'} a runtime of 0 s, with undefined slowdown: excluded from the mean "
+            "slowdown, included in all other averages."
+        )
+    sentences += _close(names, summaries, spread)
+    return sentences
+
+
+def caveats_of(schedules: Sequence[Schedule], trim: str, estimates: object = None, spread: Spread | None = None) -> list[str]:
+    """The same from the schedules alone."""
+    masks = [metrics.measured(s.end, s.last_submit, trim) for s in schedules]
+    return caveats(labels(schedules), schedules, [s.summary(trim) for s in schedules], masks, trim, estimates, spread)
+
+
+def _outside_windows(schedules: Sequence[Schedule]) -> list[str]:
+    """Return a caveat if the machine's windows would never let some jobs start."""
+    workload = schedules[0].workload
+    count = workload.origin.changed.get("outside_windows", 0)
+    if not count:
+        return []
+    jobs, them = ("1 job", "it") if count == 1 else (f"{count:,} jobs", "them")
+    return [
+        f"The machine's windows would never let {jobs} start ({human_percent(100 * count / len(workload))} of all): the windows for which "
+        f"the request is too long do not apply to {them} (outside_windows)."
+    ]
+
+
+def _held(schedules: Sequence[Schedule]) -> list[str]:
+    """What is known by hindsight, from the machine's file."""
+    known = [s.workload for s in schedules if HINDSIGHT in s.workload.columns]
+    most = max(known, key=lambda workload: np.count_nonzero(workload.columns[HINDSIGHT]), default=None)
+    return [] if most is None else list(filter(None, [said_of_held(most)]))
+
+
+def longest_queue(schedule: Schedule) -> tuple[float, float]:
+    """The longest time (s), up to the last arrival, in which some job is always waiting, on average at least 10; and its share.
+
+    The share is of the time from the first to the last arrival; both are 0 where there is no such stretch.
+    """
+    if not len(schedule.submit):
+        return 0.0, 0.0
+    last, first = schedule.last_submit, int(schedule.submit.min())
+    lengths, means = metrics.queue_stretches(schedule.submit, schedule.start, last)
+    longest = float(np.max(lengths * (means >= metrics.FEW_WAITING), initial=0.0))
+    return longest, longest / (last - first) if last > first else 0.0
+
+
+def queue_keeps_growing(schedule: Schedule) -> bool:
+    """Whether the mean number of waiting jobs rises from each quarter of the arrivals to the next, to at least 10 and twice the second.
+
+    >>> from walltime.policy import NoBackfilling
+    >>> from walltime.workload import Workload
+    >>> a = np.arange(100)
+    >>> jobs = Workload.from_arrays(submit=a, runtime=a * 0 + 2, procs=a * 0 + 1, machine_procs=1)
+    >>> late = Schedule(jobs, NoBackfilling(), start=2 * a, end=2 * a + 2, runtime=jobs.runtime, kind=a * 0, reserved_start=a * 0 - 1)
+    >>> queue_keeps_growing(late)
+    True
+    """
+    submit = schedule.submit
+    edges = np.linspace(submit.min(), submit.max(), 5)
+    if edges[0] == edges[-1]:
+        return False
+    begin, end = submit[:, None].clip(edges[:-1], edges[1:]), schedule.start[:, None].clip(edges[:-1], edges[1:])
+    quarters = (end - begin).sum(axis=0) / np.diff(edges)
+    return bool((np.diff(quarters) > 0).all() and quarters[3] >= 10 and quarters[3] >= 2 * quarters[1])
+
+
+def _estimates(schedules: Sequence[Schedule], estimates: object) -> list[str]:
+    workload = schedules[0].workload
+    model = parse_estimates(estimates) if isinstance(estimates, str | EstimateModel) else UserEstimates()
+    name = str(estimates)
+    if isinstance(model, FModel):
+        return [
+            f"The estimates are not user estimates but from the f-model ({name}), which gives unrealistically good results (tsafrir06, "
+            "Tsafrir and Feitelson 2006): spread "
+            "evenly above the runtimes they tell the scheduler which jobs are short, whereas real user estimates hardly do."
+        ]
+    if not isinstance(model, UserEstimates):
+        exact = np.array_equal(workload.believed, np.maximum(workload.runtime, 1))
+        more = " Each equals the runtime; real users estimate worse." if exact else ""
+        return [f"The scheduler does not plan with the user estimates of the log but with those of the model {name}.{more}"]
+    if any(not np.array_equal(s.workload.believed, s.workload.requested) for s in schedules):
+        return ["The scheduler does not plan with the user estimates (an estimate model or a predictor is used)."]
+    if np.array_equal(workload.requested, np.maximum(workload.runtime, 1)):
+        return ["Every estimate equals the runtime: the log has no user estimates, or they were replaced. Real users estimate worse."]
+    return []
+
+
+def _predictions(schedules: Sequence[Schedule]) -> list[str]:
+    """What is to be said of predictions that were made elsewhere, or by code of one's own, each once."""
+    made = {s.predictions.prediction.predictor.label: s for s in schedules if s.predictions is not None}
+    told = []
+    for label, s in made.items():
+        assert s.predictions is not None
+        if isinstance(s.predictions.prediction.predictor, PlainPredictor):
+            told += below_remark(label, s.predictions.basis)
+        told += s.predictions.prediction.predictor.remarks(s.workload, s.workload.requested, s.workload.runtime)
+    return told
+
+
+def _killed(schedules: Sequence[Schedule]) -> list[str]:
+    workload = schedules[0].workload
+    killed = int(np.count_nonzero(workload.runtime > workload.requested))
+    share = 100 * killed / len(workload)
+    if share <= MANY_KILLED or all(s.overrun != "kill" for s in schedules):
+        return []
+    return [
+        f"{killed:,} job{' is' if killed == 1 else 's are'} killed at the estimate ({human_percent(share)} of all): "
+        "their runtimes are cut, so the load is lower than in the log."
+    ]
+
+
+def _tail(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequence[Array]) -> list[str]:
+    heavy = []
+    for name, s, mask in zip(names, schedules, masks, strict=True):
+        ratio = metrics.bounded_slowdown(s.wait[mask], s.runtime[mask])
+        top = len(ratio) // 100
+        share = 100 * float(np.partition(ratio, len(ratio) - top)[len(ratio) - top :].sum() / ratio.sum()) if top else 0.0
+        if share > HEAVY:
+            heavy.append(f"{human_percent(share)} under {in_prose(name)}")
+    if not heavy:
+        return []
+    return [
+        f"A few jobs dominate the mean bounded slowdown: 1 % of them contribute {listed(heavy)} of its sum. Look at the distribution first."
+    ]
+
+
+def _close(names: Sequence[str], summaries: Sequence[Summary], spread: Spread | None) -> list[str]:
+    """Neighbours in mean wait that shaking cannot tell apart, or that are close."""
+    ranked = sorted(range(len(names)), key=lambda k: (summaries[k].mean_wait, names[k]))
+    waits = [s.mean_wait for s in summaries]
+    pairs = [(a, b) for a, b in pairwise(ranked) if waits[a] != waits[b]]
+    sentences = []
+    unclear = [(a, b) for a, b in pairs if spread is not None and not distinct("mean_wait", a, b, summaries, spread)]
+    if unclear and spread is not None:
+        told = [
+            f"{in_prose(names[a])} and {in_prose(names[b])} differ by "
+            f"{' ± '.join(human_time(value) for value in spread.difference('mean_wait', a, b))}"
+            for a, b in unclear
+        ]
+        sentences.append(
+            f"No clear difference: in mean wait {listed(told)}, over the log and {spread.copies} copies of it with each submission moved "
+            f"by up to {spread.seconds} s (mean, and {SHOWN_LEVEL} band of single copies)."
+        )
+    close = [(a, b) for a, b in pairs if (a, b) not in unclear and abs(metrics.relative_difference(waits[b], waits[a])) < CLOSE]
+    if close:
+        told = [
+            f"{in_prose(names[a])} and {in_prose(names[b])} differ by {human_percent(metrics.relative_difference(waits[b], waits[a]))}"
+            for a, b in close
+        ]
+        where = "on another log" if spread is not None else "on another log, or with slightly shifted arrivals,"
+        sentences.append(f"In mean wait {listed(told)}: {where} such a small difference may be reversed.")
+    if spread is None and len(names) > 1:
+        sentences.append(
+            "How far the means move when the log is shaken by 30 s is not known: it was not asked for, or would take too long."
+        )
+    return sentences

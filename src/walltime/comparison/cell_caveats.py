@@ -1,0 +1,79 @@
+"""Caveats of many runs: conditions under which their means may mislead."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from walltime.estimates import FModel, parse_estimates
+
+if TYPE_CHECKING:
+    import polars as pl
+
+DRAIN = 0.05
+"""A run is saturated if it continued after the last arrival for more than this share of its total length, ..."""
+WAIT = 0.1
+"""... and the mean wait was more than this share of that: otherwise it is just a long job that ended last."""
+NEAR = 0.9
+"""An offered load from which queues of a log of months tend not to empty, though the machine keeps up in the end."""
+
+
+def cell_caveats(cells: pl.DataFrame, varied: Sequence[str], trim: str, flurries: dict[str, int] | None = None) -> list[str]:
+    """The caveats as sentences, the most important first.
+
+    `cells`: a row for each run, as in `Store.table`. `varied`: the parameters that distinguish combinations. `flurries`: number of
+    flurries per log, from `count_flurries`; None if not counted.
+    Source: after E. Frachtenberg and D. G. Feitelson, "Pitfalls in parallel job scheduling evaluation", JSSPP 2005.
+    """
+    import polars as pl
+
+    caveats = []
+    arrivals = pl.col("makespan") * pl.col("utilization") / pl.col("offered_load")  # both are the same work over another time
+    drain = pl.col("makespan") - arrivals
+    behind = (drain > DRAIN * pl.col("makespan")) & (pl.col("mean_wait") > WAIT * drain)
+    full = cells.filter((pl.col("offered_load") >= 1) | behind)
+    if len(full):
+        caveats.append(
+            f"Saturated: in {len(full):,} of {len(cells):,} runs the machine could not keep up with the arriving jobs. "
+            "Their queues grow for as long as jobs arrive, so their waits depend more on the length of the log than on the policy."
+        )
+    near = cells.filter(~((pl.col("offered_load") >= 1) | behind) & (pl.col("offered_load") >= NEAR))
+    if len(near):
+        caveats.append(
+            f"Near saturation: in {len(near):,} of {len(cells):,} runs the offered load is {100 * NEAR:.0f} % or more. Their queues may "
+            "last for months, and then waits depend more on the length of the log than on the policy; a comparison of that load alone "
+            "says for how long."
+        )
+    for trace, count in (flurries or {}).items():
+        caveats.append(
+            f"Uncleaned: {trace} has {count} {'flurry' if count == 1 else 'flurries'}, bursts of a single user that can distort averages; "
+            "see walltime clean, and exclude them with remove."
+        )
+    below = cells.filter(pl.col("below_zero") > 0) if "below_zero" in cells.columns else cells.clear()
+    if len(below):
+        most = int(below["below_zero"].max())  # type: ignore[arg-type]
+        caveats.append(
+            f"Predictions below 0 s: in {len(below):,} of {len(cells):,} runs, of up to {most:,} jobs. They are not used; the user's "
+            "request is taken for these jobs."
+        )
+    if trim == "none":
+        caveats.append(
+            "No trimming: the empty machine at the start and the last jobs at the end are in the averages; tsafrir06 excludes them."
+        )
+    spelled = cells["estimates"].unique().drop_nulls().sort().to_list() if "estimates" in cells.columns else []
+    models = [parse_estimates(text) for text in spelled]
+    if any(isinstance(model, FModel) and model.random and model.truncated is None for model in models):
+        caveats.append(
+            "Vanilla f-model: estimates that are uniform multiples of the runtime, without limit, are better than user estimates "
+            "in one respect: they keep short jobs short (tsafrir06, section VI); compare with tsafrir05 or a truncated model."
+        )
+    singles = cells.group_by([name for name in varied if name in cells.columns] or ["jobs"]).len()
+    if len(singles) and (singles["len"] == 1).all():
+        caveats.append(
+            "Single runs: schedules are chaotic, and moving one job by seconds can change the averages by several percent. "
+            "Shake the log with several seeds to see by how much."
+        )
+        caveats.append(
+            "Means only: with one run per combination there is no band and no confidence interval; small differences are meaningless."
+        )
+    return caveats

@@ -1,0 +1,180 @@
+"""The results of a campaign: means with their bands for each combination, and paired differences to a baseline."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from walltime.errors import PolicyError
+from walltime.metrics import Interval, mean_interval, paired_difference, range_of_runs, relative_spread
+from walltime.metrics.summary import averages
+from walltime.schedule.group_order import group_rank
+from walltime.simulation.replication import Replications
+
+if TYPE_CHECKING:
+    import polars as pl
+
+METRICS = tuple(name for name, average in averages().items() if average.several)
+"""Measures compared by default."""
+
+
+@dataclass(frozen=True)
+class CombinationMean:
+    """One combination of the varied parameters, and one measure over its seeds."""
+
+    combination: Mapping[str, Any]
+    group: str | None
+    """group of jobs, if the comparison is by groups"""
+    metric: str
+    runs: int
+    band: Interval
+    """mean, and the range in which a further run would lie"""
+    spread: float
+    """standard deviation over mean; nan for a single run"""
+    difference: Interval | None
+    """mean of the paired differences to the baseline, with its confidence interval; None for the baseline itself"""
+    interval: Interval | None = None
+    """mean over the seeds with its confidence interval; None for a single run"""
+
+    @property
+    def clear(self) -> bool | None:
+        """Whether the interval of the difference is on one side of 0; None where there is no such interval."""
+        if self.difference is None or math.isnan(self.difference.low):
+            return None
+        return self.difference.low > 0 or self.difference.high < 0
+
+
+def compare_cells(
+    cells: pl.DataFrame,
+    varied: Sequence[str],
+    *,
+    metrics: Sequence[str] = METRICS,
+    baseline: Mapping[str, Any] | None = None,
+    groups: pl.DataFrame | None = None,
+    by: str | None = None,
+    orders: Mapping[str, Sequence[Any]] | None = None,
+) -> list[CombinationMean]:
+    """Compare the cells of a plan.
+
+    `cells`: as in `Store.table`. `varied`: the parameters that distinguish the combinations, as in `Plan.varied`. `baseline`:
+    values of one or more parameters; each combination is compared with the one that has these values and otherwise its own, seed
+    by seed. `groups, by`: the table of groups, and the grouping to use; groups come in their natural order. `orders`: for some of the
+    parameters their values in the order of the result; others are sorted.
+
+    Raises PolicyError for an unknown measure or baseline, or a missing grouping.
+    """
+    import polars as pl
+
+    table = cells
+    if by is not None:
+        if groups is None or not (groups["by"] == by).any():
+            raise PolicyError(f"the campaign has no groups by {by!r}; ask for them in the plan: [campaign] groups = [{by!r}]")
+        words = [*(name for name in varied if name in cells.columns), "seed"]
+        table = groups.filter(pl.col("by") == by).join(cells.select("cell", *words), on="cell").sort("group")
+    for metric in metrics:
+        if metric not in table.columns or not table[metric].dtype.is_numeric():
+            known = [name for name in averages() if name in table.columns]
+            raise PolicyError(f"no measure {metric!r} in these results; known are {', '.join(known)}")
+    words = [name for name in varied if name in table.columns]
+    for name in baseline or {}:
+        if name not in words:
+            raise PolicyError(f"the baseline names {name!r}, which this plan does not vary; it varies {', '.join(words) or 'nothing'}")
+    runs = _runs(table, words, by, orders or {})
+    if baseline and not any(all(dict(zip(words, values, strict=True)).get(k) == v for k, v in baseline.items()) for values, _ in runs):
+        raise PolicyError(f"no combination has the baseline {', '.join(f'{k}={v}' for k, v in baseline.items())}")
+    lines = []
+    for (values, group), rows in runs.items():
+        combination = dict(zip(words, values, strict=True))
+        other = tuple({**combination, **(baseline or {})}[name] for name in words)
+        reference = runs.get((other, group)) if baseline and other != values else None
+        for metric in metrics:
+            by_seed = _defined(rows, metric)
+            if not by_seed:
+                continue
+            of_runs = np.array(list(by_seed.values()))
+            spread = relative_spread(of_runs) if len(of_runs) > 1 else math.nan
+            difference = _difference(by_seed, _defined(reference, metric)) if reference is not None else None
+            interval = mean_interval(of_runs) if len(of_runs) > 1 else None
+            lines.append(CombinationMean(combination, group, metric, len(of_runs), range_of_runs(of_runs), spread, difference, interval))
+    return lines
+
+
+def replication_cells(results: Sequence[Replications], combinations: Sequence[Mapping[str, Any]] | None = None) -> pl.DataFrame:
+    """Replications as a table like that of a campaign: one row per result and seed, with its parameters and its summary.
+
+    `combinations`: parameters of each result, such as its load; by default its policy, numbered if one occurs more than once.
+
+    >>> from walltime import Easy, Workload, replicate
+    >>> jobs = Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 5], procs=[3, 4, 1], machine_procs=4)
+    >>> replication_cells([replicate(lambda seed: jobs, Easy(), [0, 1])]).select("policy", "seed", "mean_wait").rows()
+    [('easy', 0, 3.0), ('easy', 1, 3.0)]
+    """
+    import polars as pl
+
+    if combinations is None:
+        labels = [result.scheduler.label for result in results]
+        again = [labels[: k + 1].count(label) for k, label in enumerate(labels)]
+        combinations = [{"policy": label if n == 1 else f"{label} ({n})"} for label, n in zip(labels, again, strict=True)]
+    return pl.DataFrame(
+        [
+            {**combination, "seed": seed, **summary.as_dict()}
+            for combination, result in zip(combinations, results, strict=True)
+            for seed, summary in zip(result.seeds, result.summaries, strict=True)
+        ],
+        infer_schema_length=None,
+    )
+
+
+def _runs(
+    table: pl.DataFrame, words: Sequence[str], by: str | None, orders: Mapping[str, Sequence[Any]]
+) -> dict[tuple[tuple[Any, ...], str | None], list[dict[str, Any]]]:
+    """The rows of each combination and group, in the order of the combinations."""
+    runs: dict[tuple[tuple[Any, ...], str | None], list[dict[str, Any]]] = {}
+    for row in table.iter_rows(named=True):
+        runs.setdefault((tuple(row[name] for name in words), row["group"] if by is not None else None), []).append(row)
+    places = {name: {value: k for k, value in enumerate(values)} for name, values in orders.items()}
+
+    def rank(key: tuple[tuple[Any, ...], str | None]) -> tuple[Any, ...]:
+        values, group = key
+        sides = [(places.get(name, {}).get(value, math.inf), _rank(value)) for name, value in zip(words, values, strict=True)]
+        return sides, group_rank(by, group) if by is not None and group is not None else ()
+
+    return {key: runs[key] for key in sorted(runs, key=rank)}
+
+
+def _rank(value: Any) -> tuple[Any, ...]:
+    """Sort key: missing values first, then numbers, then text, in which numbers are compared as such.
+
+    >>> sorted(["f:11", "f:4", "easy", None, 2.0], key=_rank)
+    [None, 2.0, 'easy', 'f:4', 'f:11']
+    """
+    number = float(value) if isinstance(value, int | float) else math.inf
+    parts = [(float(part), "") if part[0].isdecimal() else (math.inf, part) for part in re.findall(r"\d+(?:\.\d+)?|\D+", str(value))]
+    return (value is not None, number, parts)
+
+
+def _defined(rows: Sequence[Mapping[str, Any]], metric: str) -> dict[int | None, float]:
+    """The measure for each seed for which it is defined."""
+    return {row["seed"]: float(row[metric]) for row in rows if row[metric] is not None}
+
+
+def _difference(mine: Mapping[int | None, float], theirs: Mapping[int | None, float]) -> Interval | None:
+    """Paired by seed; a run in which nothing is random counts for every seed."""
+    if list(mine) == [None] and list(theirs) != [None]:
+        pairs = [(mine[None], value) for value in theirs.values()]
+    elif list(theirs) == [None]:
+        pairs = [(value, theirs[None]) for value in mine.values()]
+    else:
+        pairs = [(mine[seed], theirs[seed]) for seed in mine if seed in theirs]
+    if not pairs:
+        return None
+    first, second = np.array(pairs).T
+    if len(pairs) == 1:
+        change = float(first[0] - second[0])
+        return Interval(change, math.nan, math.nan, "difference of single runs")
+    return paired_difference(first, second)

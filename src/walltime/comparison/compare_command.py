@@ -1,0 +1,256 @@
+"""`walltime compare`: one log, several policies, or all of them at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from walltime.cli import options as o
+from walltime.cli.option_groups import Files, LogOptions, Part, SchedulingOptions, machine_in, one_workload
+from walltime.cli.output import Output, PageOutput, caveats, drawn_in, progress_bar, write_rows
+from walltime.comparison.simulate_command import draw_figures, run_record, write_run_page
+from walltime.errors import PolicyError
+
+if TYPE_CHECKING:
+    from walltime.metrics import Interval
+    from walltime.schedule import Schedule
+    from walltime.simulation import Spread
+    from walltime.simulation.first_look import Look
+    from walltime.tables import Table
+
+DEFAULT = ("fcfs", "easy", "conservative")
+OTHERS = ("fcfs", "easy")
+"""What a site's own policy is compared with."""
+ALL, BASELINE = "all", "easy"
+SHARED = (
+    *("trace", "sha256", "procs", "jobs", "dropped", "changed", "noticed", "steps"),
+    *("feedback", "estimates", "overrun", "coincident", "dialect", "trim", "seed", "version"),
+)
+"""What all runs of the `--json` record share."""
+
+
+@dataclass(frozen=True)
+class SchedulerOptions:
+    """The policies, and their machine."""
+
+    policy: Annotated[
+        list[str] | None,
+        o.option(
+            "--policy",
+            "Repeat it for each; 'all' for a first look at every policy, sorted by bounded slowdown. Default: fcfs, easy, conservative; "
+            "with a machine's file that has a policy, that one, fcfs, easy.",
+        ),
+    ] = None
+    machine_file: o.MachineOption = None
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """Which tables are shown."""
+
+    monthly: o.MonthlyOption = False
+    month_of: o.ByOption = "end"
+    by: o.BreakdownOption = None
+    gains: Annotated[bool, o.own("Say who gains and who loses: jobs, users, the largest changes.", o.OUTPUT)] = False
+    no_spread: Annotated[bool, o.own("Do not measure how far the means move when the log is shaken.", o.OUTPUT)] = False
+
+
+def compare(
+    trace: o.TraceArgument,
+    *,
+    compared: SchedulerOptions,
+    run: SchedulingOptions,
+    reading: LogOptions,
+    part: Part,
+    shown: TableOptions,
+    files: Files,
+    output: PageOutput,
+) -> None:
+    """Replay a log under several policies and compare the results."""
+    from walltime.comparison.caveats import caveats_of
+    from walltime.comparison.tables import breakdown_table, changes_table, months_table, sides_table
+    from walltime.policy import every_policy
+    from walltime.schedule.groups import parse_grouping
+    from walltime.schedule.schedule import labels
+    from walltime.schedule.side_by_side import compare as side_by_side
+
+    machine = machine_in(compared.machine_file)
+    site = [] if machine is None or machine.policy is None else [machine.policy, *OTHERS]
+    every, many = compared.policy is not None and ALL in compared.policy, not run.is_single or len(part.loads) > 1
+    if every:
+        page = {"--report": output.report, "--figure": files.figure, "--by": shown.by, "--monthly": shown.monthly, "--gains": shown.gains}
+        _refuse_beside_all(page | {"--machine": machine, "several runs": many})
+        named = [*every_policy(), *(own for own in compared.policy or () if own != ALL)]
+    else:
+        named = compared.policy or site or list(DEFAULT)
+    chosen = run.schedulers(named)
+    groupings = {text: parse_grouping(text) for text in shown.by or ()}
+    if shown.month_of != "end" and not shown.monthly:
+        raise PolicyError("--month-of determines how --monthly splits the jobs; give both")
+    if many:
+        from walltime.comparison.many_runs_command import refuse, run_many
+
+        refuse({"--monthly": shown.monthly, "--by": groupings, "--gains": shown.gains, "--test-share": run.test_share < 1})
+        run_many(trace, reading.load(trace, machine)[0], chosen, run, part, machine, output, files)
+        return
+    workload, seconds_read = reading.load(trace, machine)
+    workload = one_workload(run, part, workload)
+    schedules = [run.run(workload, scheduler, machine=machine) for scheduler in chosen]
+    trim = run.measuring
+    records = [run_record(schedule, run, trace, seconds_read)[0] for schedule in schedules]
+    if files.out is not None:
+        write_rows(side_by_side(*schedules, trim=trim).table(), files.out)
+    if every:
+        _show_all(schedules, [scheduler.label for scheduler in chosen], records, run, shown.no_spread, output, files.out)
+        return
+    spread = None if shown.no_spread else spread_of(schedules, trim)
+    warnings = caveats_of(schedules, trim, run.estimates, spread)
+    blocks = comparison_blocks(schedules, trim, warnings, spread)
+    names = labels(schedules)
+    if shown.monthly:
+        months = [schedule.monthly(shown.month_of) for schedule in schedules]
+        for record, of_policy in zip(records, months, strict=True):
+            record["months"] = [month.as_dict() for month in of_policy]
+        blocks.append(months_table(names, months))
+    for text, (grouping, edges) in groupings.items():
+        rows = [schedule.breakdown(grouping, edges, trim).to_dicts() for schedule in schedules]
+        for record, mine in zip(records, rows, strict=True):
+            record.setdefault("breakdowns", {})[text] = mine
+        blocks.append(breakdown_table(names, rows, text))
+    if shown.gains:
+        for record, name, schedule in zip(records[1:], names[1:], schedules[1:], strict=True):
+            change = schedules[0].gains(schedule, trim)
+            record["gains"] = change.as_dict()
+            title = f"from {names[0]} to {name}"
+            blocks += [sides_table(change, f"who gains, {title}"), changes_table(change, f"the largest changes, {title}")]
+    if output.report is not None:
+        write_run_page(output.report, schedules, run, spread)
+    draw_figures(files.figure, schedules, trim, files.size)
+    output.show(
+        as_object(records, output.report, warnings, spread), blocks, **{f"{len(schedules)} rows": files.out}, **drawn_in(files.figure)
+    )
+
+
+def spread_of(schedules: Sequence[Schedule], trim: str, copies: int | None = None) -> Spread | None:
+    """How far the averages move when the log is shaken, with a progress bar if it takes long; None where it would take too long."""
+    from walltime.simulation.spread import COPIES, shaking_spread
+
+    if len(schedules) < 2:
+        return None
+    with progress_bar(copies or COPIES, "shaken copies of the log") as progress:
+        return shaking_spread(schedules, trim, progress, **({} if copies is None else {"copies": copies}))
+
+
+def as_object(records: Sequence[dict[str, Any]], report: Path | None, sentences: Sequence[str], spread: Spread | None) -> dict[str, Any]:
+    """What `--json` prints: what all runs share, then the runs."""
+    shared = {name: records[0][name] for name in SHARED}
+    return shared | {"report": report, "caveats": sentences, "spread": None if spread is None else spread.as_dict(), "runs": list(records)}
+
+
+def comparison_blocks(schedules: Sequence[Schedule], trim: str, sentences: Sequence[str], spread: Spread | None) -> list[Any]:
+    """One row per policy, then the answer in a sentence, then the caveats."""
+    from walltime.comparison import answer
+    from walltime.comparison.tables import summary_table
+    from walltime.schedule.schedule import labels
+    from walltime.schedule.side_by_side import compare as side_by_side
+
+    names, summaries = labels(schedules), side_by_side(*schedules, trim=trim).summaries
+    table = summary_table(names, summaries, title=_title(schedules, trim))
+    return [
+        table.without("jobs measured", "mean slowdown"),
+        *_brackets(names, spread),
+        answer(schedules[0].workload.origin.name, names, schedules, summaries, spread),
+        *caveats(sentences),
+    ]
+
+
+def _brackets(names: Sequence[str], spread: Spread | None) -> Iterator[str]:
+    """What stands in brackets, and the interval of each policy's own mean wait, by its name."""
+    from walltime.metrics.intervals import KINDS, SHOWN_LEVEL
+    from walltime.wording import human_time, in_prose
+
+    if len(names) < 2:
+        return
+    told = f"In brackets: the change against {in_prose(names[0])}"
+    if spread is None:
+        yield f"{told}, without an interval."
+        return
+    own = ", ".join(f"{in_prose(name)} ±{human_time(spread.scatter('mean_wait', k))}" for k, name in enumerate(names))
+    yield f"{told}. {SHOWN_LEVEL} interval of {KINDS['shaken.copy'].of}, where one further copy lies, of each mean wait: {own}."
+
+
+def _title(schedules: Sequence[Schedule], trim: str) -> str:
+    from walltime.wording import percent
+
+    first, workload = schedules[0].summary(trim), schedules[0].workload
+    jobs = f"{first.jobs:,} jobs" if trim == "none" else f"{first.jobs:,} jobs, {first.measured_jobs:,} measured"
+    return f"{workload.origin.name}: {jobs}, {workload.machine_procs:,} processors, offered load {percent(first.offered_load)}"
+
+
+# ---------------------------------------------------------------------- all policies at once
+
+
+def _refuse_beside_all(options: dict[str, object]) -> None:
+    """Raise PolicyError for options, given or not, that are not for so many policies."""
+    given = [name for name, value in options.items() if value]
+    if given:
+        raise PolicyError(f"{' and '.join(given)} are not for all policies at once; leave them out, or name a few policies")
+
+
+def _show_all(
+    schedules: Sequence[Schedule],
+    labels: list[str],
+    records: Sequence[dict[str, Any]],
+    run: SchedulingOptions,
+    no_spread: bool,
+    output: Output,
+    out: Path | None,
+) -> None:
+    """Shake the log, sort the policies, and print them."""
+    from walltime.comparison.caveats import caveats_of
+    from walltime.simulation.first_look import COPIES, first_look
+
+    trim, baseline = run.measuring, labels.index(BASELINE)
+    spread = None if no_spread else spread_of(schedules, trim, COPIES)
+    looks = first_look(schedules, labels, baseline, spread, trim)
+    sentences = [
+        f"{len(looks)} policies are compared on one log: the lowest of so many is partly luck, and the intervals do not "
+        "include that choice; each holds its 90 % alone. See whether it is as low on other logs, or in other months, as well.",
+        *caveats_of([schedules[baseline]], trim, run.estimates),
+    ]
+    record = as_object(records, None, sentences, spread) | {"sorted": [look.as_dict() for look in looks]}
+    output.show(record, [*_looks(looks, schedules, spread), *caveats(sentences)], **{f"{len(schedules)} rows": out})
+
+
+def _looks(looks: Sequence[Look], schedules: Sequence[Schedule], spread: Spread | None) -> Iterator[Table | str]:
+    """A row for each policy, and what the columns are."""
+    from walltime.tables import Table
+
+    rows = []
+    for look in looks:
+        row = [look.label]
+        for name, digits in (("mean_bounded_slowdown", 1), ("mean_wait", 0)):
+            verdict = "" if look.label == BASELINE else look.verdict(name)
+            row += [_shown(look.means[name], digits), _shown(look.differences[name], digits, sign=True), verdict]
+        rows.append(row)
+    columns = ["policy", "bounded slowdown", f"more than {BASELINE}", "which is", "mean wait (s)", f"more than {BASELINE} (s)", "which is"]
+    yield Table(columns, rows, _title(schedules, "none"))
+    if spread is not None:
+        yield (
+            f"Means over the log and {spread.copies} copies whose submissions are shaken by up to {spread.seconds} s; "
+            f"within ± of them a further copy would lie with 90 %. Differences to {BASELINE} are paired, and better or "
+            "worse where they exceed that. It tells how chaotic this log is, not what another log would show."
+        )
+
+
+def _shown(interval: Interval, digits: int, sign: bool = False) -> str:
+    """A mean, and its interval if there is one, with at most so many decimals, and none beyond the error."""
+    from walltime.wording import to_error
+
+    half = interval.half_width
+    if half != half:
+        return f"{interval.mean:{'+' if sign else ''},.{digits}f}"
+    error = max(half, 10 ** (1 - digits))
+    return f"{'+' if sign and interval.mean > 0 else ''}{to_error(interval.mean, error)} ± {to_error(half, error)}"

@@ -1,0 +1,97 @@
+"""`walltime demo`: what the program is for, without any file."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from walltime.cli import options as o
+from walltime.cli.option_groups import LogOptions, SchedulingOptions, make_up
+from walltime.cli.output import Output, paragraphs
+from walltime.cli.table import PARTS, module_of
+from walltime.comparison.compare_command import as_object, comparison_blocks, spread_of
+from walltime.comparison.simulate_command import run_record, write_run_page
+
+if TYPE_CHECKING:
+    from walltime.schedule import Schedule
+    from walltime.workload import Workload
+
+POLICIES = ("fcfs", "easy", "easy:backfill-order=sjf,predictor=tsafrir07")
+"""No backfilling, the usual one, and EASY++ (tsafrir07): they differ clearly, and compile fast."""
+USERS = 60
+LOG = "demo.swf.gz"
+FEWEST_JOBS = 200
+"""The modal model of estimates needs as many."""
+
+
+def demo(
+    *,
+    out: Annotated[Path, o.out(f"the HTML page, with the log {LOG} beside it,", *o.PAGE, panel=None)] = Path("report.html"),
+    jobs: Annotated[int, o.option("--jobs", panel=None, min=FEWEST_JOBS)] = 10_000,
+    procs: Annotated[int, o.option("--procs", panel=None, min=1)] = 128,
+    load: Annotated[float, o.option("--load", panel=None)] = 0.7,
+    seed: Annotated[int, o.option("--seed", panel=None, min=0)] = 1,
+    output: Output,
+) -> None:
+    """Generate a log whose users overestimate, replay it under three policies, and explain the longest wait; no files needed."""
+    from walltime.comparison.caveats import caveats_of
+    from walltime.schedule.longest_waits import longest_waits
+
+    log = out.with_name(LOG)
+    o.check_output(log, (".swf.gz",))
+    workload, run = write_log(log, jobs, procs, load, seed), SchedulingOptions(seed=seed)
+    schedules = [run.run(workload, scheduler) for scheduler in run.schedulers(list(POLICIES))]
+    spread = spread_of(schedules, "none")
+    sentences = caveats_of(schedules, "none", spread=spread)
+    easy = schedules[1]
+    waits = longest_waits(easy, 1)
+    why = module_of(PARTS["demo"])
+    explanation = why.explain(easy, waits[0].job, sooner=False) if why is not None and waits else None
+    commands = next_commands(log, easy, None if explanation is None else explanation.job)
+    write_run_page(out, schedules, run, spread)
+    record = as_object([run_record(schedule, run, log, 0.0)[0] for schedule in schedules], out, sentences, spread)
+    record |= {"log": str(log), "explanation": None if explanation is None else explanation.as_dict(), "next": commands}
+    blocks = comparison_blocks(schedules, "none", sentences, spread)
+    if explanation is not None:
+        blocks += ["", f"The longest wait under EASY, that of job {explanation.job}:", "", *paragraphs(explanation.sentences)]
+    blocks += ["", f"log written to {log}, report written to {out}", "to go on:", "", *(f"  {command}" for command in commands)]
+    output.show(record, blocks)
+
+
+def write_log(path: Path, jobs: int, procs: int, load: float, seed: int) -> Workload:
+    """Write a generated log with users and their estimates, and read it: what follows can be repeated with the file."""
+    from walltime.estimates import Tsafrir05
+    from walltime.logs import write_swf
+    from walltime.workload.models import MODELS
+
+    made = make_up(MODELS["lublin99"], jobs, procs, load, seed, min(USERS, jobs)).with_estimates(Tsafrir05(), seed)
+    write_swf(path, made, extra_header=[f"; Note: users drawn, requests drawn by the estimates tsafrir05, seed {seed}"])
+    return LogOptions().load(path)[0]
+
+
+def next_commands(log: Path, easy: Schedule, job: int | None) -> list[str]:
+    """What to try next with the log: the longest wait and what its user could have asked for, if any job waited, and who gains.
+
+    The program is called as it can be from here.
+    """
+    name, program = shlex.quote(str(log)), program_here()
+    commands = [f"{program} compare {name} --gains"]
+    if job is not None:
+        w = easy.workload
+        user = int(w.columns["user"][w.job_id == job][0])
+        commands = [f"{program} explain {name} --job {job} --figure job.svg", *commands, f"{program} suggest {name} --user {user}"]
+    return commands
+
+
+def program_here() -> str:
+    """How the running program is called from the current folder: its name if that is found, else its path."""
+    own = Path(sys.argv[0])
+    if not own.name.startswith("walltime") or shutil.which(own.name) == str(own.absolute()):
+        return "walltime"
+    if not own.is_file():
+        return "walltime"
+    own = own.absolute()
+    return shlex.quote(str(own.relative_to(Path.cwd())) if own.is_relative_to(Path.cwd()) else str(own))

@@ -1,0 +1,294 @@
+"""The page of schedules of one workload: the answer, the evidence, and where it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from walltime import metrics
+from walltime.comparison import tables
+from walltime.comparison.answers import answer
+from walltime.comparison.caveats import LONG_QUEUE, caveats, longest_queue
+from walltime.errors import WorkloadError
+from walltime.metrics.intervals import KINDS, SHOWN_LEVEL
+from walltime.policy import Backfilling
+from walltime.provenance import provenance
+from walltime.report.html import write_page
+from walltime.report.interactive import can_live, live_data, repeat_command
+from walltime.report.page import Block, Drawing, Fold, Fragment, Group, Heading, Page, Section, note, workload_facts
+from walltime.report.stretch import JOBS, choose_stretch
+from walltime.schedule.schedule import Schedule, labels
+from walltime.simulation.spread import Spread
+from walltime.wording import UNDEFINED, human_difference, human_percent, human_time, in_prose, listed
+
+Array = np.ndarray
+
+
+def write_comparison_page(
+    path: str | Path,
+    schedules: Sequence[Schedule],
+    *,
+    title: str | None = None,
+    trim: str = "none",
+    notes: Sequence[str] = (),
+    settings: Mapping[str, Any] | None = None,
+    spread: Spread | None = None,
+    live: bool = True,
+) -> Path:
+    """Write a page that compares these schedules of one workload; the first is the baseline.
+
+    The page needs no network and no other file, and equal schedules give equal bytes. It is written completely or not at all.
+    `live`: with scripts and the jobs of all schedules, so that a browser can show any job and any stretch of time; without them, and
+    in browsers without scripts, the page is smaller, and its figures stand still.
+    `trim`: which jobs are measured, as in `Schedule.summary`. `notes`: sentences to add under "Caveats". `settings`:
+    further entries of the provenance, such as `seed`, `estimates` (the model or its name), and as `command` the command line, a
+    string or a list of arguments. `spread`: from `walltime.simulation.shaking_spread`, so that the page says which differences shaking
+    the log can undo. Returns the path. Raises WorkloadError if the schedules are not of the same jobs and machine,
+    PolicyError for an unknown trim, OutputError if the page cannot be written.
+    """
+    page = comparison_page(schedules, title=title, trim=trim, notes=notes, settings=settings, spread=spread, live=live)
+    return write_page(page, path)
+
+
+def comparison_page(
+    schedules: Sequence[Schedule],
+    *,
+    title: str | None = None,
+    trim: str = "none",
+    notes: Sequence[str] = (),
+    settings: Mapping[str, Any] | None = None,
+    spread: Spread | None = None,
+    live: bool = True,
+) -> Page:
+    """The page of `write_comparison_page`."""
+    _check(schedules)
+    workload = schedules[0].workload
+    names = labels(schedules)
+    summaries = [s.summary(trim) for s in schedules]
+    masks = [metrics.measured(s.end, s.last_submit, trim) for s in schedules]
+    log = workload.origin.name
+    settings = settings or {}
+    chosen = {"policies": [s.label for s in schedules], "trim": trim, **_runs(schedules), **settings}
+    chosen["feedback"] = any(s.workload.feedback for s in schedules)
+    record = provenance(workload, **chosen)
+    live = live and can_live(schedules)
+    users = settings.get("estimates", "user") == "user"
+    return Page(
+        "what every job would have waited",
+        title or (f"{names[0]} on {log}" if len(names) == 1 else f"{len(names)} policies on {log}"),
+        [answer(log, names, schedules, summaries, spread), *_saturated(names, schedules)],
+        [
+            *([Section("", [Fragment("choice.html")])] if live else []),
+            Section(
+                "The numbers",
+                [
+                    tables.summary_table(names, summaries, trim, spread=spread),
+                    Fold("All numbers, unrounded", [tables.details_table(names, summaries)]),
+                ],
+            ),
+            *_months(names, schedules),
+            *_gains(names, schedules, trim),
+            *_recorded(names, schedules),
+            *(_figures(names, schedules, masks, trim, live) if len(workload) else []),
+        ],
+        workload_facts(workload, record["log"]),
+        [*caveats(names, schedules, summaries, masks, trim, settings.get("estimates"), spread), *notes],
+        numbers=three_numbers(names, summaries, spread),
+        picture=_picture(names, schedules, masks, spread) if len(workload) else None,
+        workload=workload,
+        record=record,
+        command=None if settings.get("command") or not users else repeat_command(schedules, trim),
+        interactive=live_data(names, schedules, masks) if live else "",
+    )
+
+
+def _saturated(names: Sequence[str], schedules: Sequence[Schedule]) -> list[str]:
+    """Of a comparison: under which policies the queue says more about the log than about the policy."""
+    shares = [longest_queue(schedule)[1] for schedule in schedules]
+    full = [f"{in_prose(name)} ({human_percent(100 * k)} of the time)" for name, k in zip(names, shares, strict=True) if k >= LONG_QUEUE]
+    if not full or len(schedules) < 2:
+        return []
+    return [f"Do not quote the size of this: the queue does not empty under {listed(full)}, so waits grow with the length of the log."]
+
+
+def three_numbers(names: Sequence[str], summaries: Sequence[metrics.Summary], spread: Spread | None = None) -> list[tuple[str, str]]:
+    """The mean wait, the median and the use of one policy; of several the mean waits of the first, the best and the worst other one.
+
+    Of two policies also the change, with the interval of the spread.
+    """
+    first = summaries[0]
+    if len(summaries) == 1:
+        values = [("mean wait", human_time(first.mean_wait)), ("half of the jobs wait at most", human_time(first.median_wait))]
+        return [*values, ("of the machine used", human_percent(100 * first.utilization))]
+    order = sorted(range(1, len(summaries)), key=lambda k: summaries[k].mean_wait)
+    chosen = list(dict.fromkeys([0, order[0], order[-1]]))
+    numbers = [(f"mean wait, {in_prose(names[k])}", human_time(summaries[k].mean_wait)) for k in chosen]
+    if len(chosen) < 3:
+        change = metrics.relative_difference(summaries[chosen[1]].mean_wait, first.mean_wait)
+        if spread is None or not first.mean_wait:
+            return [*numbers, ("change", human_difference(change) or UNDEFINED)]
+        half = 100 * spread.difference("mean_wait", 0, 1)[1] / first.mean_wait
+        numbers.append((f"change; {SHOWN_LEVEL}, of this log, shaken", f"{human_difference(change)} (±{human_percent(half)})"))
+    return numbers
+
+
+def _picture(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequence[Array], spread: Spread | None) -> Drawing:
+    """Mean waits with the interval of a further copy of the log; of one policy the distribution of its waits."""
+    from walltime.report import figures
+
+    waits = [float(s.wait[mask].mean()) if mask.any() else 0.0 for s, mask in zip(schedules, masks, strict=True)]
+    if len(names) == 1:
+        caption = "Share of the jobs that wait less than a time. The dot at the left end: those that do not wait at all."
+        drawn = figures.wait_distribution(schedules, masks)
+        return Drawing(drawn, "first", f"The distribution of waits under {names[0]}.", caption, wide=False)
+    halves = None if spread is None else [spread.scatter("mean_wait", k) for k in range(len(names))]
+    said = ", ".join(f"{name} {human_time(wait)}" for name, wait in zip(names, waits, strict=True))
+    interval = "" if halves is None else f" Bars: {SHOWN_LEVEL} interval of {KINDS['shaken.copy'].of}: one further copy."
+    return Drawing(figures.means_figure(names, waits, halves), "first", f"Mean waits: {said}.", f"Mean wait.{interval}", wide=False)
+
+
+def _check(schedules: Sequence[Schedule]) -> None:
+    if not schedules:
+        raise WorkloadError("a report needs at least one schedule", "no_schedule")
+    first = schedules[0].workload
+    for other in (s.workload for s in schedules[1:]):
+        same = first.machine_procs == other.machine_procs and len(first) == len(other)
+        for name in ("job_id", "submit", "procs"):
+            same = same and np.array_equal(getattr(first, name), getattr(other, name))
+        if not same:
+            raise WorkloadError(
+                f"a report compares schedules of the same jobs on the same machine: {first!r} and {other!r} are not", "other_jobs"
+            )
+
+
+def _runs(schedules: Sequence[Schedule]) -> dict[str, Any]:
+    """The settings of the runs: one value if all share it, else one for each."""
+    options: dict[str, list[str]] = {name: [getattr(s, name) for s in schedules] for name in ("overrun", "coincident", "engine")}
+    dialects = [s.dialect.label for s in schedules]
+    if set(dialects) != {"papers"}:
+        options["dialect"] = dialects
+    policies = [s.policy for s in schedules]
+    options["order"] = [p.order.name for p in policies]
+    backfilling = [p for p in policies if isinstance(p, Backfilling)]
+    if backfilling:
+        options["backfill_order"] = [(p.backfill_order or p.order).name for p in backfilling]
+    if len(set(options.get("backfill_order", ()))) > 1:  # one for each policy, including those without one
+        options["backfill_order"] = [(p.backfill_order or p.order).name if isinstance(p, Backfilling) else "none" for p in policies]
+    return {name: values[0] if len(set(values)) == 1 else values for name, values in options.items()}
+
+
+def _months(names: Sequence[str], schedules: Sequence[Schedule]) -> list[Section]:
+    """The months, if the log has a calendar, and 2 to 120 of them."""
+    spans = [int(s.end.max() - s.submit.min()) for s in schedules if len(s)]
+    if schedules[0].workload.origin.unix_start_time is None or not spans or max(spans) > 31 * 86_400 * tables.MOST_MONTHS:
+        return []
+    try:
+        table = tables.months_table(names, [s.monthly() for s in schedules])
+    except WorkloadError:  # its times are outside the calendar
+        return []
+    months = table.column(0)
+    if not 2 <= len(months) <= tables.MOST_MONTHS:
+        return []
+    return [Section("By month", [Fold(f"{len(months)} months, {months[0]} to {months[-1]}", [table])])]
+
+
+def _gains(names: Sequence[str], schedules: Sequence[Schedule], trim: str) -> list[Section]:
+    """Who gains and who loses from the first policy to each other one."""
+    if len(schedules) < 2 or not len(schedules[0]):
+        return []
+    blocks: list[Block] = []
+    for k, (name, schedule) in enumerate(zip(names[1:], schedules[1:], strict=True), 1):
+        title = f"From {in_prose(names[0])} to {in_prose(name)}"
+        blocks.append(Group([Heading(title), *tables.gains_blocks(schedules[0].gains(schedule, trim), title)], policies=(0, k)))
+    remark = (
+        "A user is counted where the sum of the waits is shorter, equal or longer. The largest changes of users are in that sum; shown are "
+        "their mean waits."
+    )
+    return [Section("Who gains, who loses", [*blocks, note(remark)])]
+
+
+def _recorded(names: Sequence[str], schedules: Sequence[Schedule]) -> list[Section]:
+    """Recorded and simulated waits of all jobs, by class and by month."""
+    parts = tables.recorded_tables(names, schedules)
+    record = schedules[0].recorded()
+    if not parts or record is None:
+        return []
+    steps = schedules[0].workload.origin.steps
+    known = f"{record.jobs:,} of {len(schedules[0]):,} jobs, those whose waits the log records. " if record.jobs < len(schedules[0]) else ""
+    unchanged = "the recorded waits are those of its unchanged jobs"
+    changed = f" The log was changed before the simulation ({'; '.join(steps)}); {unchanged}." if steps else ""
+    folded = [Fold(table.title, [table]) for table in parts[1:] if 2 <= len(table.rows) <= tables.MOST_MONTHS]
+    return [Section("Recorded waits", [note(known + tables.RECORDED + changed), parts[0], *folded])]
+
+
+def _figures(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequence[Array], trim: str, live: bool) -> list[Section]:
+    from walltime.comparison.heatmaps import heat_maps
+    from walltime.report import figures  # matplotlib is slow to load; only a page needs it
+
+    unhurried = [100 * float(np.mean(s.wait[m] == 0)) for s, m in zip(schedules, masks, strict=True)]
+    at_once = ", ".join(f"{human_percent(share)} under {in_prose(name)}" for name, share in zip(names, unhurried, strict=True))
+    policies = ", ".join(names)
+    spread = [
+        Drawing(
+            figures.wait_distribution(schedules, masks),
+            "wait",
+            f"Curves of the share of jobs that wait less than a time, for {policies}. Do not wait at all: {at_once}.",
+            f"Share of jobs that wait less than a time. The dots at the left end are the jobs that do not wait at all: {at_once}.",
+            wide=False,
+        ),
+        Drawing(
+            figures.slowdown_distribution(schedules, masks),
+            "slowdown",
+            f"Curves of the share of jobs with at most a bounded slowdown, for {policies}.",
+            "Share of jobs with at most a bounded slowdown: (wait + runtime) / runtime, runtimes below 10 s counted as 10 s, at least 1.",
+            wide=False,
+        ),
+    ]
+    over_time = Drawing(
+        figures.queue_and_utilization(schedules),
+        "time",
+        f"Number of waiting jobs and share of busy processors over time, for {policies}.",
+        "All jobs, also those that are not measured." if trim != "none" else "",
+    )
+    longest = tables.longest_waits_table(names, schedules)
+    kinds = tables.kinds_table(names, schedules, masks)
+    return [
+        Section("How the waits are spread", [Fragment("charts-of-waits.html") if live else None, Group(spread, "pair only-static")]),
+        Section("Who waits", [*heat_maps(schedules, masks), *tables.breakdowns(names, schedules, trim)]),
+        *([Section("The longest waits", [longest])] if longest.rows else []),
+        Section(
+            "The queue and the machine over time",
+            [Fragment("charts-over-time.html") if live else None, Group([over_time], "only-static")],
+        ),
+        *([Section("The schedules, job by job", [Fragment("gantts.html")], "live-title", "only-live")] if live else []),
+        _stretch(names, schedules),
+        Section("How the jobs started", [kinds]),
+    ]
+
+
+def _stretch(names: Sequence[str], schedules: Sequence[Schedule]) -> Section:
+    """Gantt charts that stand still."""
+    from walltime.report import figures
+
+    begin, end = choose_stretch(schedules)
+    since = figures.moment(schedules[0], begin)
+    if len(schedules[0]) <= JOBS:
+        why = "the whole workload."
+    elif len(names) > 1:
+        why = "a stretch with long queues, the same for every policy."
+    else:
+        why = "a stretch with a long queue."
+    drawings = []
+    for k, (name, schedule) in enumerate(zip(names, schedules, strict=True)):
+        running = int(np.sum((schedule.start < end) & (schedule.end > begin)))
+        alternative = f"Gantt chart of {running:,} jobs under {in_prose(name)}, {human_time(end - begin)} from {since} on."
+        drawings.append(Drawing(figures.gantt(schedule, begin, end, title=name), f"gantt{k + 1}", alternative))
+    where = (
+        f"The {human_time(end - begin)} from {since} on: {why} Each rectangle is a job, its height the processors, its width the time. "
+        "The model gives a job a number of processors and no places; the places are chosen for the drawing, so a job may come in several "
+        "strips."
+    )
+    return Section("A stretch of the schedules", [note(where), *drawings], shown="only-static")

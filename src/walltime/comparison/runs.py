@@ -1,0 +1,309 @@
+"""Comparisons of many runs as sections, tables and sentences: of campaigns, of replications, of lists of loads and estimates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from walltime.comparison.combination_means import CombinationMean
+from walltime.comparison.combinations import panels_of, said, series_of, swept, varying
+from walltime.comparison.measures import Measure, measure
+from walltime.comparison.tables import raw
+from walltime.metrics import range_meaning
+from walltime.metrics.intervals import KINDS, SCOPES, SHOWN_LEVEL
+from walltime.report.page import Block, Drawing, Fold, Group, Heading, Section, note
+from walltime.tables import Cell, Row, Table
+from walltime.wording import listed
+
+LEVEL = SHOWN_LEVEL
+OF = KINDS["replications.difference"].of
+NO_CLEAR = "no clear difference"
+MOST_COLUMNS = 6
+"""A table of groups has a column for each of so many combinations at most."""
+LONG = 14
+"""Values of parameters with more letters take several lines of a table."""
+MEANING = (
+    f"Means over the replications (seeds), ± half the width of the {LEVEL} confidence interval of the mean (Student's t), of {OF}: "
+    f"{SCOPES[OF]}. The spread is the standard deviation of the runs over their mean."
+)
+DIFFERENCES = (
+    f"A difference is the mean over pairs of runs with the same seed, ± half the width of its {LEVEL} confidence interval; where that "
+    f"interval includes 0 there is {NO_CLEAR}."
+)
+NO_INTERVALS = "Single runs, so there are no intervals."
+
+Baseline = Mapping[str, Any] | None
+
+
+def remarks(lines: Sequence[CombinationMean], baseline: Baseline) -> list[str]:
+    """What the numbers of these tables are."""
+    if all(line.runs == 1 for line in lines):
+        return ["Single runs: there are no intervals. Repeat them with seeds to see which differences are clear."]
+    return [MEANING, *([DIFFERENCES] if baseline else [])]
+
+
+def three_numbers(lines: Sequence[CombinationMean], baseline: Baseline) -> list[tuple[str, str]]:
+    """The first measure of the baseline and of the lowest of the others, with their difference; or its lowest and highest value."""
+    mine = [line for line in lines if line.metric == lines[0].metric and line.group is None and math.isfinite(line.band.mean)]
+    if not mine:
+        return []
+    shown, words = measure(mine[0].metric), varying(mine)
+    runs = max(line.runs for line in mine)
+    ordered = sorted(mine, key=lambda line: line.band.mean)
+    bases = [line for line in mine if line.difference is None] if baseline else []
+    if len(bases) == 1 and len(mine) > 1:
+        best = next(line for line in ordered if line is not bases[0])
+        pairs = [(line, f"{shown.label}, {said(line.combination, words)}") for line in (bases[0], best)]
+        return [*((label, mean_cell(line, shown).words) for line, label in pairs), ("difference", difference_cell(best, shown).words)]
+    ends = [("lowest", ordered[0]), ("highest", ordered[-1])] if len(mine) > 1 else [("", mine[0])]
+    several = [(f"{end} {shown.label}, {said(line.combination, words)}".strip(" ,"), mean_cell(line, shown).words) for end, line in ends]
+    return [*several, ("runs of each", f"{runs:,}")]
+
+
+# ---------------------------------------------------------------------- sections
+
+
+def figures_sections(lines: Sequence[CombinationMean]) -> list[Section]:
+    """Each measure over each swept parameter, or its means with error bars if nothing is swept."""
+    from walltime.comparison.sweeps import MOST_ROWS, intervals_figure, sweep_figure  # matplotlib is slow to load
+
+    metrics = list(dict.fromkeys(line.metric for line in lines))
+    single = all(line.interval is None for line in lines)
+    intervals = f"{LEVEL} confidence intervals of the means over the replications."
+    sections = []
+    for over in swept(lines):
+        axis = over.replace("_", " ")
+        drawings = []
+        for name in metrics:
+            mine = [line for line in lines if line.metric == name]
+            figure, left_out = sweep_figure(mine, over)
+            shown = measure(name)
+            panels = len([axes for axes in figure.axes if axes.get_visible()])
+            caption = f"{shown.title} over the {axis}. {NO_INTERVALS if single else f'Bands: {intervals}'}"
+            if panels > 1:
+                caption += " Each panel has its own vertical axis."
+            if left_out:
+                caption += f" {left_out} further panel{'' if left_out == 1 else 's'} would not fit, or have one value only; see the tables."
+            if any(line.combination[over] is None or isinstance(line.combination[over], str) for line in mine):
+                caption += f" Dotted horizontal lines: values of {axis} that are not on the axis; see the tables."
+            alternative = f"Curves of the {shown.label} over the {axis}; the numbers are in the table of the {shown.label} below."
+            drawings.append(Drawing(figure, f"sweep-{over}-{name}", alternative, caption, wide=panels > 1))
+        small = not any(drawing.wide for drawing in drawings)
+        sections.append(Section(f"Over the {axis}", [Group(drawings, "pair")] if small else drawings))
+    if sections:
+        return sections
+    rows = max(sum(line.metric == name for line in lines) for name in metrics)
+    more = f" Only the first {MOST_ROWS} of {rows} combinations are drawn." if rows > MOST_ROWS else ""
+    caption = f"{NO_INTERVALS if single else f'Bars: {intervals}'} The axes do not begin at 0.{more}"
+    labels = ", ".join(measure(name).label for name in metrics)
+    alternative = f"Means with error bars of {labels}; the numbers are in the tables below."
+    return [Section("The means", [Drawing(intervals_figure(lines), "means", alternative, caption)])]
+
+
+def numbers_section(lines: Sequence[CombinationMean], baseline: Baseline) -> Section:
+    """A table for each measure; all but the first are folded."""
+    blocks: list[Block] = [note(f"{' '.join(remarks(lines, baseline))} Point at a value for its exact number.")]
+    for k, name in enumerate(dict.fromkeys(line.metric for line in lines)):
+        table, title = metric_table([line for line in lines if line.metric == name], baseline), measure(name).title
+        blocks += [Fold(title, [table])] if k else [Heading(title), table]
+    return Section("The numbers", blocks)
+
+
+# ---------------------------------------------------------------------- tables
+
+
+def metric_table(lines: Sequence[CombinationMean], baseline: Baseline, by: str | None = None) -> Table:
+    """All combinations in one measure: mean with its interval, range of single runs, spread, and the difference to the baseline.
+
+    `by`: what the groups are, if the lines are of groups of jobs.
+    """
+    words = varying(lines)
+    shown = measure(lines[0].metric)
+    several = any(line.runs > 1 for line in lines)
+    rows: list[Row] = []
+    for line in lines:
+        row: list[str | Cell] = [value_cell(line.combination[name]) for name in words] or [shown.label]
+        row += [line.group or ""] if by else []
+        row += [f"{line.runs:,}"] if several else []
+        row.append(mean_cell(line, shown))
+        if several:
+            row.append(f"{shown.show(line.band.low)} to {shown.show(line.band.high)}" if line.runs > 1 else "-")
+            row.append(f"{100 * line.spread:.1f} %" if math.isfinite(line.spread) else "-")
+        row += [difference_cell(line, shown)] if baseline else []
+        rows.append(row)
+    head = [name.replace("_", " ") for name in words] or ["measure"]
+    head += [by] if by else []
+    head += ["runs", f"mean, {LEVEL} interval", "single runs", "spread"] if several else ["single run"]
+    head += [f"difference to {_named(baseline)}"] if baseline else []
+    meaning = ", ".join(range_meaning(count) for count in sorted({line.runs for line in lines} - {1}))
+    return Table(
+        head,
+        rows,
+        shown.label,
+        f"Single runs: {meaning}; no confidence interval of the mean." if meaning else "",
+        max(len(words), 1) + bool(by),
+    )
+
+
+def overview_table(lines: Sequence[CombinationMean], baseline: Baseline) -> Table:
+    """All measures in one table: a row for each combination, means with their intervals and differences to the baseline."""
+    names = list(dict.fromkeys(line.metric for line in lines))
+    rows: list[Row] = []
+    for caption, mine in panels_of(lines, varying(lines)).items():
+        by_metric = {line.metric: line for line in mine}
+        row: list[str | Cell] = [caption or said(mine[0].combination, list(mine[0].combination)), f"{mine[0].runs:,}"]
+        for name in names:
+            line = by_metric.get(name)
+            row.append("" if line is None else mean_cell(line, measure(name), _change(line, measure(name)) if baseline else ()))
+        rows.append(row)
+    remark = f"Mean, ± half the width of its {LEVEL} confidence interval over the replications (Student's t), of {OF}: {SCOPES[OF]}."
+    if baseline:
+        below = f"the mean difference to {_named(baseline)} over pairs with the same seed, with its {LEVEL} confidence interval"
+        remark += f" Below: {below}."
+    head = ["policy", "replications", *(measure(name).label for name in names)]
+    return Table(head, rows, "Means with their intervals, one row per policy", remark, look="overview")
+
+
+def groups_tables(lines: Sequence[CombinationMean], title: str, baseline: Baseline) -> list[Block]:
+    """The groups of jobs in one measure: a row for each, a column for each policy; a table for each combination of the others."""
+    series, further = series_of(lines, None)
+    columns = list(panels_of(lines, [series] if series else []))
+    if len(columns) > MOST_COLUMNS:
+        series, further, columns = None, varying(lines), [""]
+    words = [series] if series else []
+    shown = measure(lines[0].metric)
+    compared = {name for name in columns if baseline and series in baseline and name != said(baseline, words)}
+    blocks: list[Block] = []
+    for caption, mine in panels_of(lines, further).items():
+        cells = {(line.group, said(line.combination, words)): line for line in mine}
+        rows: list[Row] = []
+        for group in dict.fromkeys(line.group for line in mine):
+            row: list[str | Cell] = [group or ""]
+            for name in columns:
+                line = cells.get((group, name))
+                row.append("" if line is None else mean_cell(line, shown))
+                if name in compared:
+                    row.append("" if line is None else difference_cell(line, shown))
+            rows.append(row)
+        head = [""]
+        for name in columns:
+            head += [name or shown.label, *(["difference"] if name in compared else [])]
+        blocks += [Heading(caption)] if caption else []
+        blocks.append(Table(head, rows, f"{shown.label} {title}{f', {caption}' if caption else ''}", look="months"))
+    return blocks
+
+
+def mean_cell(line: CombinationMean, shown: Measure, below: Sequence[str] = ()) -> Cell:
+    """The mean with the half-width of its confidence interval; `below`: further small print."""
+    mean = float(line.band.mean)
+    if line.interval is None:
+        return Cell(shown.show(mean), ["single run", *below], f"{raw(mean, '')}, a single run", mean)
+    half = float(line.interval.half_width)
+    return Cell(shown.show(mean), [f"± {shown.change(half)}", *below], f"{raw(mean, '')} ± {raw(half, '')}", mean)
+
+
+def difference_cell(line: CombinationMean, shown: Measure) -> Cell:
+    """The paired difference to the baseline, and whether it is clear."""
+    if line.difference is None:
+        return Cell("baseline", look="base")
+    mean, half = float(line.difference.mean), float(line.difference.half_width)
+    if line.clear is None:
+        return Cell(shown.signed(mean), ["single runs"], raw(mean, ""), mean)
+    width, exact = f"± {shown.change(half)}", f"{raw(mean, '')} ± {raw(half, '')}"
+    if line.clear:
+        return Cell(shown.signed(mean), [width], exact, mean, "clear")
+    return Cell(NO_CLEAR, [f"{shown.signed(mean).removesuffix(' points')} {width}"], exact, mean)
+
+
+def value_cell(value: Any) -> Cell:
+    """The value of a parameter; long ones take several lines."""
+    text = (
+        "default"
+        if value is None
+        else str(value).lower()
+        if isinstance(value, bool)
+        else f"{value:g}"
+        if isinstance(value, float)
+        else str(value)
+    )
+    return Cell(text, look="word long" if len(text) > LONG else "word")
+
+
+def _change(line: CombinationMean, shown: Measure) -> list[str]:
+    """The paired difference in small print, in two lines if it is not clear."""
+    d = line.difference
+    if d is None:
+        return []
+    if line.clear is None:
+        return [f"{shown.signed(d.mean)}, single runs"]
+    return [*([] if line.clear else [NO_CLEAR]), shown.with_half(d.mean, d.half_width)]
+
+
+def _named(baseline: Mapping[str, Any]) -> str:
+    return ", ".join(str(value) for value in baseline.values())
+
+
+# ---------------------------------------------------------------------- the answer
+
+
+def answer(lines: Sequence[CombinationMean], baseline: Baseline, subject: str) -> str:
+    """What the comparison says of one measure, in one sentence for each value that is compared with the baseline.
+
+    `lines`: of one measure. `subject`: what was simulated.
+    """
+    if not lines:
+        return f"Nothing was measured on {subject}."
+    shown = measure(lines[0].metric)
+    compared: dict[str, list[CombinationMean]] = {}
+    for line in lines:
+        if line.difference is not None and baseline:
+            compared.setdefault(said(line.combination, list(baseline)), []).append(line)
+    if not compared or not baseline:
+        lowest, highest = (pick(lines, key=lambda line: line.band.mean) for pick in (min, max))
+        if len(lines) == 1:
+            return f"On {subject}, the {shown.label} is {_with_interval(lowest, shown)}."
+        words = varying(lines)
+        return (
+            f"On {subject}, the {shown.label} is between {_with_interval(lowest, shown)} ({said(lowest.combination, words)}) and "
+            f"{_with_interval(highest, shown)} ({said(highest.combination, words)})."
+        )
+    [(name, mine), *others] = compared.items()
+    if not others and len(mine) == 1 and mine[0].clear and mine[0].difference is not None and list(baseline) == ["policy"]:
+        d, sign = mine[0].difference, "lower" if mine[0].difference.mean < 0 else "higher"
+        size = shown.with_half(d.mean, d.half_width)[1:]
+        return f"On {subject}, the {shown.label} is {size} {sign} under {name} than under {_named(baseline)}."
+    verdicts = [f"with {one} it {_verdict(lines, shown)}" for one, lines in others[: MOST_COLUMNS - 1]]
+    more = len(others) - len(verdicts)
+    rest = [f"{more} more {'is' if more == 1 else 'are'} in the tables"] if more else []
+    told = f"On {subject}, compared with {_named(baseline)}, the {shown.label} with {name} {_verdict(mine, shown)}"
+    return f"{'; '.join([told, *verdicts, *rest])}."
+
+
+def _verdict(lines: Sequence[CombinationMean], shown: Measure) -> str:
+    """How these combinations compare with the baseline."""
+    if len(lines) == 1 and lines[0].difference is not None:
+        d = lines[0].difference
+        side = "lower" if d.mean < 0 else "higher"
+        if lines[0].clear is None:
+            return f"is {shown.signed(d.mean)[1:]} {side} (single runs)" if d.mean else "is the same (single runs)"
+        change = shown.with_half(d.mean, d.half_width)
+        return f"is {change[1:]} {side}" if lines[0].clear else f"shows {NO_CLEAR} ({change})"
+    kinds: dict[str, list[CombinationMean]] = {}
+    for line in lines:
+        mean = 0.0 if line.difference is None else line.difference.mean
+        side = "higher" if mean > 0 else "lower" if mean < 0 else "the same"
+        kind = f"is {side} (single runs)" if line.clear is None else f"is clearly {side}" if line.clear else f"shows {NO_CLEAR}"
+        kinds.setdefault(kind, []).append(line)
+    words = varying(lines)
+    if len(words) == 1 and len(lines) <= MOST_COLUMNS:  # few enough to be named
+        name = words[0].replace("_", " ")
+        values = {kind: listed([str(line.combination[words[0]]) for line in mine]) for kind, mine in kinds.items()}
+        return ", ".join(f"{kind} with {name} {value}" for kind, value in values.items())
+    counts = sorted(((len(mine), kind) for kind, mine in kinds.items()), key=lambda pair: -pair[0])
+    return f"{', '.join(f'{kind} in {count}' for count, kind in counts)} of {len(lines)} combinations"
+
+
+def _with_interval(line: CombinationMean, shown: Measure) -> str:
+    half = "" if line.interval is None else f" ± {shown.change(line.interval.half_width)}"
+    return f"{shown.show(line.band.mean)}{half}"

@@ -1,0 +1,368 @@
+"""`walltime simulate`: one log, one policy."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from walltime.cli import options as o
+from walltime.cli.option_groups import Files, LogOptions, Part, SchedulingOptions, machine_in, one_workload
+from walltime.cli.output import PageOutput, caveats, command_line, drawn_in, progress_bar
+from walltime.cli.table import part_of
+from walltime.errors import PolicyError
+
+if TYPE_CHECKING:
+    from walltime.metrics import BatchMeans, DynamicsSummary, Summary
+    from walltime.report.page import Block
+    from walltime.schedule import Schedule
+    from walltime.schedule.groups import Edges
+    from walltime.simulation import Fairness, Spread
+    from walltime.tables import Facts, Table
+
+
+@dataclass(frozen=True)
+class SchedulerOptions:
+    """The policy, and its machine."""
+
+    policy: o.PolicyOption = None
+    machine_file: o.MachineOption = None
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """Which tables are shown."""
+
+    batch_means: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="JOBS",
+            help="For steady-state workloads: mean response by batches of this many jobs or more, with its interval (mualem01: 3333).",
+            rich_help_panel=o.OUTPUT,
+        ),
+    ] = None
+    monthly: o.MonthlyOption = False
+    month_of: o.ByOption = "end"
+    by: o.BreakdownOption = None
+    dynamics: Annotated[
+        bool, o.own("Also show which jobs backfilling delayed, and how often the shortest waiting job was chosen (tsafrir06).", o.OUTPUT)
+    ] = False
+    fair: Annotated[
+        bool,
+        typer.Option("--fairness", help="Also say how many jobs start late because of jobs that arrived later.", rich_help_panel=o.OUTPUT),
+    ] = False
+    sample: Annotated[
+        int | None,
+        typer.Option(
+            "--fairness-sample", min=1, metavar="JOBS", help="Of so many jobs, drawn by --seed; default: 200.", rich_help_panel=o.OUTPUT
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class SimulationFiles(Files):
+    """Which files are written."""
+
+    out: Annotated[Path | None, o.out("the schedule", ".csv", ".parquet", ".swf", ".swf.gz")] = None
+    timeline: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write queue and busy processors over time here: .csv or .parquet.",
+            callback=o.writable(*o.TABLE),
+            rich_help_panel=o.OUTPUT,
+        ),
+    ] = None
+    every: Annotated[
+        str | None,
+        typer.Option(
+            "--interval",
+            metavar="SECONDS",
+            help="Rows of --timeline: means over so long, s or with m, h, d, w, e.g. 1h. Default: a row for each change.",
+            rich_help_panel=o.OUTPUT,
+        ),
+    ] = None
+
+
+def simulate(
+    trace: o.TraceArgument,
+    *,
+    simulated: SchedulerOptions,
+    run: SchedulingOptions,
+    reading: LogOptions,
+    part: Part,
+    shown: TableOptions,
+    files: SimulationFiles,
+    output: PageOutput,
+) -> None:
+    """Replay a log under one policy: how long jobs waited, and how busy the machine was."""
+    from walltime.comparison.caveats import caveats_of
+    from walltime.schedule.groups import parse_grouping
+    from walltime.workload.filters import parse_seconds
+
+    machine = machine_in(simulated.machine_file)
+    [chosen] = run.schedulers([simulated.policy or (machine.policy if machine is not None else None) or "easy"])
+    groupings = {text: parse_grouping(text) for text in shown.by or ()}
+    length = None if files.every is None else parse_seconds(files.every)
+    for missing, message in (
+        (files.every is not None and files.timeline is None, "--interval says how long the rows of --timeline are; give both"),
+        (shown.sample is not None and not shown.fair, "--fairness-sample says of how many jobs --fairness is; give both"),
+        (shown.month_of != "end" and not shown.monthly, "--month-of determines how --monthly splits the jobs; give both"),
+    ):
+        if missing:
+            raise PolicyError(message)
+    if not run.is_single or len(part.loads) > 1:
+        from walltime.comparison.many_runs_command import refuse, run_many
+
+        single: dict[str, object] = {"--out": files.out, "--monthly": shown.monthly, "--dynamics": shown.dynamics, "--by": groupings}
+        single |= {"--test-share": run.test_share < 1, "--batch-means": shown.batch_means}
+        refuse(single | {"--timeline": files.timeline, "--fairness": shown.fair})
+        run_many(trace, reading.load(trace, machine)[0], [chosen], run, part, machine, output, files)
+        return
+    workload, seconds_read = reading.load(trace, machine)
+    schedule = run.run(one_workload(run, part, workload), chosen, dynamics=shown.dynamics, machine=machine)
+    trim = run.measuring
+    record, summary = run_record(schedule, run, trace, seconds_read)
+    sentences = caveats_of([schedule], trim, run.estimates)
+    record["caveats"] = sentences
+    blocks: list[Block | Facts | str] = [_facts(schedule, summary, record), _speed(record["seconds"], summary.jobs), *caveats(sentences)]
+    if shown.batch_means is not None:
+        batches = schedule.batch_means(batch=shown.batch_means)
+        record["batch_means"] = batches_object(batches, shown.batch_means)
+        blocks += batches_lines(batches, shown.batch_means)
+    if shown.dynamics:
+        effects = schedule.dynamics_summary(trim)
+        record["dynamics"] = effects.as_dict()
+        blocks.append(_dynamics(effects, schedule))
+    if schedule.predictions is not None:
+        blocks.append(_predictions(schedule, trim))
+    if shown.monthly or groupings:
+        blocks += _groups(schedule, record, shown.monthly, shown.month_of, groupings, trim)
+    if shown.fair:
+        fairness = _fairness(schedule, shown.sample, run.seed)
+        record["fairness"] = fairness.as_dict()
+        blocks.append(_fairness_facts(fairness))
+    recorded = schedule.recorded(trim)
+    if recorded is not None:
+        record["recorded"] = recorded.as_dict() | {"by": {name: schedule.recorded_by(name, trim) for name in ("class", "month")}}
+        blocks += _recorded(schedule, trim, shown.monthly)
+    if files.out is not None:
+        schedule.write(files.out)
+        record["out"] = files.out
+    draw_figures(files.figure, [schedule], trim, files.size)
+    if files.timeline is not None:
+        from walltime.schedule.files import write_table
+
+        write_table(files.timeline, schedule.timeline(length), schedule.workload, policy=schedule.label, **run.settings)
+        record["timeline"] = files.timeline
+    if output.report is not None:
+        write_run_page(output.report, [schedule], run, None)
+        record["report"] = output.report
+    output.show(record, blocks, schedule=files.out, timeline=files.timeline, **drawn_in(files.figure))
+
+
+def run_record(schedule: Schedule, run: SchedulingOptions, trace: Path, seconds_read: float) -> tuple[dict[str, Any], Summary]:
+    """The `--json` record of one run, and its summary."""
+    from walltime.provenance import version
+
+    trim, begin = run.measuring, time.perf_counter()
+    summary = schedule.summary(trim)
+    measure = time.perf_counter() - begin
+    w = schedule.workload
+    record = {
+        "trace": str(trace),
+        "sha256": w.origin.sha256,
+        "procs": w.machine_procs,
+        "policy": schedule.label,
+        "engine": schedule.engine,
+        "simulated_on": schedule.simulated_on,
+        **summary.as_dict(),
+        "dropped": dict(w.origin.dropped),
+        "changed": dict(w.origin.changed),
+        "noticed": dict(w.origin.noticed),
+        "steps": list(w.origin.steps),
+        "killed": int((w.runtime > w.requested).sum()) if schedule.overrun == "kill" else 0,
+        "estimates": run.estimates,
+        "feedback": w.feedback,
+        "overrun": schedule.overrun,
+        "coincident": schedule.coincident,
+        "dialect": schedule.dialect.label,
+        "trim": trim,
+        "seed": run.seed,
+        "seconds": {"read": seconds_read, **schedule.seconds, "measure": measure},
+        "version": version(),
+    }
+    if schedule.predictions is not None:
+        made = schedule.predictions.prediction
+        words = {"predictor": made.predictor.label, "believe": made.believe.label, "correction": made.correction.label}
+        record["predictions"] = words | {"history": made.history} | schedule.prediction_summary(trim).as_dict()
+    return record, summary
+
+
+def write_run_page(path: Path, schedules: Sequence[Schedule], run: SchedulingOptions, spread: Spread | None) -> None:
+    """Write the page of these schedules, with the command line in its provenance."""
+    from walltime.comparison import write_comparison_page
+
+    settings = {"command": command_line(), "seed": run.seed, "estimates": run.estimates, "feedback": run.feedback or None}
+    write_comparison_page(path, schedules, trim=run.measuring, spread=spread, settings=settings)
+
+
+def draw_figures(texts: Sequence[str] | None, schedules: Sequence[Schedule], trim: str, size: str = "") -> None:
+    """Draw the figures that are asked for, of these schedules; `size`: their width, by default what each has of itself."""
+    if not texts:
+        return
+    figures = part_of("simulate --figure")
+    for name, path in map(figures.named_file, texts):
+        draw = figures.OF_SCHEDULES[name]
+        more = {"trim": trim} if name in ("wait", "slowdown") else {}
+        more |= {"width": size} if size else {}
+        figures.save(draw(*schedules[: 1 if name == "gantt" else None], **more), path)
+
+
+def _fairness(schedule: Schedule, sample: int | None, seed: int) -> Fairness:
+    """Fair starts of a sample of jobs, with a progress bar if it takes long."""
+    from walltime.simulation.fair_start import SAMPLE, fairness
+
+    jobs = min(sample or SAMPLE, len(schedule))
+    with progress_bar(jobs, f"{schedule.label}, fair starts") as progress:
+        return fairness(schedule, jobs or 1, seed, progress=progress)
+
+
+# ---------------------------------------------------------------------- what is printed
+
+
+def _facts(schedule: Schedule, s: Summary, record: dict[str, Any]) -> Facts:
+    from walltime.tables import Facts
+    from walltime.wording import human_number, human_time, percent
+
+    jobs = f"{s.measured_jobs:,} jobs" if s.measured_jobs == s.jobs else f"{s.measured_jobs:,} of {s.jobs:,} jobs measured"
+    excluded = f"{s.zero_runtime_jobs} jobs with runtime 0 excluded" if s.zero_runtime_jobs else ""
+    older = f"{s.mean_bounded_slowdown_p1:,.2f} in the form of feitelson98 and mualem01"
+    rows = [
+        ("mean wait", human_time(s.mean_wait), f"{s.mean_wait:,.0f} s"),
+        ("median, 90 %, longest wait", human_time(s.median_wait), f"{human_time(s.p90_wait)}, {human_time(s.max_wait)}"),
+        ("mean response", human_time(s.mean_response), f"{s.mean_response:,.0f} s"),
+        ("mean bounded slowdown", human_number(s.mean_bounded_slowdown), older),
+        ("mean slowdown", human_number(s.mean_slowdown), excluded),
+        ("utilization", percent(s.utilization), f"of all jobs; offered load {percent(s.offered_load)}"),
+        ("backfilled", f"{s.backfilled_percent:.1f} %", ""),
+        ("killed at their limit", f"{record['killed']:,}", ""),
+    ]
+    return Facts(f"{schedule.title} on {schedule.workload.origin.name}: {jobs}, {schedule.workload.machine_procs:,} processors", rows)
+
+
+def _speed(seconds: dict[str, float], jobs: int) -> str:
+    rate = jobs / seconds["simulate"] if seconds["simulate"] else 0.0
+    return f"read in {seconds['read']:.2f} s, simulated in {seconds['simulate']:.3f} s ({rate:,.0f} jobs/s)"
+
+
+def _predictions(schedule: Schedule, trim: str) -> Facts:
+    from walltime.tables import Facts
+    from walltime.wording import human_time
+
+    assert schedule.predictions is not None, "there are some"
+    p = schedule.prediction_summary(trim)
+    late = f"by {human_time(p.mean_miss)} on average" if p.reserved_starts_missed else ""
+    own = f"median {p.median_accuracy:.3f}; of the users' requests {p.mean_accuracy_of_requests:.3f}"
+    wrong = f"too long {p.oe_percent:.1f} %, too short {p.ue_percent:.1f} %, by 30 min and more {p.be_percent:.1f} %"
+    rows = [
+        ("mean accuracy", f"{p.mean_accuracy:.3f}", own),
+        ("predicted", f"{100 - p.na_percent:.1f} %", wrong),
+        ("corrections", f"{p.corrections:,}", "of jobs that outlived their predictions"),
+        ("reserved starts missed", f"{p.reserved_starts_missed:,}", f"of {p.reserved_jobs:,} jobs with a reservation {late}".rstrip()),
+    ]
+    return Facts(f"predictions by {schedule.predictions.prediction.title}", rows)
+
+
+def _dynamics(d: DynamicsSummary, schedule: Schedule) -> Facts:
+    from walltime.tables import Facts
+    from walltime.wording import human_time
+
+    wild = f"they delayed the head of the queue; mean runtime {human_time(d.mean_runtime_wild)}"
+    delayed = f"later than their first real shadow by {human_time(d.mean_delay)} on average"
+    heads = [("wildly backfilled", f"{d.wild_percent:.2f} %", wild), ("delayed heads", f"{d.delayed_percent:.2f} %", delayed)]
+    choices = [("shortest job chosen", f"{d.sjfness:.1f} %", f"{d.sjfness_of_choices:.1f} % where there was a choice")]
+    return Facts("effects of backfilling", (heads if schedule.policy.reservations.of == "head" else []) + choices)
+
+
+def _groups(
+    schedule: Schedule, record: dict[str, Any], monthly: bool, month_of: str, groupings: dict[str, tuple[str, Edges]], trim: str
+) -> Iterator[Table]:
+    """The months, and the groups of jobs, which are entered into the record."""
+    from walltime.comparison.tables import groups_table, months_table
+
+    if monthly:
+        months = schedule.monthly(month_of)
+        record["months"] = [month.as_dict() for month in months]
+        yield months_table([schedule.title], [months])
+    if groupings:
+        record["breakdowns"] = {text: schedule.breakdown(by, edges, trim).to_dicts() for text, (by, edges) in groupings.items()}
+        for text, rows in record["breakdowns"].items():
+            yield groups_table(rows, text)
+
+
+def _fairness_facts(f: Fairness) -> Facts:
+    """How many jobs start late because of jobs that arrived later, and who waits by use."""
+    from walltime.tables import Facts
+    from walltime.wording import human_time
+
+    of = f"all {f.jobs:,} jobs" if f.sample == f.jobs else f"a sample of {f.sample:,} of {f.jobs:,} jobs"
+    late = f"by {human_time(f.mean_miss_of_late)} on average; {f.early_percent:.1f} % start earlier"
+    rows = [
+        ("later than the fair start", f"{f.late_percent:.1f} %", late),
+        ("mean miss", human_time(f.mean_miss), f"over {of}; the longest {human_time(f.max_miss)}"),
+    ]
+    if f.users:
+        users = f"rank correlation over {f.users:,} users; over 0: who uses more waits longer"
+        rows.append(("use and wait of users", f"{f.use_correlation:.2f}", users))
+    return Facts("fairness: the fair start of a job is its start if no job had arrived later", rows)
+
+
+def _recorded(schedule: Schedule, trim: str, monthly: bool) -> list[Block | Facts | str]:
+    """Recorded waits beside simulated ones: all jobs, by class, and by month if asked for."""
+    from walltime.comparison.tables import RECORDED, recorded_tables
+
+    tables = recorded_tables([schedule.title], [schedule], trim)
+    return [*(table for table in tables[: 3 if monthly else 2] if table.rows), RECORDED]
+
+
+def batches_object(means: BatchMeans, asked: int) -> dict[str, Any]:
+    """Batch means for `--json`; `asked`: jobs in a batch as asked for."""
+    interval = means.interval
+    return {
+        "mean_response": means.mean,
+        "low": None if interval is None else interval.low,
+        "high": None if interval is None else interval.high,
+        "what": None if interval is None else interval.what,
+        "mean_of_all_jobs": means.whole,
+        "batches": means.batches,
+        "jobs_per_batch": means.batch,
+        "correlation": means.correlation,
+        "asked": {"jobs_per_batch": asked, "correlation": means.correlation_asked},
+        "jobs_alike": means.alike,
+        "jobs_needed": means.needed,
+        "verdict": means.verdict,
+        "reason": means.reason,
+        "contradiction": means.contradiction,
+    }
+
+
+def batches_lines(means: BatchMeans, asked: int) -> list[str]:
+    """The same in sentences, without digits beyond the error."""
+    from walltime.metrics.intervals import SHOWN_LEVEL
+    from walltime.wording import to_error
+
+    merged = "" if means.batch == asked else f"; between batches of {asked:,}, as asked for: {means.correlation_asked:+.2f}"
+    made = f"{means.batches} batches of {means.batch:,} jobs, correlation between neighbours {means.correlation:+.2f}{merged}"
+    if means.interval is None:
+        lines = [f"mean response after the warm-up {means.mean:,.0f} s, with no interval: {means.reason} ({made})"]
+    else:
+        half = means.interval.half_width
+        mean, low, high = (to_error(value, half) for value in (means.mean, means.interval.low, means.interval.high))
+        what = f"{SHOWN_LEVEL} interval of the mean in the long run"
+        lines = [f"mean response by batch means {mean} s ({low} to {high}: {what}; {means.verdict}; {made})"]
+    return [*lines, *([means.contradiction] if means.contradiction else [])]

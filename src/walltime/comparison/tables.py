@@ -1,0 +1,293 @@
+"""The tables of simulated schedules: pages and the terminal show the same."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from walltime.comparison.measures import measure
+from walltime.errors import WorkloadError
+from walltime.metrics import ChangedJob, ChangedUser, Gains, Month, Summary, relative_difference
+from walltime.metrics.intervals import KINDS as INTERVALS
+from walltime.metrics.intervals import SHOWN_LEVEL
+from walltime.metrics.summary import LESS, averages
+from walltime.policy import Kind
+from walltime.report.page import Block, Fold
+from walltime.schedule.groups import TITLES
+from walltime.schedule.longest_waits import longest_waits
+from walltime.schedule.schedule import Schedule
+from walltime.simulation.spread import Spread
+from walltime.tables import Cell, Column, Row, Table
+from walltime.wording import UNDEFINED, human_difference, human_number, human_percent, human_time, in_prose
+from walltime.workload.columns import GROUPED_COLUMNS
+
+COLUMNS = {name: average for name, average in averages().items() if average.table}
+"""The fields of a Summary that the table of policies shows."""
+MOST_MONTHS = 120
+"""A log with more months gets no table by month on a page."""
+MOST_GROUPS = 60
+"""Nor does a page have a table of more groups."""
+LONGEST_WAITS = 5
+"""Jobs of each policy."""
+KINDS = {
+    "immediate": "on arrival, with no job ahead of it waiting",
+    "reserved": "after a wait, with no job ahead of it waiting",
+    "backfilled": "while a job ahead of it in the queue was waiting",
+}
+SCATTER = {"mean_wait": "wait", "mean_bounded_slowdown": "slowdown"}
+"""Fields beside which it is said how far a further copy of the log lies away."""
+SURE = f"±, {INTERVALS['shaken.copy'].of}, {SHOWN_LEVEL}"
+GROUPINGS = ("class", "user", "users", *GROUPED_COLUMNS)
+"""The groupings that a page shows, where the log knows the groups; sizes, lengths and hours are in the heat maps."""
+RECORDED = (
+    "The recorded waits come from the real machine: its scheduler had queues, priorities, limits and reservations that are not modelled, "
+    "it was down at times, and jobs may have been held by their users. So a difference is not what this policy would have saved, and "
+    "similar means do not validate the simulation. The correlation says whether the same jobs wait long in both."
+)
+"""What a comparison with recorded waits means and does not mean."""
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+def raw(value: float, unit: str) -> str:
+    """A value with all useful digits.
+
+    >>> raw(7412.25, "s"), raw(float("nan"), "s"), raw(3, "")
+    ('7,412.25 s', 'n/a', '3')
+    """
+    if isinstance(value, float) and not math.isfinite(value):
+        return UNDEFINED
+    number = f"{value:,.6f}".rstrip("0").rstrip(".") if isinstance(value, float) else f"{value:,}"
+    return f"{number} {unit}".rstrip()
+
+
+def summary_table(
+    names: Sequence[str], summaries: Sequence[Summary], trim: str = "none", title: str = "", spread: Spread | None = None
+) -> Table:
+    """One row per policy, in readable units, with the unrounded values; with a spread also how far means lie apart in copies of the log."""
+    columns = {field: [getattr(summary, field) for summary in summaries] for field in COLUMNS}
+    rows: list[Row] = []
+    for k, (name, summary) in enumerate(zip(names, summaries, strict=True)):
+        row: list[str | Cell] = [name, f"{summary.measured_jobs:,}"]
+        for field, average in COLUMNS.items():
+            value, every, show = columns[field][k], columns[field], measure(field).show
+            less, unit = average.better == LESS, average.unit.removesuffix("share")
+            lowest = less and len(set(every)) > 1 and value == min((v for v in every if not math.isnan(v)), default=None)
+            of = (field, k) if less else None
+            row.append(Cell(show(value), exact=raw(value, unit), value=value, look="best" if lowest else "", of=of))
+            if spread is not None and field in SCATTER:
+                row.append(Cell(f"±{show(half := spread.scatter(field, k))}", exact=raw(half, unit), value=half))
+        rows.append(row)
+    remarks = ["Point at a value for its exact number."]
+    if len(names) > 1:
+        remarks.insert(0, f"Small print: difference from {{{in_prose(names[0])}}}. Shaded: the lowest of a column.")
+    if trim != "none":
+        every_job = "utilization, offered load, makespan, months and the queue over time still include all jobs"
+        remarks.append(f"Trimmed as in tsafrir06; {every_job}.")
+    head: list[str | Column] = ["policy", "jobs measured"]
+    for field, average in COLUMNS.items():
+        label = average.label.replace("backfilled", "back\u00adfilled")
+        head += [label, *([f"{SCATTER[field]} {SURE}"] if spread is not None and field in SCATTER else [])]
+    return Table(head, rows, title or "Averages, one row per policy", " ".join(remarks), row_policies=range(len(names)))
+
+
+def details_table(names: Sequence[str], summaries: Sequence[Summary]) -> Table:
+    """All fields of the summaries, unrounded."""
+    rows = [[f.name, *(raw(getattr(s, f.name), "") for s in summaries)] for f in fields(Summary)]
+    return Table(["seconds, processors, ratios", *_policies(names)], rows, "All values of the summaries")
+
+
+def kinds_table(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequence[Any]) -> Table:
+    """Kinds of start of the measured jobs, as numbers and as a bar for each policy."""
+    rows: list[Row] = []
+    for name, schedule, mask in zip(names, schedules, masks, strict=True):
+        kinds = schedule.kind[mask]
+        shares = {kind.name.lower(): 100 * float((kinds == kind).mean()) if len(kinds) else 0.0 for kind in Kind}
+        rows.append([name, *(human_percent(shares[kind]) for kind in KINDS), Cell("", shares={kind: shares[kind] for kind in KINDS})])
+    head: list[str | Column] = ["policy", *(Column(kind, swatch=kind) for kind in KINDS), ""]
+    meaning = "; ".join(f"{kind}: {words}" for kind, words in KINDS.items())
+    return Table(head, rows, "How the jobs started, one row per policy", f"{meaning}.", row_policies=range(len(names)))
+
+
+def months_table(names: Sequence[str], months: Sequence[Sequence[Month]]) -> Table:
+    """The months as in mualem01, Table 1: of all jobs, and for two policies with their differences; `months`: those of each policy."""
+    by_month = [{(month.year, month.month): month for month in of_policy} for of_policy in months]
+    two = len(names) == 2
+    measures = [("mean_response", "response (s)", 0), ("mean_bounded_slowdown", "bounded slowdown", 1)]
+    if len(names) == 1:
+        measures.insert(0, ("mean_wait", "wait (s)", 0))
+    head: list[str | Column] = ["month", "load", "jobs"]
+    for _, what, _ in measures:
+        head += [Column(f"{what}, {in_prose(name)}", k) for k, name in enumerate(names)] + (["difference"] if two else [])
+    rows: list[Row] = []
+    for key in sorted({key for of_policy in by_month for key in of_policy}):
+        mine = [of_policy.get(key) for of_policy in by_month]
+        first = mine[0]
+        row: list[str | Cell] = [f"{key[0]}-{key[1]:02d}", f"{first.load:.3f}" if first else "", f"{first.jobs:,}" if first else ""]
+        for field, _, digits in measures:
+            values = [getattr(month, field) if month else math.nan for month in mine]
+            row += [Cell(f"{value:,.{digits}f}" if math.isfinite(value) else UNDEFINED, value=value) for value in values]
+            row += [human_difference(relative_difference(values[1], values[0]))] if two else []
+        rows.append(row)
+    remark = f"All jobs, each in the month in which it ends, local time of the site. Load and jobs: under {in_prose(names[0])}."
+    if two:
+        remark += f" Difference: of {in_prose(names[1])} from {in_prose(names[0])}."
+    return Table(head, rows, "Averages by month, all jobs", remark, look="months")
+
+
+# ---------------------------------------------------------------------- groups of jobs
+
+
+def breakdown_table(names: Sequence[str], rows: Sequence[Rows], by: str) -> Table:
+    """The mean wait of each group under every policy; `rows`: the breakdown of each."""
+    by_group = [{row["group"]: row for row in mine} for mine in rows]
+    lines: list[Row] = []
+    for group in dict.fromkeys(group for mine in by_group for group in mine):  # months differ between policies
+        first = by_group[0].get(group)
+        line: list[str | Cell] = [str(group), *([f"{first['jobs']:,}", _percent(first["share_of_use"])] if first else ["", ""])]
+        for k, mine in enumerate(by_group):
+            wait = mine[group]["mean_wait"] if group in mine else math.nan
+            line.append(Cell(human_time(wait), value=wait, of=(str(group), k)))
+        lines.append(line)
+    head: list[str | Column] = ["", "jobs", "of all use", *_policies(names, "mean wait, ")]
+    return Table(head, lines, f"Mean wait by {by}", look="months")
+
+
+def groups_table(rows: Rows, by: str) -> Table:
+    """All measures of the groups under one policy."""
+    lines = [
+        [
+            str(row["group"]),
+            f"{row['jobs']:,}",
+            _percent(row["share_of_use"]),
+            *(_time(row[field]) for field in ("mean_wait", "median_wait", "p90_wait", "max_wait", "mean_response")),
+            Cell(human_number(row["mean_bounded_slowdown"]), value=row["mean_bounded_slowdown"]),
+        ]
+        for row in rows
+    ]
+    head = ["", "jobs", "of all use", "mean wait", "median", "90 %", "longest", "mean response", "bounded slowdown"]
+    return Table(head, lines, f"by {by}")
+
+
+def breakdowns(names: Sequence[str], schedules: Sequence[Schedule], trim: str) -> list[Block]:
+    """A folded table for each of `GROUPINGS` that the log knows, with from 2 to 60 groups."""
+    parts: list[Block] = []
+    for by in GROUPINGS:
+        try:
+            table = breakdown_table(names, [schedule.breakdown(by, trim=trim).to_dicts() for schedule in schedules], TITLES[by])
+        except WorkloadError:  # the log does not say
+            continue
+        if 2 <= len(table.rows) <= MOST_GROUPS:
+            parts.append(Fold(table.title, [table]))
+    return parts
+
+
+# ---------------------------------------------------------------------- who gains
+
+
+def sides_table(gains: Gains, title: str) -> Table:
+    """The jobs that wait shorter, equally long, and longer."""
+    sides = (("shorter", gains.shorter), ("equal", gains.equal), ("longer", gains.longer))
+    total = max(sum(side.jobs for _, side in sides), 1)
+    rows = [
+        [
+            name,
+            f"{side.jobs:,}",
+            human_percent(100 * side.jobs / total),
+            UNDEFINED if side.users is None else f"{side.users:,}",
+            f"{side.processor_hours:,.0f}",
+            f"{'+' if side.mean_change > 0 else ''}{human_time(side.mean_change)}",
+        ]
+        for name, side in sides
+    ]
+    return Table(["wait", "jobs", "of all", "users", "processor-hours", "mean change"], rows, title)
+
+
+def changes_table(gains: Gains, title: str) -> Table:
+    """The largest winners and losers among users (mean waits), then among jobs."""
+    users = [("gains", gains.winning_users), ("loses", gains.losing_users)]
+    jobs = [("gains", gains.winning_jobs), ("loses", gains.losing_jobs)]
+    rows = [_user(verb, one) for verb, of_users in users for one in of_users] + [
+        _job(verb, one) for verb, of_jobs in jobs for one in of_jobs
+    ]
+    return Table(["", "jobs", "processors", "runtime", "wait before", "after"], rows, title, look="months")
+
+
+def gains_blocks(gains: Gains, title: str) -> list[Block]:
+    """Both, the changes folded; `title`: from what to what."""
+    changes = changes_table(gains, f"{title}: the largest changes")
+    return [sides_table(gains, f"{title}: who gains"), *([Fold("The largest changes", [changes])] if changes.rows else [])]
+
+
+def _user(verb: str, one: ChangedUser) -> list[str]:
+    return [f"user {one.user} {verb}", f"{one.jobs:,}", "", "", human_time(one.mean_before), human_time(one.mean_after)]
+
+
+def _job(verb: str, one: ChangedJob) -> list[str]:
+    who = "" if one.user is None else f" of user {one.user}"
+    return [f"job {one.job_id}{who} {verb}", "1", f"{one.procs:,}", human_time(one.runtime), human_time(one.before), human_time(one.after)]
+
+
+# ---------------------------------------------------------------------- single waits
+
+
+def longest_waits_table(names: Sequence[str], schedules: Sequence[Schedule]) -> Table:
+    """The longest waits of each schedule, the worst first."""
+    rows: list[Row] = []
+    policies = []
+    for k, (name, schedule) in enumerate(zip(names, schedules, strict=True)):
+        for one in longest_waits(schedule, LONGEST_WAITS):
+            numbers = [f"{one.procs:,}", human_time(one.requested), f"{one.ahead:,}", f"{one.overtaken_by:,}"]
+            rows.append([name, Cell(str(one.job), job=one.job), human_time(one.wait), *numbers, one.kind])
+            policies.append(k)
+    head = ["policy", "job", "wait", "processors", "requested", "jobs ahead of it", "overtaken by", "how it started"]
+    remark = (
+        "Jobs ahead of it: those that waited when it was submitted. Overtaken by: jobs that arrived later and started earlier. Why a job "
+        "waited: walltime explain."
+    )
+    return Table(head, rows, "The longest waits, one row per job", remark, row_policies=policies)
+
+
+def recorded_tables(names: Sequence[str], schedules: Sequence[Schedule], trim: str = "none") -> list[Table]:
+    """Recorded and simulated waits: of all jobs, by class, and by month; none if the log records no waits."""
+    records = [record for record in (schedule.recorded(trim) for schedule in schedules) if record is not None]
+    if not records:
+        return []
+    first = records[0]
+    rows: list[Row] = []
+    for what, field in (("mean", "mean"), ("median", "median"), ("90 %", "p90"), ("longest", "max")):
+        values = [getattr(first, f"{field}_recorded"), *(getattr(record, f"{field}_simulated") for record in records)]
+        rows.append([f"{what} wait", *map(_time, values)])
+    for what, field in (("correlation with the recorded waits", "correlation"), ("rank correlation", "rank_correlation")):
+        values = [getattr(record, field) for record in records]
+        rows.append([what, "", *(Cell(f"{value:.2f}" if math.isfinite(value) else UNDEFINED, value=value) for value in values)])
+    tables = [Table(["", "recorded", *_policies(names)], rows, "Recorded and simulated waits")]
+    for by, words in (("class", "class"), ("month", "month of submission")):
+        groups = [schedule.recorded_by(by, trim) for schedule in schedules]
+        lines: list[Row] = [
+            [
+                str(group["group"]),
+                f"{group['jobs']:,}",
+                _time(group["mean_recorded"]),
+                *(_time(mine[k]["mean_simulated"]) for mine in groups),
+            ]
+            for k, group in enumerate(groups[0])
+        ]
+        head: list[str | Column] = ["", "jobs", "mean recorded", *_policies(names, "mean, ")]
+        tables.append(Table(head, lines, f"Recorded waits by {words}", look="months"))
+    return tables
+
+
+def _policies(names: Sequence[str], before: str = "") -> list[Column]:
+    return [Column(f"{before}{in_prose(name) if before else name}", k) for k, name in enumerate(names)]
+
+
+def _time(seconds: float | None) -> Cell:
+    seconds = math.nan if seconds is None else seconds
+    return Cell(human_time(seconds), value=seconds)
+
+
+def _percent(share: float) -> str:
+    return human_percent(100 * share)

@@ -1,0 +1,151 @@
+"""Compiled functions on disk: Numba's documented cache, in a folder whose name identifies everything on which its content depends.
+
+Numba stores machine code beside the source file of a function, and reads it while that file stays as it is. Here this file is a stand-in
+in the cache folder (folder.py), which never changes: so all installations of the same code share the folder, an edited comment compiles
+nothing, and a function that is edited in another file is compiled, as the folder's name changes.
+
+Damaged machine code would crash the process, and a damaged pickle may do anything. So the checksums of a function's files are written
+when it has been compiled, and compared before Numba reads them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import shutil
+import types
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+
+from walltime.compiled.folder import PACKAGE, cache_folder, code_hash, write_whole
+
+T = TypeVar("T")
+_config: Any = numba.config
+
+
+def compile_stored(function: Callable[..., Any], compile_with: Callable[[Callable[..., Any], bool], T]) -> tuple[T, Callable[[], None]]:
+    """Return `compile_with(function, True)`, which reads machine code from the cache folder or writes it there, and what records its files.
+
+    The function that is passed on is a copy that seems to be defined in the folder. Where the folder cannot be used, one warning is
+    given, and the result is `compile_with(function, False)`, which stores nothing.
+    """
+    if not Path(function.__code__.co_filename).is_file():  # typed into an interpreter: no file says whether it is still the same
+        return compile_with(function, False), lambda: None
+    try:
+        files = _Files(function)
+        files.discard_damaged()
+        with _beside_the_source():
+            result = compile_with(files.function, True)
+        files.record()
+    except OSError as error:
+        _warn(f"compiled functions cannot be stored in {cache_folder()} ({(error.strerror or str(error)).lower()})")
+        return compile_with(function, False), lambda: None
+    return result, files.record
+
+
+@contextlib.contextmanager
+def _beside_the_source() -> Iterator[None]:
+    """Let Numba store machine code beside the source file, whatever other folder is set for functions of other programs."""
+    before = _config.CACHE_DIR
+    _config.CACHE_DIR = ""
+    try:
+        yield
+    finally:
+        _config.CACHE_DIR = before
+
+
+def _stem(function: Callable[..., Any]) -> str:
+    return function.__module__.removeprefix("walltime.")
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return function.__qualname__.replace("<", "").replace(">", "")  # as Numba does
+
+
+def _version(function: Callable[..., Any]) -> str:
+    """Hash of a function's package; that of the engine's kernel is in the folder's name."""
+    file = Path(function.__code__.co_filename)
+    if PACKAGE / "engine" in file.parents:
+        return ""
+    if PACKAGE not in file.parents:
+        return f"-{_hash_of(file.parent)}"
+    return f"-{_hash_of(PACKAGE / file.relative_to(PACKAGE).parts[0])}"
+
+
+@functools.cache
+def _hash_of(folder: Path) -> str:
+    files = folder.rglob("*.py") if PACKAGE in folder.parents else folder.glob("*.py")
+    return code_hash(sorted(files), folder)[:16]
+
+
+class _Files:
+    """The files of one function in the cache folder, and the copy of the function that Numba stores there."""
+
+    def __init__(self, function: Callable[..., Any]):
+        stem = f"{_stem(function)}{_version(function)}"
+        self._folder = cache_folder()
+        self._name = f"{stem}.{_name(function)}"
+        self._sums = self._folder / f"{self._name}.sha256"
+        source = self._folder / f"{stem}.py"
+        self._folder.mkdir(parents=True, exist_ok=True)
+        text = "# Stands for a module whose compiled functions are stored in this folder.\n"
+        if _content(source) != text.encode():
+            _remove(source)
+            write_whole(source, text)
+        code = function.__code__.replace(co_filename=str(source), co_firstlineno=1)  # Numba's files have the line in their names
+        self.function = types.FunctionType(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
+        self.function.__qualname__, self.function.__module__ = function.__qualname__, function.__module__
+
+    def discard_damaged(self) -> None:
+        """Remove all files unless each is as it was recorded; raises OSError if that is not possible."""
+        if _content(self._sums) != self._checksums():
+            for file in (self._sums, *self._stored()):
+                _remove(file)
+
+    def record(self) -> None:
+        """Write down the checksums of the files."""
+        sums = self._checksums()
+        if _content(self._sums) != sums:
+            write_whole(self._sums, sums.decode())
+
+    def _stored(self) -> list[Path]:
+        """The index and the machine code, but not what another process is writing."""
+        return sorted(self._folder.glob(f"*/{self._name}-*.nb[ic]"))
+
+    def _checksums(self) -> bytes:
+        sums = [(hashlib.sha256(_content(file) or b"").hexdigest(), file.name) for file in self._stored()]
+        return "".join(f"{digest} {name}\n" for digest, name in sums).encode()
+
+
+def _content(file: Path) -> bytes | None:
+    """The bytes of a file; None if it cannot be read."""
+    with contextlib.suppress(OSError, MemoryError):
+        return file.read_bytes()
+    return None
+
+
+def _remove(file: Path) -> None:
+    if file.is_dir() and not file.is_symlink():
+        shutil.rmtree(file)
+    file.unlink(missing_ok=True)
+
+
+def is_kept(function: Callable[..., Any], folder: Path) -> bool:
+    """Whether the folder contains this compiled function."""
+    return any(folder.glob(f"*/{_stem(function)}*.{_name(function)}-*.nbc"))
+
+
+def functions_kept(folder: Path) -> int:
+    """Number of compiled functions in the folder."""
+    return sum(1 for _ in folder.glob("*/*.nbc"))
+
+
+@functools.cache
+def _warn(message: str) -> None:
+    """Warn once."""
+    warnings.warn(message, RuntimeWarning, stacklevel=2)

@@ -1,0 +1,206 @@
+"""The folders that compiled kernels are kept in: one for each version of their code, removed when nobody uses it any more.
+
+A folder's name carries a hash of what the compiled modules do (not of their comments, docstrings or formatting), of the versions
+of Numba, LLVM and Python, and of the processor. So a stale answer is impossible, and an edited comment compiles nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import os
+import secrets
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import llvmlite
+import numba
+import numpy as np
+from llvmlite import binding
+
+from walltime import syntax
+
+PACKAGE = Path(syntax.__file__).parent
+"""The folder of this package's modules."""
+
+_config: Any = numba.core.config
+DAY = 86_400
+KEPT_UNUSED = 30 * DAY
+"""Seconds after which a folder that nobody used is removed."""
+_NAME, _REMOVED, _STAMP, _SOURCES = "kernels-", ".removed-", "used", "sources"
+SOURCES_KNOWN = 32
+"""So many versions of the sources are remembered, those met last."""
+
+
+@functools.cache
+def source_hash() -> str:
+    """Hash (16 hexadecimal digits) of everything that the compiled code depends on."""
+    options = [PACKAGE / "compiled" / name for name in ("jit.py", "indices.py", "records.py")]
+    files = [*sorted((PACKAGE / "engine" / "kernel").rglob("*.py")), *options]
+    processor = f"{binding.get_host_cpu_name()} {binding.get_host_cpu_features().flatten()}"
+    versions = (sys.version, np.__version__, numba.__version__, llvmlite.__version__)
+    parts = (code_hash(files, PACKAGE), *versions, processor, f"{_config.BOUNDSCHECK} {_config.OPT}")
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def code_hash(files: list[Path], folder: Path) -> str:
+    """Hash of what the sources do. To parse them takes longer than to read them, so it is remembered by what is written in them."""
+    written = hashlib.sha256(sys.version.encode() + Path(syntax.__file__).read_bytes())
+    for file in files:
+        content = file.read_bytes()
+        written.update(f"\0{file.relative_to(folder).as_posix()}\0{len(content)}\0".encode() + content)
+    name, memo = written.hexdigest(), cache_root() / _SOURCES
+    known: dict[str, str] = {}
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        lines = [line.split() for line in memo.read_text().splitlines()]
+        known = {line[0]: line[1] for line in lines if len(line) == 3 and line[2] == _mark(*line[:2])}
+    if name in known:
+        return known[name]
+    known[name] = syntax.syntax_hash(files, folder)
+    with contextlib.suppress(OSError):
+        memo.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(memo, "".join(f"{' '.join(line)} {_mark(*line)}\n" for line in list(known.items())[-SOURCES_KNOWN:]))
+    return known[name]
+
+
+def _mark(written: str, does: str) -> str:
+    """By which a line of the memory of sources is recognised as whole."""
+    return hashlib.sha256(f"{written} {does}".encode()).hexdigest()[:16]
+
+
+def write_whole(file: Path, text: str) -> None:
+    """Write a file so that another process finds all of the old text or all of the new one, with one date for all: Numba compares it."""
+    new = file.with_name(f"{_REMOVED}{secrets.token_hex(8)}")
+    try:
+        new.write_text(text)
+        os.utime(new, (0, 0))
+        new.replace(file)
+    except OSError:
+        new.unlink(missing_ok=True)
+        raise
+
+
+def forget_sources(root: Path) -> None:
+    """Remove what is remembered of versions of the sources."""
+    with contextlib.suppress(OSError):
+        (root / _SOURCES).unlink()
+
+
+def folder_name() -> str:
+    """Name of the folder of the kernels compiled from exactly this code."""
+    return f"{_NAME}{source_hash()}"
+
+
+def cache_root() -> Path:
+    """Folder of this user's compiled kernels: `WALLTIME_CACHE`, else `XDG_CACHE_HOME`, else `~/.cache`, below `walltime`."""
+    own = os.environ.get("WALLTIME_CACHE")
+    if own:
+        return Path(own)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path("~/.cache").expanduser()) / "walltime"
+
+
+def temporary_root() -> Path:
+    """Stands for `cache_root` where that cannot be written."""
+    return Path(tempfile.gettempdir()) / f"walltime-{os.getuid()}"
+
+
+@functools.cache
+def cache_folder() -> Path:
+    """Folder of the kernels compiled from exactly this code, which counts as used now; others that nobody uses are removed."""
+    folder = cache_root() / folder_name()
+    if not _is_usable(folder) and not _is_usable(folder := temporary_root() / folder.name, private=True):
+        folder = Path(tempfile.mkdtemp(prefix="walltime-"))  # for this process alone
+    with contextlib.suppress(OSError):
+        _note_use(folder)
+    return folder
+
+
+def _is_usable(folder: Path, private: bool = False) -> bool:
+    """Whether a folder can be written, once it is made; a file in its place is removed.
+
+    `private`: what others may have made, in a folder that everybody can write, is not used, as compiled code runs.
+    """
+    try:
+        if folder.is_file():
+            folder.unlink()
+        if private:
+            folder.parent.mkdir(exist_ok=True, mode=0o700)
+        folder.mkdir(parents=True, exist_ok=True)
+        if private and any(one.stat().st_uid != os.getuid() or one.stat().st_mode & 0o022 for one in (folder, folder.parent)):
+            return False
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+def _note_use(folder: Path) -> None:
+    """Touch the folder's stamp, at most once a day, and then look for folders that nobody has used for long."""
+    stamp = folder / _STAMP
+    if stamp.exists() and time.time() - stamp.stat().st_mtime < DAY:
+        return
+    stamp.touch()
+    remove_unused(folder)
+
+
+def remove_unused(current: Path) -> None:
+    """Remove the folders beside this one that nobody has used for a month; what cannot be removed stays."""
+    for folder in kernel_folders(current.parent):
+        if folder != current and time.time() - last_use(folder) > KEPT_UNUSED:
+            remove(folder)
+    for rest in current.parent.glob(f"{_REMOVED}*"):  # of a process that was killed meanwhile
+        shutil.rmtree(rest, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            rest.unlink()
+
+
+def remove(folder: Path) -> bool:
+    """Remove a folder of kernels; returns whether it has gone.
+
+    It is renamed first, so that another process finds all of it or nothing. One that is using it loses nothing but what it
+    would have kept: it creates the folder again.
+    """
+    gone = folder.with_name(f"{_REMOVED}{folder.name}-{os.getpid()}")
+    try:
+        folder.rename(gone)
+    except OSError:
+        return False
+    shutil.rmtree(gone, ignore_errors=True)
+    return True
+
+
+def kernel_folders(root: Path) -> list[Path]:
+    """All folders of kernels below this one, of this version of the code and of others."""
+    with contextlib.suppress(OSError):
+        return sorted(folder for folder in root.glob(f"{_NAME}*") if folder.is_dir() and not folder.is_symlink())
+    return []
+
+
+def last_use(folder: Path) -> float:
+    """When a folder of kernels was used last, in seconds since 1970, to about a day."""
+    with contextlib.suppress(OSError):
+        return (folder / _STAMP).stat().st_mtime
+    # Of a version that left no stamp: when one of its files was last read or written.
+    times = [max(stat.st_atime, stat.st_mtime) for stat in _stats(folder)]
+    with contextlib.suppress(OSError):
+        times.append(folder.stat().st_mtime)
+    return max(times, default=time.time())
+
+
+def size(folder: Path) -> int:
+    """Bytes of the files in a folder of kernels."""
+    return sum(stat.st_size for stat in _stats(folder))
+
+
+def _stats(folder: Path) -> Iterator[os.stat_result]:
+    for file in folder.rglob("*"):
+        with contextlib.suppress(OSError):  # another process may be removing it
+            if file.is_file():
+                yield file.stat()

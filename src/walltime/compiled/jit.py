@@ -1,0 +1,105 @@
+"""The options with which functions are compiled; cache.py stores the machine code of those that Python calls."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numba
+
+from walltime.compiled.cache import compile_stored
+
+F = TypeVar("F", bound=Callable[..., Any])
+_numba: Any = numba  # what is used below is not all declared in Numba's types
+
+
+class StoredFunction:
+    """A compiled function that Python calls. It is compiled when first called, or read from the cache folder."""
+
+    def __init__(self, function: Callable[..., Any]):
+        functools.update_wrapper(self, function)
+        self.py_func = function
+        self.dispatcher: Any = None
+        self._record: Callable[[], None] = lambda: None
+
+    def compile(self, signature: tuple[Any, ...]) -> Any:
+        """Return Numba's function, compiled for arguments of these types."""
+
+        def compile_with(function: Callable[..., Any], cache: bool) -> Any:
+            compiled: Any = _numba.njit(cache=cache, **_options())(function)
+            compiled.compile(signature)
+            return compiled
+
+        self.dispatcher, self._record = compile_stored(self.py_func, compile_with)
+        return self.dispatcher
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the function; arguments of other types than those of the first call are compiled as well."""
+        if self.dispatcher is None:
+            self.compile(tuple(_numba.typeof(argument) for argument in arguments))
+        known = len(self.dispatcher.signatures)
+        result = self.dispatcher(*arguments)
+        if len(self.dispatcher.signatures) != known:
+            self._record()
+        return result
+
+
+def entry(function: F) -> F:
+    """Return a function that Python calls, compiled."""
+    stored: Any = function if _numba.config.DISABLE_JIT else StoredFunction(function)
+    return stored  # type: ignore[no-any-return]
+
+
+def kernel(function: F) -> F:
+    """Return a function that other compiled functions call; it is inlined, since passing all the arrays takes time."""
+    compiled: F = _numba.njit(forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, **_options())(function)
+    return compiled
+
+
+def called_kernel(function: F) -> F:
+    """Return a function that is called, not inlined: for large functions, to keep compilation short."""
+    compiled: F = _numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **_options())(function)
+    return compiled
+
+
+def callback(signature: Any, function: Callable[..., Any]) -> int:
+    """Compile a function for other compiled functions to call, and return its address (callbacks.py)."""
+    compiled, _ = compile_stored(function, lambda own, cache: _numba.cfunc(signature, cache=cache, **_options())(own))
+    _kept.append(compiled)
+    address: int = compiled.address
+    return address
+
+
+_kept: list[Any] = []
+"""Functions whose addresses are in use must stay alive."""
+
+
+@functools.cache
+def _options() -> dict[str, Any]:
+    """The options of all functions.
+
+    They run without the interpreter and its lock. With `error_model="numpy"` a division by zero gives infinity or NaN, as an order may
+    expect. Two more options only save time, so kernels run without them where a version of Numba lacks them. Functions allocate nothing, so
+    they need no reference counts (`_nrt`, which is not documented); counting the arrays at every call makes them ten times slower.
+    """
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+    for add in (_without_counts, _from_zero):
+        try:
+            options |= add()
+        except (ImportError, AttributeError) as error:
+            warnings.warn(f"this version of Numba lacks an option ({error}); simulations take longer", RuntimeWarning, stacklevel=2)
+    return options
+
+
+def _without_counts() -> dict[str, Any]:
+    from numba.core.registry import cpu_target
+
+    return {"_nrt": cpu_target.options._nrt is None}
+
+
+def _from_zero() -> dict[str, Any]:
+    from walltime.compiled.indices import KernelCompiler
+
+    return {"pipeline_class": KernelCompiler}

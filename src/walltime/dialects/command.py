@@ -1,0 +1,126 @@
+"""`walltime dialects`: the readings of published simulators, and what they change on a log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from walltime.cli import options as o
+from walltime.cli.option_groups import LogOptions, Stretch
+from walltime.cli.output import PageOutput, command_line, note, progress_bar, write_rows
+from walltime.errors import PolicyError
+
+if TYPE_CHECKING:
+    from walltime.dialects.dialects import DialectRow, DialectTable
+    from walltime.tables import Table
+
+
+@dataclass(frozen=True)
+class SchedulerOptions:
+    """What is simulated, and how it is read."""
+
+    policy: Annotated[list[str] | None, o.option("--policy", "Repeat it for each; default: EASY, EASY-SJBF and EASY++.")] = None
+    dialect: Annotated[list[str] | None, o.option("--dialect", "Only this one beside papers; repeat it.", metavar="NAME")] = None
+    copies: Annotated[int, o.option("--copies", "Shaken by 30 s, they show how much is chance; 0 for none.", min=0)] = 20
+    overrun: o.OverrunOption = "kill"
+    trim: o.TrimOption = "none"
+
+
+def dialects(
+    trace: Annotated[
+        Path | None, typer.Argument(metavar="LOG", help="The log; without one, only what there is is listed.", show_default=False)
+    ] = None,
+    *,
+    tried: SchedulerOptions,
+    stretch: Stretch,
+    reading: LogOptions,
+    out: Annotated[Path | None, o.out("a row for each run", *o.TABLE)] = None,
+    output: PageOutput,
+) -> None:
+    """Show what each published reading of the rules changes: on its own, and as a dialect, for EASY, EASY-SJBF and EASY++."""
+    if trace is None:
+        if output.report is not None:
+            raise PolicyError("--report is for what they change on a log; name one")
+        output.show(_known(), _list())
+        return
+    from walltime.dialects.dialects import SCHEDULERS, compare_dialects, dialect_runs
+
+    schedulers = tried.policy or list(SCHEDULERS)
+    count = dialect_runs(schedulers, tried.dialect, copies=tried.copies)
+    workload = stretch.alone(reading.load(trace)[0])
+    note(f"{count} simulations of {len(workload):,} jobs; some of the readings run on the reference engine, which takes seconds for each")
+    with progress_bar(count, "readings", "simulations") as progress:
+        comparison = compare_dialects(
+            workload,
+            schedulers,
+            dialects=tried.dialect,
+            copies=tried.copies,
+            overrun=tried.overrun,
+            trim=tried.trim,
+            progress=progress,
+        )
+    if out is not None:
+        write_rows(comparison.table(), out)
+    if output.report is not None:
+        from walltime.dialects.page import dialects_page
+
+        output.write(dialects_page(comparison, _blocks(comparison), command_line()))
+    about = {"trace": str(trace), "sha256": workload.origin.sha256, "procs": workload.machine_procs, "jobs": len(workload)}
+    output.show(about | {"overrun": tried.overrun, "trim": tried.trim} | comparison.as_dict(), _blocks(comparison), table=out)
+
+
+def _known() -> dict[str, Any]:
+    """The dialects with their readings, and the readings."""
+    from walltime.declared import meaning_of
+    from walltime.policy.dialect import CHECKED, DIALECTS, READINGS, Dialect
+
+    named = {
+        name: {"readings": one.changed, "source": DIALECTS.forms[name].meaning, "checked": CHECKED.get(name, "")}
+        for name, one in DIALECTS.items()
+    }
+    readings = {
+        name: {"values": list(one.key.known), "default": one.default, "about": meaning_of(Dialect, one)} for name, one in READINGS.items()
+    }
+    return {"dialects": named, "readings": readings}
+
+
+def _list() -> Iterator[str]:
+    known = _known()
+    for name, one in known["dialects"].items():
+        changed = [f"{reading}={value}" for reading, value in one["readings"].items()]
+        yield f"{name}: {', '.join(changed) or 'the default of every reading'}"
+        yield f"  read in {one['source']}" + (f"; checked: {one['checked']}" if one["checked"] else "")
+    yield ""
+    for name, reading in known["readings"].items():
+        yield f"{name} = {', '.join(reading['values'] or [str(reading['default']), 'N'])}: {reading['about']}"
+    yield ""
+    yield "What they change on a log: walltime dialects LOG"
+
+
+def _blocks(comparison: DialectTable) -> Iterator[Table | str]:
+    from walltime.metrics import range_meaning
+    from walltime.tables import Table
+
+    schedulers = list(dict.fromkeys(row.scheduler for row in comparison.rows))
+    rows = []
+    for label, alone in dict.fromkeys((row.dialect, row.alone) for row in comparison.rows):
+        of = {row.scheduler: row for row in comparison.rows if (row.dialect, row.alone) == (label, alone)}
+        rows.append([label, *(cell for name in schedulers for cell in _cells(of.get(name)))])
+    columns = ["dialect", *(f"{name} {what}" for name in schedulers for what in ("slowdown", "wait, s", "jobs moved"))]
+    yield Table(columns, rows, f"{comparison.workload.origin.name}: mean bounded slowdown and mean wait by reading")
+    for name in schedulers:
+        row = comparison.find("papers", name)
+        if row is not None and row.has_band:
+            meaning = range_meaning(comparison.copies).replace("runs", "shaken copies of the log")
+            yield f"{name}, papers: slowdown {row.low:,.1f} to {row.high:,.1f}, {meaning}"
+    yield "Jobs moved: start at another time than under papers. An empty cell: this reading makes no difference there."
+
+
+def _cells(row: DialectRow | None) -> list[str]:
+    if row is None:
+        return ["", "", ""]
+    return [f"{row.mean_bounded_slowdown:,.1f}", f"{row.mean_wait:,.0f}", f"{100 * row.differs:.0f} %"]

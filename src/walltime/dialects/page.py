@@ -1,0 +1,80 @@
+"""The page of dialects: which readings of the rules change a mean by more than chance does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from walltime.dialects.dialects import DialectRow, DialectTable
+from walltime.metrics import range_meaning
+from walltime.provenance import provenance
+from walltime.report.figures import BLUE, rows_figure
+from walltime.report.page import Block, Drawing, Page, sections, workload_facts
+from walltime.tables import Facts
+from walltime.wording import human_difference, human_percent
+
+MOST = 14
+"""So many readings are drawn."""
+
+
+def dialects_page(comparison: DialectTable, blocks: Iterable[Block | Facts | str], command: Sequence[Any]) -> Page:
+    """What each reading of the rules changes on a log: the page of `walltime dialects`; its words are of the first scheduler."""
+    w, scheduler = comparison.workload, comparison.rows[0].scheduler
+    papers = comparison.find("papers", scheduler)
+    assert papers is not None, "it is simulated beside all others"
+    others = [row for row in comparison.rows if row.scheduler == scheduler and row.dialect != "papers"]
+    others.sort(key=lambda row: -abs(row.mean_bounded_slowdown - papers.mean_bounded_slowdown))
+    base = papers.mean_bounded_slowdown
+    if not others:
+        answer = f"No reading of the rules that was tried concerns {scheduler}."
+    else:
+        most = others[0]
+        beyond = [row for row in others if not papers.low <= row.mean_bounded_slowdown <= papers.high]
+        answer = (
+            f"On {w.origin.name}, of {len(others)} other readings of the rules {most.dialect} changes {scheduler} most: a mean bounded "
+            f"slowdown of {most.mean_bounded_slowdown:,.1f} instead of {base:,.1f} ({_change(most, base)})"
+        )
+        if papers.has_band:
+            answer += (
+                f"; {len(beyond)} of them change{'s' if len(beyond) == 1 else ''} it by more than chance, which moves it "
+                f"from {papers.low:,.1f} to {papers.high:,.1f}."
+            )
+        else:
+            answer += "; how much of that is chance was not tried."
+    chance = f"{papers.low:,.1f} to {papers.high:,.1f}" if papers.has_band else "not tried"
+    told = range_meaning(comparison.copies).replace("runs", "shaken copies of the log") if papers.has_band else ""
+    words = f"Mean bounded slowdown of {scheduler} with one other reading or in another dialect; the dashed line is that of papers" + (
+        f", the grey band {told}." if told else "."
+    )
+    return Page(
+        "readings of the rules",
+        f"What published readings change on {w.origin.name}",
+        [answer],
+        list(sections(blocks)),
+        facts=workload_facts(w, w.origin.name),
+        caveats=["A reading that changes a mean by less than chance does may still move most of the jobs: see the column jobs moved."],
+        numbers=[
+            ("mean bounded slowdown as in the papers", f"{base:,.1f}"),
+            ("where chance alone would put it", chance),
+            ("jobs moved by one reading at most", human_percent(100 * max((row.differs for row in others), default=0.0))),
+        ],
+        picture=Drawing(_slowdowns(others[:MOST], papers), "slowdowns", words, words, wide=False) if others else None,
+        workload=w,
+        record=provenance(w, command=list(command)),
+        data=comparison.as_dict(),
+    )
+
+
+def _change(row: DialectRow, base: float) -> str:
+    return human_difference(100 * (row.mean_bounded_slowdown / base - 1)) if base > 0 else "n/a"
+
+
+def _slowdowns(rows: Sequence[DialectRow], papers: DialectRow) -> Figure:
+    with rows_figure([row.dialect for row in rows], "mean bounded slowdown", width=7.2) as (figure, axes):
+        if papers.has_band:
+            axes.axvspan(papers.low, papers.high, color="#808080", alpha=0.2, linewidth=0)
+        axes.axvline(papers.mean_bounded_slowdown, color="#808080", linestyle="--", linewidth=1.2)
+        axes.plot([row.mean_bounded_slowdown for row in rows], range(len(rows)), "o", color=BLUE)
+    return figure

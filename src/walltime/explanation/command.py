@@ -1,0 +1,86 @@
+"""`walltime explain`: why a job waited."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from walltime.cli import options as o
+from walltime.cli.option_groups import LogOptions, Part, SchedulingOptions, machine_in, one_workload
+from walltime.cli.output import PageOutput, command_line, paragraphs, progress_bar
+from walltime.errors import PolicyError
+
+
+@dataclass(frozen=True)
+class FigureOptions:
+    """The figure."""
+
+    figure: o.OneFigureOption = None
+    size: o.SizeOption = ""
+
+
+@dataclass(frozen=True)
+class JobOptions:
+    """Which jobs are explained."""
+
+    job: Annotated[int | None, o.option("--job", panel=o.OUTPUT)] = None
+    longest: Annotated[int | None, o.own("List the N longest waits, a line each.", o.OUTPUT, min=1, metavar="N")] = None
+    no_sooner: Annotated[bool, o.own("Do not try what would have let it start sooner: that takes some 20 runs.", o.OUTPUT)] = False
+
+
+@dataclass(frozen=True)
+class SchedulerOptions:
+    """The policy, and its machine."""
+
+    policy: o.PolicyOption = None
+    machine_file: o.MachineOption = None
+
+
+def explain(
+    trace: o.TraceArgument,
+    *,
+    asked: JobOptions,
+    simulated: SchedulerOptions,
+    run: SchedulingOptions,
+    reading: LogOptions,
+    part: Part,
+    drawn: FigureOptions,
+    output: PageOutput,
+) -> None:
+    """Say why a job waited: what was free, reserved and for whom, who overtook it, and what would have let it start sooner."""
+    from walltime.explanation import explain as explain_job
+    from walltime.explanation import longest_waits
+
+    if (asked.job is None) == (asked.longest is None):
+        raise PolicyError("name a job with --job, or ask for the longest waits with --longest N")
+    if asked.job is None and (drawn.figure is not None or asked.no_sooner):
+        raise PolicyError("--figure and --no-sooner are for one job; name it with --job")
+    if run.replications > 1:
+        raise PolicyError("walltime explain tells of one run; leave out --replications")
+    machine = machine_in(simulated.machine_file)
+    [chosen] = run.schedulers([simulated.policy or (None if machine is None else machine.policy) or "easy"])
+    run.model()
+    workload, _ = reading.load(trace, machine)
+    schedule = run.run(one_workload(run, part, workload), chosen, machine=machine)
+    record = {"trace": str(trace), "sha256": workload.origin.sha256, "policy": schedule.label}
+    if asked.longest is not None:
+        waits = longest_waits(schedule, asked.longest)
+        if output.report is not None:
+            from walltime.explanation.page import waits_page
+
+            output.write(waits_page(schedule, waits, command_line()))
+        output.show(record | {"longest_waits": [wait.as_dict() for wait in waits]}, [str(wait) for wait in waits] or ["no job waited"])
+        return
+    assert asked.job is not None, "or the longest waits were asked for"
+    with progress_bar(None, "what would have helped", "runs") as progress:
+        explanation = explain_job(schedule, asked.job, sooner=not asked.no_sooner, progress=progress)
+    if drawn.figure is not None:
+        from walltime.explanation.page import explanation_figure
+        from walltime.report.figure_files import width_of, write_figure
+
+        write_figure(explanation_figure(explanation, **width_of(drawn.size)), drawn.figure)
+    if output.report is not None:
+        from walltime.explanation.page import explanation_page
+
+        output.write(explanation_page(explanation, command_line()))
+    output.show(record | explanation.as_dict() | {"figure": drawn.figure}, paragraphs(explanation.sentences), figure=drawn.figure)

@@ -1,0 +1,349 @@
+"""The pages of explanations, and their picture: who had the processors while a job waited, against what it needed, and who overtook it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from textwrap import fill
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch, PathPatch
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
+
+from walltime.explanation.pools import MachineExplanation
+from walltime.explanation.records import HELD_BACK, HOW, Alternative, NumberExplanation
+from walltime.explanation.sentences import count, owner
+from walltime.explanation.waits import index_of
+from walltime.provenance import provenance
+from walltime.report.figure_files import SLIM
+from walltime.report.figures import (
+    BLUE,
+    COLOURS,
+    KIND_EDGE,
+    LETTERS_PER_INCH,
+    columns_of,
+    means_figure,
+    moment,
+    rectangles,
+    style,
+    unit_of,
+)
+from walltime.report.page import Drawing, Page, Paragraph, Section, note, workload_facts
+from walltime.schedule.longest_waits import LongWait
+from walltime.schedule.schedule import Schedule
+from walltime.tables import Cell, Table
+from walltime.wording import human_time, in_prose
+
+Array = np.ndarray
+AnyExplanation = NumberExplanation | MachineExplanation
+
+ITSELF, DELAYED, OTHER_HEADS = COLOURS[2], COLOURS[1], COLOURS[4]
+USERS = {
+    "ran when it was submitted": "#8A9099",
+    "had arrived before it": "#C9CDD3",
+    "arrived later": BLUE,
+    "the job itself": ITSELF,
+}
+"""Who has the processors, by colour."""
+MOST_ROWS = 40
+"""Rows of bars of overtaking jobs; what does not fit is not drawn."""
+
+
+def explanation_figure(explanation: AnyExplanation, width: float = 9.2, flat: float = 1.0) -> Figure:
+    """The processors in use around the wait, stacked by who has them, and below it the jobs that overtook.
+
+    The job fits where the stack stays below the dashed line. Triangles at the top are its reservations, hollow for the first; one that
+    points to the right is later than what is shown. `width`: inches; `flat`: a factor on the heights of its panels.
+    """
+    schedule = explanation.schedule
+    assert isinstance(schedule, Schedule), "explanations are told of schedules"
+    rows = _rows(explanation)
+    begin, end = _window(explanation)
+    divisor, unit = unit_of(end - begin)
+    with style():
+        heights = [3.0 * flat, max(0.6, 0.35 + 0.075 * flat * (max(rows) + 1))] if rows else [3.0 * flat]
+        figure = Figure(figsize=(width, 1.2 + sum(heights)), layout="constrained")
+        panels = figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
+        _machine(figure, panels[0], explanation, schedule, begin, end, divisor)
+        if rows:
+            _overtakers(panels[1], explanation, rows, divisor, LETTERS_PER_INCH * width)
+        since = f"{unit} since job {explanation.job} was submitted ({moment(schedule, explanation.submit)})"
+        panels[-1].set_xlabel(fill(since, int(LETTERS_PER_INCH * width)))
+        panels[-1].set_xlim((begin - explanation.submit) / divisor, (end - explanation.submit) / divisor)
+        most = 12 if width > 5 else 5
+        ticks = MaxNLocator(min(most, 8), steps=[1, 2, 5, 10]) if unit == "days" else MaxNLocator(most, steps=[1, 2, 4, 5, 6, 10])
+        panels[-1].xaxis.set_major_locator(ticks)
+    return figure
+
+
+def _window(explanation: AnyExplanation) -> tuple[int, int]:
+    """From somewhat before its submission until it has run for a while, s."""
+    wait = max(explanation.wait, 1)
+    ran = min(max(explanation.end, explanation.start + 1), explanation.start + wait // 5)
+    reserved = max((change.start for change in explanation.reservations), default=explanation.start) + wait // 40
+    return explanation.submit - wait // 12, max(ran, min(reserved, explanation.start + wait // 2)) + 1
+
+
+def _machine(figure: Figure, axes: Axes, explanation: AnyExplanation, schedule: Schedule, begin: int, end: int, divisor: int) -> None:
+    """Who has the processors, and what the job needs."""
+    w = schedule.workload
+    job, index = index_of(schedule, explanation.job), np.arange(len(w))
+    start, stop, submit = schedule.start, schedule.end, schedule.submit
+    later = (submit > explanation.submit) | ((submit == explanation.submit) & (index > job))
+    ran = (start < explanation.submit) | ((start == explanation.submit) & ~later & (index != job))
+    masks = [ran, ~ran & ~later & (index != job), ~ran & later, index == job]
+    inside = (start < end) & (stop > begin)
+    times = np.unique(np.concatenate([[begin, end], start[inside], stop[inside]]).clip(begin, end))
+    whole, had = _machine_of(explanation, schedule)
+    levels = [_in_use(start, stop, had, mask & inside, times) for mask in masks]
+    x = (times - explanation.submit) / divisor
+    tops = np.cumsum([np.zeros(len(times), np.int64), *levels], axis=0)
+    for low, high, colour in zip(tops, tops[1:], USERS.values(), strict=False):
+        drawn = (np.diff(low, prepend=-1) != 0) | (np.diff(high, prepend=-1) != 0)
+        drawn[-1] = True  # the other points change nothing, and would make the file large
+        axes.fill_between(x[drawn], low[drawn], high[drawn], step="post", color=colour, linewidth=0)
+    need = whole - explanation.procs
+    axes.axhline(need, color=KIND_EDGE, linestyle=(0, (5, 2)), linewidth=1)
+    told = f"needs\nthe {explanation.procs:,}\nabove"
+    low = need < whole / 2
+    axes.annotate(told, (1, need), (5, 0), axes.get_yaxis_transform(), "offset points", fontsize=8, va="bottom" if low else "top")
+    for time, label in ((explanation.submit, "submitted"), (explanation.start, "started")):
+        axes.axvline((time - explanation.submit) / divisor, color=KIND_EDGE, linewidth=1)
+        axes.annotate(label, ((time - explanation.submit) / divisor, whole), (-3, 9), textcoords="offset points", ha="right", fontsize=8)
+    promised = [change.start for change in explanation.reservations if change.start >= 0]
+    triangle: dict[str, Any] = {"marker": "v", "linestyle": "none", "color": DELAYED, "markersize": 6, "clip_on": False}
+    for k, time in reversed(list(enumerate(promised))):
+        place = (min(time, end) - explanation.submit) / divisor, whole * 1.03
+        looks = triangle | {"marker": ">" if time > end else "v", "markerfacecolor": "white" if k == 0 else DELAYED}
+        axes.plot(*place, zorder=6 if k == 0 else 5, **looks)
+    axes.set_ylim(0, whole)
+    axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.0f}"))
+    axes.set_ylabel("processors in use")
+    axes.set_title(f"job {explanation.job} under {schedule.title}", pad=22)
+    key = [Patch(facecolor=colour, edgecolor=KIND_EDGE, linewidth=0.35, label=name) for name, colour in USERS.items()]
+    mark: list[Patch | Line2D] = [Line2D([], [], label="reservations", **triangle)] if promised else []
+    layout: dict[str, Any] = {"columnspacing": 1.2, "handlelength": 1.2, "borderaxespad": 0}
+    handles = [*key, *mark]
+    columns = columns_of([str(one.get_label()) for one in handles], LETTERS_PER_INCH * figure.get_figwidth())
+    figure.legend(handles=handles, loc="outside upper right", ncols=columns, **layout)
+
+
+def _machine_of(explanation: AnyExplanation, schedule: Schedule) -> tuple[int, Array]:
+    """The processors of the machine and of each job; of a machine of several pools, those of the pools that the job can have."""
+    if isinstance(explanation, NumberExplanation) or schedule.given is None or schedule.placement is None:
+        return schedule.workload.machine_procs, schedule.workload.procs
+    places = [schedule.placement.machine.place_of(name) for name in explanation.pools]
+    return explanation.capacity[0], schedule.given[:, places, 0].sum(axis=1)
+
+
+def _in_use(start: Array, end: Array, procs: Array, mask: Array, times: Array) -> Array:
+    """Processors that these jobs have from each of these times on."""
+    change = np.zeros(len(times) + 1, np.int64)
+    np.add.at(change, np.searchsorted(times, start[mask].clip(times[0], times[-1])), procs[mask])
+    np.add.at(change, np.searchsorted(times, end[mask].clip(times[0], times[-1])), -procs[mask])
+    return np.cumsum(change)[:-1]
+
+
+def _least(explanation: AnyExplanation) -> int:
+    """The shortest bar that can be seen, s."""
+    return max(explanation.wait // 400, 1)
+
+
+def _rows(explanation: AnyExplanation) -> list[int]:
+    """A row for each overtaking job, such that bars of one row do not overlap."""
+    free_from: list[int] = []
+    rows = []
+    for one in explanation.overtaken_by:
+        row = next((k for k, time in enumerate(free_from) if time <= one.start), len(free_from))
+        if row == len(free_from):
+            free_from.append(0)
+        free_from[row] = one.start + max(one.runtime, _least(explanation))
+        rows.append(min(row, MOST_ROWS))
+    return rows
+
+
+def _overtakers(axes: Axes, explanation: AnyExplanation, rows: list[int], divisor: int, letters: float) -> None:
+    """A bar for each job that arrived later and started earlier; the colour says whom it put off."""
+    names = {BLUE: "put nobody off", OTHER_HEADS: "put off another job at the head of the queue", DELAYED: f"put off job {explanation.job}"}
+    colours = [BLUE if one.delay <= 0 else DELAYED if one.head == explanation.job else OTHER_HEADS for one in explanation.overtaken_by]
+    left = np.array([one.start for one in explanation.overtaken_by]) - explanation.submit
+    right = left + np.maximum([one.runtime for one in explanation.overtaken_by], _least(explanation))
+    row = np.array(rows, float)
+    if isinstance(explanation, MachineExplanation):  # who put off whom is not known there
+        names = {BLUE: "arrived later"}
+    for colour in names:
+        mine = (np.array(colours) == colour) & (row < MOST_ROWS)
+        if mine.any():
+            outline = rectangles(left[mine] / divisor, right[mine] / divisor, row[mine] - 0.4, row[mine] + 0.4)
+            axes.add_patch(PathPatch(outline, facecolor=colour, edgecolor="white", linewidth=0.15))
+    axes.set_ylim(min(max(rows), MOST_ROWS) + 0.7, -0.7)
+    axes.yaxis.set_major_locator(NullLocator())
+    axes.spines["left"].set_visible(False)
+    key = [Patch(facecolor=colour, label=f"{name} ({colours.count(colour):,})") for colour, name in names.items() if colour in colours]
+    columns = columns_of([str(one.get_label()) for one in key], letters)
+    axes.set_title(f"{count(len(rows), 'job')} that overtook it", pad=8 + 12 * -(-len(key) // columns))  # the key stands between
+    axes.legend(handles=key, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2, ncols=columns, columnspacing=1.2, handlelength=1.2)
+
+
+# ---------------------------------------------------------------------------------------------- the pages
+
+
+FLAT = 0.7
+"""The picture of a page is so much flatter, as its first screen has to hold it with letters that can be read."""
+TOLD = ("request", "partition", "policy")
+"""Changes that a first screen tells of; fewer processors are in the table, as a job seldom runs as long on them."""
+LISTED = 40
+"""So many overtaking jobs have a row of the table."""
+IN_THE_WAY = {
+    "window": "such jobs do not start at these hours",
+    "limit": "one of the site's limits held it",
+    "outage": "an outage left too little free",
+    "too_few": "fewer processors were free than it needs",
+    "others": "enough were free, but reserved for others, kept by the order of the queue, or on other nodes than it needs",
+    "overhead": "the scheduler took so long to look and to launch it",
+}
+"""What held a job back on a machine of several pools, in words."""
+
+
+def explanation_page(explanation: AnyExplanation, command: Sequence[Any]) -> Page:
+    """Why one job waited: the page of `walltime explain LOG --job N`."""
+    schedule, wait = explanation.schedule, human_time(explanation.wait)
+    w = schedule.workload
+    who = f"Job {explanation.job}{owner(explanation)}"
+    under = in_prose(schedule.title)
+    best = max((one for one in explanation.sooner if one.what in TOLD), key=lambda one: one.gain, default=None)
+    overtook = count(len(explanation.overtaken_by), "job")
+    if explanation.wait:
+        answer = f"{who} waited {wait} under {under}: {_reason(explanation)}, and {overtook} that arrived later started before it."
+        helped = "; ".join(_helped(explanation))
+        answer += f" It would have started {helped}." if helped else ""
+        if explanation.alternatives and not helped:
+            answer += " No other request or policy that was tried lets it start sooner."
+    else:
+        answer = f"{who} started at once under {under}."
+    sections = [Section("In words", [Paragraph(sentence) for sentence in explanation.sentences])]
+    if explanation.alternatives:
+        rows = [[_changed(explanation, one), _seconds(one.gain)] for one in explanation.alternatives]
+        told = "Each row is a simulation of all jobs with this one change, which moves other jobs too; negative: it starts later."
+        sections.append(Section("What would have let it start sooner", [Table(["with", "starts sooner by"], rows), note(told)]))
+    if explanation.overtaken_by:
+        sections.append(Section("Who overtook it", list(_overtook(explanation))))
+    words = f"Who had the processors while job {explanation.job} waited; it fits where the stack stays below the dashed line."
+    picture = None
+    if explanation.wait:
+        narrow = explanation_figure(explanation, SLIM, FLAT)
+        picture = Drawing(explanation_figure(explanation, flat=FLAT), "wait", words, words, narrow=narrow)
+    sooner = "nothing was tried" if not explanation.alternatives else "nothing that was tried" if best is None else human_time(best.gain)
+    return Page(
+        "why a job waited",
+        f"Job {explanation.job} of {w.origin.name}",
+        [answer],
+        sections,
+        facts=workload_facts(w, w.origin.name),
+        numbers=[
+            ("it waited", wait),
+            ("later arrivals that started before it", f"{len(explanation.overtaken_by):,}"),
+            ("sooner at best, with another request or policy", sooner),
+        ],
+        picture=picture,
+        workload=w,
+        record=provenance(w, policy=schedule.label, command=list(command)),
+        data=explanation.as_dict(),
+    )
+
+
+def waits_page(schedule: Schedule, waits: Sequence[LongWait], command: Sequence[Any]) -> Page:
+    """The longest waits of a schedule: the page of `walltime explain LOG --longest N`."""
+    w, under = schedule.workload, in_prose(schedule.title)
+    picture, answer, numbers = None, f"No job of {w.origin.name} waits under {under}.", []
+    sections = []
+    if waits:
+        first = waits[0]
+        answer = (
+            f"Under {under}, job {first.job} of {w.origin.name} waits longest, {human_time(first.wait)}: it asked for "
+            f"{count(first.procs, 'processor')} for {human_time(first.requested)}, met {count(first.ahead, 'job')} waiting, and "
+            f"{count(first.overtaken_by, 'later arrival')} started before it."
+        )
+        numbers = [
+            ("longest wait", human_time(first.wait)),
+            ("processors of its job", f"{first.procs:,} of {w.machine_procs:,}"),
+            ("later arrivals that started before it", f"{first.overtaken_by:,}"),
+        ]
+        words = "The longest waits, a bar for each job."
+        picture = Drawing(
+            means_figure([f"job {one.job}" for one in waits[:15]], [one.wait for one in waits[:15]], what="wait"),
+            "waits",
+            words,
+            words,
+            wide=False,
+        )
+        columns = ["job", "waited", "processors", "asked for", "waited ahead of it", "overtook it"]
+        rows = [
+            [str(one.job), _seconds(one.wait), f"{one.procs:,}", _seconds(one.requested), f"{one.ahead:,}", f"{one.overtaken_by:,}"]
+            for one in waits
+        ]
+        sections = [Section("The longest waits", [Table(columns, rows), note("walltime explain LOG --job N says why one of them waited.")])]
+    return Page(
+        "the longest waits",
+        w.origin.name,
+        [answer],
+        sections,
+        facts=workload_facts(w, w.origin.name),
+        numbers=numbers,
+        picture=picture,
+        workload=w,
+        record=provenance(w, policy=schedule.label, command=list(command)),
+    )
+
+
+def _reason(explanation: AnyExplanation) -> str:
+    """What kept it from starting, in a clause."""
+    if isinstance(explanation, NumberExplanation):
+        met = explanation.submission
+        free = f"{count(met.free, 'processor')} of {explanation.schedule.workload.machine_procs:,} free"
+        return f"when it came, with {free} and {count(met.ahead, 'job')} waiting, {HELD_BACK[met.held_back]} ({explanation.procs:,})"
+    held = vars(explanation.held_back)
+    most = max(held, key=lambda name: held[name])
+    return f"for {human_time(held[most])} of it, {IN_THE_WAY[most]} ({explanation.procs:,})"
+
+
+def _helped(explanation: AnyExplanation) -> Iterator[str]:
+    """The best change of each kind that lets it start sooner, in a clause."""
+    for what in TOLD:
+        of_kind = [one for one in explanation.sooner if one.what == what]
+        if of_kind:
+            best = max(of_kind, key=lambda one: one.gain)
+            when = "at once" if best.start == explanation.submit else f"{human_time(best.gain)} sooner"
+            yield f"{when} {'under' if what == 'policy' else 'with'} {_changed(explanation, best)}"
+
+
+def _changed(explanation: AnyExplanation, one: Alternative) -> str:
+    match one.what:
+        case "request":
+            return f"a request of {human_time(int(one.value))} instead of {human_time(explanation.requested)}"
+        case "procs":
+            return f"{count(int(one.value), 'processor')} instead of {explanation.procs:,}"
+        case "partition":
+            return f"the partition {one.value}"
+    return f"{one.value}"
+
+
+def _overtook(explanation: AnyExplanation) -> Iterator[Table | Paragraph]:
+    shown = explanation.overtaken_by[:LISTED]
+    knows = isinstance(explanation, NumberExplanation)
+    columns = ["job", "processors", "started after its submission", "ran", *(["how", "put off the head of the queue by"] if knows else [])]
+    rows = []
+    for one in shown:
+        row: list[Any] = [str(one.job), f"{one.procs:,}", _seconds(one.start - explanation.submit), _seconds(one.runtime)]
+        rows.append([*row, Cell(HOW.get(one.how, one.how), look="wrap"), _seconds(max(one.delay, 0))] if knows else row)
+    yield Table(columns, rows, f"jobs that arrived after job {explanation.job} and started before it")
+    if len(explanation.overtaken_by) > LISTED:
+        yield note(f"The first {LISTED} of {len(explanation.overtaken_by):,}.")
+
+
+def _seconds(value: int) -> Cell:
+    return Cell(human_time(value) if value >= 0 else f"-{human_time(-value)}", value=value)

@@ -1,0 +1,61 @@
+"""Simulations that run freely, beside what a log records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from walltime.inference.inference import FreeRun
+from walltime.machine import Machine
+from walltime.metrics.agreement import NEAR, agreement
+from walltime.metrics.weekly_interval import LogWeeks
+from walltime.schedule.schedule import Schedule
+from walltime.simulation.run import simulate
+from walltime.workload import Workload
+from walltime.workload.scaling import held_until, shake
+
+Array = np.ndarray
+BY_HINDSIGHT = "with the rules, by hindsight of who was free to start"
+
+
+def free_runs(workload: Workload, chosen: Array, plain: Machine, machine: Machine, eligible: Array) -> Iterator[FreeRun]:
+    """The plain machine, the one with its rules, the latter against itself with submissions shaken by 30 s, and by hindsight.
+
+    `chosen`: the jobs, bool, over which they are compared with the recorded waits. `eligible`: when each job seems to have been free to
+    start, which only the record knows, int64 s: the last run has the rules, and no job before that.
+    """
+    recorded = workload.recorded_wait
+    assert recorded is not None
+    for name, own in (("plain EASY", plain), ("with the rules", machine)):
+        schedule = simulate(workload, own.policy or "easy", machine=own)
+        place = _places(workload.job_id, schedule.workload.job_id)
+        yield _free_run(name, schedule, recorded[place], chosen[place])
+    shaken = simulate(shake(workload, 30, 1), machine.policy or "easy", machine=machine)
+    other = _places(shaken.workload.job_id, schedule.workload.job_id)
+    yield _free_run("with the rules, against itself shaken by 30 s", schedule, shaken.wait[other], chosen[place])
+
+    late = simulate(held_until(workload, eligible), machine.policy or "easy", machine=machine)
+    place = _places(workload.job_id, late.workload.job_id)
+    yield _free_run(BY_HINDSIGHT, late, recorded[place], chosen[place], (np.maximum(eligible, workload.submit) - workload.submit)[place])
+
+
+def free_waits(workload: Workload, machine: Machine) -> Array:
+    """The waits of a simulation of the whole log on this machine, int64 s, one per job; -1 for jobs that cannot run there."""
+    schedule = simulate(workload, machine.policy or "easy", machine=machine)
+    waits = np.full(len(workload), -1)
+    waits[_places(workload.job_id, schedule.workload.job_id)] = schedule.wait
+    return waits
+
+
+def _places(ids: Array, wanted: Array) -> Array:
+    """Where these job numbers are."""
+    order = np.argsort(ids, kind="stable")
+    return order[np.searchsorted(ids[order], wanted)]
+
+
+def _free_run(name: str, schedule: Schedule, recorded: Array, chosen: Array, held: Array | int = 0) -> FreeRun:
+    weeks = LogWeeks.of(schedule.workload.submit, (schedule.submit, schedule.start))
+    own = agreement("", "", recorded[chosen], (schedule.wait + held)[chosen], weeks, chosen)
+    within = own.within[NEAR.index(600)]
+    return FreeRun(name, own.jobs, own.mean_recorded, own.mean_simulated, own.rank_correlation, within, own.threshold, own.doubt)

@@ -1,0 +1,237 @@
+"""A run along what a machine recorded, in which the policy is asked at every instant what it would start; in compiled code.
+
+Start here: `ask_along`. The pass of the policy is made as if everything that it starts did start; then the recorded state is put back.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from walltime.auditor.passes.events import all_events, decide, follow, give_up_plan, next_event, next_start
+from walltime.auditor.passes.places import put_to_work, score_waiting, sort_waiting
+from walltime.auditor.passes.state import ASKS, COMING, DONE, NEVER, PASS, PAUSED, RUNNING, WAITING
+from walltime.compiled.jit import called_kernel, entry, kernel
+
+Array = np.ndarray
+FREE_TO_START, BY_CLOCK, BY_LIMIT, BY_HOLD, BY_OUTAGE = range(5)
+"""Whether a job may start now, and what forbids it."""
+WINDOW = np.dtype([(name, np.int64) for name in ["next", "last", "crossing", "kind"]], align=True)
+"""A window: which of the begins and ends comes next, where its own end, whether jobs are not planned across its begins, and what forbids
+a job to start in it: BY_CLOCK or BY_OUTAGE."""
+
+_ASKED = "eligible user forbidden barred recorded since last episodes asked hit short delay"
+ASKED = np.dtype([(name, np.int64) for name in _ASKED.split()], align=True)
+"""A job. `eligible`: when it may start at the earliest. `user`: the group whose limit it counts in, -1 for none. `forbidden`: by which
+rule, at the last instant; `barred`: 1 while a pass reaches the limit of its group. `recorded`: its recorded start. `since`: since when the
+policy has wished to start it, -1 if it does not. `last`: the instant at which it gave up such a wish. `episodes`: how often such a wish
+began. `asked`: 1 once it has started. `hit`: 1 if the policy would have started it then. `short`: 1 if it needed more processors than the
+record leaves. `delay`: from the beginning of the wish, s."""
+
+
+class SiteAnswers(NamedTuple):
+    """What the site's rules are, and what the policy has answered; `windows_of`: whether each window (row) holds for each job."""
+
+    jobs: Any
+    windows: Any
+    windows_of: Array
+    begins: Array
+    ends: Array
+    at_once: Array
+    running_of: Array
+    queue: Array
+    line: Array
+    back: Array
+    running: Array
+
+
+@called_kernel
+def may_start(state, jobs, asked, job):
+    """Whether the site's rules let a job start at this instant, and which of them does not."""
+    if asked.jobs[job].eligible > state.now:
+        return BY_HOLD
+    for k in range(len(asked.windows)):
+        if asked.windows_of[k, job] and is_shut(state, jobs, asked, asked.windows[k], job):
+            return asked.windows[k].kind
+    user = asked.jobs[job].user
+    if asked.jobs[job].barred == 1 or (user >= 0 and asked.at_once[user] > 0 and asked.running_of[user] >= asked.at_once[user]):
+        return BY_LIMIT
+    return FREE_TO_START
+
+
+@kernel
+def is_shut(state, jobs, asked, window, job):
+    """Whether a window of the site forbids a job to start now, or to be planned beyond its next begin."""
+    while window.next < window.last and asked.ends[window.next] <= state.now:
+        window.next += 1
+    if window.next == window.last:
+        return False
+    begin = asked.begins[window.next]
+    return begin <= state.now or (window.crossing == 1 and begin - state.now < jobs[job].estimate)
+
+
+@kernel
+def hide(state, jobs, lists, asked):
+    """Take the jobs that may not start out of the lists of those that wait; how many stay."""
+    count = 0
+    for k in range(state.waiting):
+        job = asked.queue[k]
+        why = may_start(state, jobs, asked, job)
+        asked.jobs[job].forbidden = why
+        if why == FREE_TO_START:
+            lists.queue[count] = job
+            count += 1
+    for waiting, own in ((lists.line, asked.line), (lists.back, asked.back)):
+        place = 0
+        for k in range(state.waiting):
+            if asked.jobs[own[k]].forbidden == FREE_TO_START:
+                waiting[place] = own[k]
+                place += 1
+    return count
+
+
+@called_kernel
+def bar_beyond(jobs, asked, count):
+    """Bar the jobs that the pass has started although their group was full by then; how many there are."""
+    barred = 0
+    for k in range(count):
+        job = asked.queue[k]
+        user = asked.jobs[job].user
+        if jobs[job].phase != RUNNING or user < 0 or asked.at_once[user] == 0:
+            continue
+        before = asked.running_of[user]
+        for other in range(count):
+            mate = asked.queue[other]
+            if asked.jobs[mate].user == user and jobs[mate].phase == RUNNING and jobs[mate].ticket < jobs[job].ticket:
+                before += 1
+        if before >= asked.at_once[user]:
+            asked.jobs[job].barred = 1
+            barred += 1
+    return barred
+
+
+@called_kernel
+def put_back(state, jobs, lists, asked, count):
+    """The jobs that wait are as before the pass."""
+    for k in range(count):
+        job = asked.queue[k]
+        jobs[job].phase, jobs[job].decided = WAITING, 0
+        lists.queue[k], lists.line[k], lists.back[k] = job, asked.line[k], asked.back[k]
+    state.waiting = count
+
+
+@called_kernel
+def ask(state, rules, jobs, lists, profile, tables, asked):
+    """Ask the policy what it starts now, and note it; the recorded state is as before."""
+    count, running, started, free = state.waiting, state.running, state.started, state.free
+    if count == 0:
+        return
+    score_waiting(state, rules, jobs, lists)
+    sort_waiting(jobs, lists.line, 0, count, False)
+    sort_waiting(jobs, lists.back, 0, count, True)
+    state.unsorted = 0
+    for k in range(count):
+        asked.queue[k], asked.line[k], asked.back[k] = lists.queue[k], lists.line[k], lists.back[k]
+    for k in range(running):
+        asked.running[k] = lists.running[k]
+    state.waiting = hide(state, jobs, lists, asked)
+    for k in range(count):
+        job = asked.queue[k]
+        asked.jobs[job].recorded = jobs[job].start
+        jobs[job].start = state.now
+    decide(state, rules, jobs, lists, profile, tables)
+    while len(asked.at_once) > 0 and bar_beyond(jobs, asked, count) > 0:  # a limit is reached within the pass
+        put_back(state, jobs, lists, asked, count)
+        state.running, state.started, state.free = running, started, free
+        for k in range(running):
+            lists.running[k] = asked.running[k]
+        give_up_plan(state, jobs, lists)
+        state.waiting = hide(state, jobs, lists, asked)
+        decide(state, rules, jobs, lists, profile, tables)
+    hidden = 0
+    for k in range(count):
+        hidden += 1 if asked.jobs[asked.queue[k]].forbidden != FREE_TO_START else 0
+        asked.jobs[asked.queue[k]].barred = 0
+    same = hidden == 0
+    for k in range(count):
+        job = asked.queue[k]
+        jobs[job].start = asked.jobs[job].recorded
+        wished, own = jobs[job].phase == RUNNING, asked.jobs[job]
+        if wished and own.since < 0:
+            own.since = state.now
+            own.episodes += 1
+        elif not wished and own.since >= 0:
+            own.since, own.last = -1, state.now
+        if jobs[job].start == state.now:
+            own.asked = 1
+            own.short = 1 if jobs[job].procs > free else 0
+            own.hit = 1 if wished else 0
+            own.delay = state.now - own.since if wished else -1
+        same = same and wished == (jobs[job].start == state.now)
+    if same:
+        return
+    state.running, state.started, state.free = running, started, free
+    put_back(state, jobs, lists, asked, count)
+    for k in range(running):
+        lists.running[k] = asked.running[k]
+    give_up_plan(state, jobs, lists)
+
+
+@kernel
+def start_wished(state, rules, jobs, lists, asked):
+    """Start the jobs that both the record and the policy start now, if one of them ends at once; then the policy is asked again."""
+    ends = False
+    for k in range(state.next_start, len(jobs)):
+        job = lists.by_start[k]
+        if jobs[job].start > state.now:
+            break
+        ends = ends or (jobs[job].phase == WAITING and asked.jobs[job].since >= 0 and jobs[job].end <= state.now)
+    for k in range(state.next_start, len(jobs) if ends else 0):
+        job = lists.by_start[k]
+        if jobs[job].start > state.now:
+            break
+        if jobs[job].phase == WAITING and asked.jobs[job].since >= 0:
+            put_to_work(state, rules, jobs, lists, job)
+    return ends
+
+
+@kernel
+def count_running(state, jobs, lists, asked):
+    """How many jobs each user runs whose jobs are limited."""
+    for k in range(len(asked.running_of)):
+        asked.running_of[k] = 0
+    for k in range(state.running):
+        user = asked.jobs[lists.running[k]].user
+        if user >= 0:
+            asked.running_of[user] += 1
+
+
+@entry
+def ask_along(state, rules, jobs, lists, profile, tables, asked, steps):
+    """Go on along the record for so many instants, or until scores are asked for: DONE, PAUSED or ASKS."""
+    for _ in range(steps):
+        if state.resume == 0:
+            time, _ = next_event(state, rules, jobs, lists)
+            job = next_start(state, jobs, lists)
+            if job >= 0:
+                time = min(time, max(jobs[job].start, jobs[job].submit))
+            if time == NEVER:
+                return DONE
+            state.now = max(time, state.now)
+            all_events(state, rules, jobs, lists, profile)
+            while state.next_arrival < len(jobs) and jobs[state.next_arrival].phase != COMING:
+                state.next_arrival += 1
+            if rules.asks == 1 and (state.unsorted > 0 or (rules.dynamic == 1 and state.waiting > 0)):
+                state.resume = PASS
+                return ASKS
+        state.resume = 0
+        if len(asked.at_once) > 0:
+            count_running(state, jobs, lists, asked)
+        ask(state, rules, jobs, lists, profile, tables, asked)
+        job = next_start(state, jobs, lists)
+        if job >= 0 and jobs[job].phase == WAITING and jobs[job].start <= state.now and not start_wished(state, rules, jobs, lists, asked):
+            follow(state, rules, jobs, lists, state.now)
+        if rules.asks == 0:
+            state.logged = 0
+    return PAUSED

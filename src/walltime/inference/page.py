@@ -1,0 +1,220 @@
+"""The page of an inference: which rules of the site the log shows, and how much of the record they explain."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from walltime.inference.inference import Inference, site_text
+from walltime.inference.one_step import Score
+from walltime.inference.order_choice import OrderChoice
+from walltime.inference.step_agreement import GroupAgreement
+from walltime.provenance import provenance
+from walltime.report.page import Code, Drawing, Page, Section, note, workload_facts
+from walltime.tables import Cell, Row, Table
+from walltime.wording import human_time
+from walltime.workload import Workload
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+WHAT_IT_IS = (
+    "One-step agreement: at every recorded instant, in the recorded state, the policy is asked which jobs it would start: its wishes. A "
+    "wish is followed if the job starts while the policy still wishes it, and followed promptly if it starts within a tick (60 s), or "
+    "within twice the log's usual start-up delay where that is at most 5 min. Pure delay shows only in the prompt shares. The agreement "
+    "is the harmonic mean, F1, of two of them: the recorded starts that the policy would have made promptly, and the wishes that were "
+    "followed promptly. A simulation that runs freely is a far weaker test, because one job that starts at another time changes all "
+    "that follows."
+)
+
+
+def verdict(inference: Inference) -> list[str]:
+    """What was found, in sentences with the numbers behind them."""
+    if inference.refused:
+        return [f"{inference.refused[0].upper()}{inference.refused[1:]}."]
+    kept = len(inference.rules)
+    what = f"{kept} rule{'' if kept == 1 else 's'} of the site" if kept else "No rule"
+    after, before = inference.after, inference.before
+    without = f", {before.prompt_f1:.2f} without rules," if kept else ""
+    said = [
+        f"{what} could be read off {inference.log}. In the recorded state, {inference.machine.policy}{' with them' if kept else ''} "
+        f"{shares_of(after)}: an agreement (F1 of prompt starts) of {after.prompt_f1:.2f}{without} in a part of the log that was not used "
+        "to find rules."
+    ]
+    said += [f"{rule.text[0].upper()}{rule.text[1:]}{inference.period_of(rule)}." for rule in inference.rules]
+    if inference.hindsight.prompt_f1 > after.prompt_f1 + 0.01:
+        said.append(
+            f"With the times at which jobs seem to have been free to start (held, or waiting for others), which only the record knows, it "
+            f"would be {inference.hindsight.prompt_f1:.2f}."
+        )
+    if inference.free:
+        plain, ruled, ceiling, late = inference.free
+        wait, rank = human_time(ruled.mean_simulated), f"{ruled.rank_correlation:.2f}"
+        if kept:
+            wait += f" with the rules and {human_time(plain.mean_simulated)} without"
+            rank += f" with and {plain.rank_correlation:.2f} without rules"
+        said.append(
+            f"Simulated freely, the mean wait is {wait}; recorded is {human_time(ruled.mean_recorded)}. The rank correlation of waits is "
+            f"{rank}; {ceiling.rank_correlation:.2f} is what a simulation reaches against itself with submissions shaken by 30 s."
+        )
+    if inference.free and inference.held:
+        said.append(
+            f"By hindsight, {'with the rules and ' if kept else ''}no job before it seems to have been free to start, the mean wait is "
+            f"{human_time(late.mean_simulated)} and the rank correlation {late.rank_correlation:.2f}. Those times are read off the starts "
+            "themselves, so a what-if has them only where that is asked for, and no start time has them."
+        )
+    if inference.order is not None:
+        said.append(said_of_order(inference.order))
+    return said
+
+
+def shares_of(score: Score) -> str:
+    """The shares of a score, in words that follow the name of a policy."""
+    return (
+        f"makes {100 * score.at:.0f} % of the recorded starts, {100 * score.prompt_at:.0f} % promptly (within {score.within} s), and "
+        f"{100 * score.followed:.0f} % of its wishes were followed, {100 * score.followed_promptly:.0f} % promptly"
+    )
+
+
+def said_of_order(order: OrderChoice) -> str:
+    """How well orders say who starts, in a sentence."""
+    effects = [("effects of users", order.users), ("effects of projects besides", order.projects)]
+    known = [f", with {what} {100 * share:.0f} %" for what, share in effects if share is not None]
+    return (
+        f"Of {order.alternatives:.0f} jobs that could have started in one another's place, on average, the one that did is the first in "
+        f"order of arrival in {100 * order.arrival:.0f} %, by waiting, size and request (a conditional logit) in {100 * order.fitted:.0f} %"
+        f"{''.join(known)}; by chance in {100 * order.chance:.0f} %."
+    )
+
+
+def tables_of(inference: Inference) -> list[Table]:
+    """The rules, the simulations and the months."""
+    rules: list[Row] = [[rule.text, Cell(rule.evidence, look="wrap"), rule.agreement, rule.weeks] for rule in inference.rules]
+    free: list[Row] = [
+        [
+            run.machine,
+            f"{run.jobs:,}",
+            human_time(run.mean_simulated),
+            human_time(run.mean_recorded),
+            f"{run.rank_correlation:.2f}",
+            f"{100 * run.within:.0f} %",
+            Cell(f"none: {run.doubt}", look="wrap") if run.doubt else human_time(run.trusted_from),
+        ]
+        for run in inference.free
+    ]
+    months = [
+        [
+            one.month,
+            f"{one.after.jobs:,}",
+            f"{100 * one.after.followed:.0f} %",
+            f"{100 * one.after.followed_promptly:.0f} %",
+            f"{one.before.prompt_f1:.2f}",
+            f"{one.after.prompt_f1:.2f}",
+        ]
+        for one in inference.months
+    ]
+    month_heads = ("month", "starts", "wishes followed", "followed promptly", "plain", "with rules")
+    heads = ("", "jobs", "mean wait", "compared with", "rank correlation", "within 10 min", "trusted from")
+    tables = [
+        Table(("rule", "evidence", "agreement", "weeks that judge"), rules, "the site's rules", look="words2"),
+        Table(heads, free, "simulated freely, in what judges"),
+        Table(month_heads, [] if inference.refused else months, "agreement by month", look="months"),
+    ]
+    tables += [groups_table(inference.groups)]
+    return [table for table in tables if table.rows]
+
+
+def groups_table(groups: Sequence[GroupAgreement]) -> Table:
+    """The agreement by class and user, with what stood in the way."""
+    heads = (
+        "jobs",
+        "starts",
+        "started alike",
+        "wishes followed",
+        "followed promptly",
+        "agreement",
+        "what stood in the way of the other starts",
+        "wishes for held jobs",
+    )
+    rows: list[Row] = [
+        [
+            f"user {one.name}" if one.by == "users" and one.name.isdecimal() else one.name,
+            f"{one.score.jobs:,}",
+            f"{100 * one.score.at:.0f} %",
+            f"{100 * one.score.followed:.0f} %",
+            f"{100 * one.score.followed_promptly:.0f} %",
+            f"{one.score.prompt_f1:.2f}",
+            Cell(", ".join(f"{what} {count:,}" for what, count in one.in_the_way.items()), look="wrap"),
+            f"{one.held:,} of {one.not_followed:,}",
+        ]
+        for one in groups
+        if one.by != "month"
+    ]
+    return Table(heads, rows, "agreement by class and user", look="groups")
+
+
+def inference_page(inference: Inference, workload: Workload, settings: Mapping[str, Any] | None = None) -> Page:
+    """The page of an inference; `settings`: further entries of the provenance, and as `command` the command line."""
+    record = provenance(workload, **(settings or {}))
+    first, *rest = verdict(inference)
+    sections = [Section(f"{table.title[0].upper()}{table.title[1:]}", [table]) for table in tables_of(inference)]
+    if not inference.refused:
+        alternative = "One-step agreement by month, under the plain policy and with the site's rules."
+        caption = "One-step agreement by month, of the starts that were not used to choose rules."
+        sections.insert(0, Section("", [Drawing(months_figure(inference), "months", alternative, caption)]))
+        sections.append(Section("The machine's file", [Code(site_text(inference))]))
+    return Page(
+        "a site's rules, read off its log",
+        f"Which rules made {inference.log}?",
+        _answer(inference) if inference.rules else [first],
+        [*sections, Section("What is measured", [note(WHAT_IT_IS)])],
+        workload_facts(workload, record["log"]),
+        [*rest[len(inference.rules) :], *inference.notes],
+        numbers=[
+            ("rules found", f"{len(inference.rules):,}"),
+            ("agreement with them", f"{inference.after.prompt_f1:.2f} ({inference.before.prompt_f1:.2f} without)"),
+            ("wishes followed", f"{100 * inference.after.followed:.0f} %"),
+            ("followed promptly", f"{100 * inference.after.followed_promptly:.0f} %"),
+            *(
+                ("mean wait, simulated with them", f"{human_time(one.mean_simulated)} ({human_time(one.mean_recorded)} recorded)")
+                for one in inference.free[1:2]
+            ),
+        ],
+        workload=workload,
+        record=record,
+    )
+
+
+def _answer(inference: Inference) -> list[str]:
+    """The rules in words, and how well they explain the record."""
+    spelled = f"the policy is {inference.machine.policy}: "  # the table has the spelling
+    texts = [f"{rule.text.replace(spelled, 'the queue is ')}{inference.period_of(rule)}" for rule in inference.rules]
+    head, them = (f"{len(texts):,} rules were", "them") if len(texts) > 1 else ("One rule was", "it")
+    return [
+        f"{head} read off {inference.log}: {'; '.join(texts)}.",
+        f"Asked at each recorded instant, a scheduler with {them} {shares_of(inference.after)}, in a part of the log that was not used to "
+        "find them.",
+    ]
+
+
+def months_figure(inference: Inference) -> Figure:
+    """One-step agreement by month, before and with the rules."""
+    from matplotlib.figure import Figure
+
+    from walltime.report.figures import COLOURS, DASHES, style
+
+    with style():
+        figure = Figure(figsize=(9.2, 2.8), layout="constrained")
+        axes = figure.subplots()
+        places = range(len(inference.months))
+        for k, (field, label) in enumerate((("before", "plain policy"), ("after", "with the site's rules"))):
+            values = [getattr(month, field).prompt_f1 for month in inference.months]
+            axes.plot(places, values, color=COLOURS[k], linestyle=DASHES[k], label=label)
+            axes.scatter(places, values, c=[COLOURS[k]], s=22, zorder=3)
+        step = max(1, len(inference.months) // 12)
+        axes.set_xticks(list(places)[::step], [month.month for month in inference.months][::step])
+        axes.set_ylim(0, 1)
+        axes.set_ylabel("one-step agreement")
+        axes.grid()
+        figure.legend(*axes.get_legend_handles_labels(), loc="outside upper right", ncols=2)
+    return figure

@@ -1,0 +1,165 @@
+"""The order of the queue, and who may overtake, read off a log: a named policy, the order of arrival with handicaps, or a fitted order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from functools import partial
+
+import numpy as np
+
+from walltime.inference.candidate_rules import not_eligible_before
+from walltime.inference.one_step import OneStep
+from walltime.inference.order_choice import FORMS, fitted_weights, order_choice, recorded_choices
+from walltime.inference.rule_trial import LEAST_GAIN, Rules, RuleTrial, Suggestion
+from walltime.policy import Easy, Policy, parse_policy
+from walltime.wording import human_time
+
+POLICIES = ("easy", "fcfs", "hybrid:depth=0", "conservative", "easy:order=sjf", "easy:order=saf", "easy:order=wfp")
+"""Policies that are tried last."""
+DEEPEST_SCORED = 100
+"""Orders that change while jobs wait are not tried where more jobs than these wait on average."""
+DEEPEST = 1000
+"""With more jobs waiting on average, policies that plan for all of them are not tried."""
+HALF_LIVES = (86_400, 7 * 86_400)
+"""Of fair share, use counts half after so many s."""
+HANDICAPS = (3600, 4 * 3600, 16 * 3600)
+"""A doubling of a job's processors, or of its request, may count as so many s of waiting in the order of the queue."""
+
+
+def inferred_policy(search: RuleTrial, current: OneStep) -> OneStep:
+    """The order of the queue, and who may overtake: a named policy, or weights, where they explain more."""
+    known = search.log.known
+    waiting = float((search.log.start - search.w.submit)[known].sum() / max(np.ptp(search.log.start[known]), 1))
+    named, said_of = [], dict(_fair_shares(search)) if waiting <= DEEPEST_SCORED else {}
+    for own in (*map(parse_policy, POLICIES), *said_of):
+        if own == search.rules.policy:
+            continue
+        if own.passes.kind == "kept" and waiting > DEEPEST:
+            search.notes.append(
+                f"{own.label} is not tried: {waiting:.0f} jobs wait on average, and a plan for all of them at every instant takes long."
+            )
+            continue
+        named.append(search.rules._replace(policy=own))
+    tries: list[tuple[float, Policy, str, OneStep]] = []  # in months that choose, a run of which may have had an order of its own
+
+    def note_best(several: Iterable[tuple[Policy, str, OneStep]], least: float) -> float:
+        """Note the one of these that gains most, if that is more than `least`; the most that is gained so far."""
+        gains = [(search.gain_of_run(current, answer), policy, said, answer) for policy, said, answer in several]
+        best = max(gains, key=lambda one: one[0], default=None)
+        if best is None or best[0] <= least:
+            return least
+        tries.append(best)
+        return best[0]
+
+    gained = note_best(((rules.policy, said_of.get(rules.policy, ""), answer) for rules, answer in search.ask_all(named)), LEAST_GAIN)
+    gained += LEAST_GAIN / 2  # a name is kept where it explains about as much
+    weights, answer = _best_weights(search, current)
+    note_best([(weighted(weights), said_order(weights), answer)] if any(weights) else [], gained)
+    orders = _fitted_orders(search)
+    if waiting > DEEPEST_SCORED and orders:
+        search.notes.append(
+            f"Fitted orders and fair share are not tried: {waiting:.0f} jobs wait on average, and to score all of them at every instant "
+            "takes long."
+        )
+        orders = []
+    answers = search.ask_all([search.rules._replace(policy=policy) for policy, _ in orders])
+    note_best(((*one, answer) for one, (_, answer) in zip(orders, answers, strict=True)), gained)
+    for _, policy, said, answer in sorted(tries, key=lambda one: -one[0]):
+        text = f"the policy is {policy.label}{': ' if said else ''}{said}"
+        evidence = "it explains more starts than EASY in order of arrival"
+        since, until, answer = search.shortened(current, answer, partial(_while, search.rules, policy))
+        suggestion = Suggestion("policy", text, evidence, _while(search.rules, policy, since, until), partial(_while, policy=Easy()))
+        if search.keep(suggestion, current, answer, since=since, until=until):
+            return answer
+    return current
+
+
+def _fair_shares(search: RuleTrial) -> Iterator[tuple[Policy, str]]:
+    """Orders in which those come first who have used least, by user and by group where the log names several; in words besides."""
+    for key, whose in (("user", "users"), ("group", "groups")):
+        if len(np.unique(search.w.columns.get(key, ()))) > 1:
+            for half_life in HALF_LIVES:
+                policy = parse_policy(f"easy:order=expr:-{key}_used,half-life={half_life}")
+                yield policy, f"jobs of {whose} that have used less come first, and use counts half after {human_time(half_life)}"
+
+
+def _while(rules: Rules, policy: Policy, since: int | None = None, until: int | None = None) -> Rules:
+    """The rules with this policy between two times, s of the log."""
+    return rules._replace(policy=policy, policy_since=since, policy_until=until)
+
+
+def _best_weights(search: RuleTrial, current: OneStep) -> tuple[tuple[int, int], OneStep]:
+    """What a doubling of the processors, and of the request, is worth in the order of the queue, s of waiting: the best of a few."""
+    best, answer = (0, 0), current
+    for steps in (HANDICAPS, (1,)):
+        for place in (0, 1):
+            now = best
+            around = (now[place] // 2, now[place] * 2) if steps == (1,) else (*steps, *(-step for step in steps))
+            pairs = [(value, now[1]) if place == 0 else (now[0], value) for value in around]
+            pairs = [weights for weights in pairs if weights not in (now, (0, 0))]
+            several = search.ask_all([search.rules._replace(policy=weighted(weights)) for weights in pairs])
+            for weights, (_, asked) in zip(pairs, several, strict=True):
+                if search.gain(answer, asked, search.choose) > 0:
+                    best, answer = weights, asked
+    return best, answer
+
+
+def _fitted_orders(search: RuleTrial) -> list[tuple[Policy, str]]:
+    """Orders by a conditional logit of who starts, in words besides; fitted in the folds that choose. Notes how well it says who starts.
+
+    On a machine with parts those of the rest. A job that seems to have been held is no alternative.
+    """
+    rest, size = search.log.known.copy(), search.size
+    for part in search.rules.parts:
+        rest, size = rest & ~part.takes(search.w), size - part.procs
+    windows = [search.along(window) for window in search.rules.windows]
+    choices = recorded_choices(search.log, size, rest, windows, not_eligible_before(search.log))
+    search.order = order_choice(choices, search.log, search.choose, search.judge)
+    if search.order is None:
+        return []
+    orders = []
+    for form in FORMS:
+        weights = fitted_weights(choices, search.log, search.choose, form)
+        if weights.get("wait"):  # all wait equally long for an hour, so it is the order of arrival with handicaps
+            back = (round(-weights[name] / weights["wait"] * 3600 * math.log(2)) for name in ("log-procs", "log-believed"))
+            handicaps = (next(back), next(back))
+            orders.append((weighted(handicaps), said_order(handicaps)) if any(handicaps) else (Easy(), ""))
+        elif any(weights.values()):
+            orders.append((linear(weights), said_linear(weights)))
+    return orders
+
+
+def linear(weights: dict[str, float]) -> Policy:
+    """EASY in the order of a weighted sum of features, the largest sum first; the weights are rounded, the largest is 1 or -1."""
+    most = max(abs(weight) for weight in weights.values())
+    rounded = {name: round(weight / most, 3) for name, weight in weights.items()}
+    return parse_policy("easy:order=linear:" + ",".join(f"{name}={weight:g}" for name, weight in rounded.items() if weight))
+
+
+def said_linear(weights: dict[str, float]) -> str:
+    """That order in words."""
+    words = {"log-wait": "its wait", "wait": "its wait", "log-procs": "its processors", "log-believed": "its request"}
+    for_what = [f"the {'larger' if weight > 0 else 'smaller'} {words[name]}" for name, weight in weights.items() if weight]
+    return (
+        f"a job is the sooner {', '.join(for_what[:-1])} and {for_what[-1]}" if len(for_what) > 1 else f"a job is the sooner {for_what[0]}"
+    )
+
+
+def weighted(weights: tuple[int, int]) -> Policy:
+    """EASY in the order of arrival, in which each doubling of the processors, and of the request, moves a job so many s back."""
+    terms = zip(weights, ("procs", "believed"), strict=True)
+    return parse_policy(
+        "easy:order=expr:-elapsed" + "".join(f"{-weight / math.log(2):+.0f}*log({name})" for weight, name in terms if weight)
+    )
+
+
+def said_order(weights: tuple[int, int]) -> str:
+    """That order in words."""
+    named = zip(weights, ("processors", "request"), strict=True)
+    each = [
+        f"{human_time(abs(weight))} {'later' if weight > 0 else 'earlier'} for each doubling of its {name}"
+        for weight, name in named
+        if weight
+    ]
+    return f"in order of arrival, but a job counts as come {' and '.join(each)}"

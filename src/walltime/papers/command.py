@@ -1,0 +1,177 @@
+"""`walltime paper`: reproduce published tables and figures, with the printed numbers beside ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from walltime.cli import options as o
+from walltime.cli.option_groups import CommandGroup
+from walltime.cli.output import Output, note, progress_row
+from walltime.errors import OutputError, PolicyError
+from walltime.tables import Table
+from walltime.wording import listed
+
+if TYPE_CHECKING:
+    from walltime.papers.items import Item
+    from walltime.papers.results import Result
+    from walltime.papers.subjects import Subject
+
+MOST_NAMED = 6
+"""So many items are named before they are run."""
+app = CommandGroup("paper", "Reproduce the published studies: every table and figure, with the printed numbers beside ours.")
+
+
+@app.command("list")
+def list_items(
+    paper: Annotated[str | None, typer.Argument(metavar="PAPER", help="Such as mualem01; default: all.")] = None,
+    *,
+    output: Output,
+) -> None:
+    """List the papers and their items."""
+    from walltime.papers.items import items_of
+    from walltime.papers.printed import PAPERS, paper_name, printed
+
+    papers = [paper_name(paper)] if paper is not None else list(PAPERS)
+    items_by_paper = {name: items_of(name) for name in papers}
+    record = {
+        name: {
+            "title": printed(name).title,
+            "source": printed(name).source,
+            "logs": list(printed(name).logs),
+            "items": [{"item": item.name, "title": item.title} for item in items],
+        }
+        for name, items in items_by_paper.items()
+    }
+    blocks: list[Any] = []
+    for name, items in items_by_paper.items():
+        rows = [[item.name, item.title] for item in items]
+        blocks.append(Table(["item", "what it is"], rows, f"{name}: {printed(name).title}", texts=2))
+        blocks.append(f"{printed(name).source}; logs: {', '.join(printed(name).logs)}")
+    output.show(record, blocks)
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What the items are made from."""
+
+    subject: Annotated[list[str] | None, o.own("Only this log of the paper, as KTH; repeat it. Default: all.", metavar="NAME")] = None
+    logs: Annotated[
+        list[Path] | None, o.own("Look for the paper's logs here; repeat it. Default: where walltime fetch puts them.", metavar="DIR")
+    ] = None
+    trace: Annotated[list[Path] | None, o.own("Run on this log instead, which need not be one of the paper's.", metavar="LOG")] = None
+    generated: Annotated[bool, o.own("Run on generated workloads of the logs' sizes, as where a log is missing.")] = False
+    quick: Annotated[bool, o.own("A coarser grid and fewer seeds: under two minutes for a paper.")] = False
+
+
+@app.command()
+def run(
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help="Such as mualem01; see walltime paper list.")],
+    *,
+    item: Annotated[list[str] | None, o.own("Only this item, such as F4 or T3; repeat it. Default: all.", metavar="NAME")] = None,
+    inputs: Inputs,
+    out: Annotated[
+        Path | None,
+        o.own("Write the results here: a folder. Default: the paper's name, such as ./mualem01.", metavar="DIR", callback=o.written),
+    ] = None,
+    workers: o.WorkersOption = None,
+    size: o.SizeOption = "",
+    output: Output,
+) -> None:
+    """Run a paper's tables and figures into a folder: a page, figures as PDF and PNG, numbers as CSV.
+
+    It can be stopped with Ctrl-C and resumed at any time; finished simulations are kept in the folder.
+    """
+    from walltime.papers.items import items_of
+    from walltime.papers.printed import paper_name, printed
+    from walltime.papers.run import run_paper
+    from walltime.papers.subjects import find_subjects
+
+    name = paper_name(paper)
+    if inputs.trace and (inputs.subject or inputs.generated):
+        raise PolicyError("--trace runs on a log of yours; --subject and --generated choose among the paper's")
+    chosen = items_of(name) if not item else [one_item for one in item for one_item in items_of(name, one)]
+    chosen = list(dict.fromkeys(chosen))
+    folder = out or Path(name)
+    for place in inputs.logs or []:
+        if not place.is_dir():
+            raise PolicyError(f"--logs {place}: is no folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{folder}: cannot be made ({(error.strerror or str(error)).lower()}); name another folder with --out") from error
+    subjects = find_subjects(
+        printed(name),
+        only=inputs.subject or [],
+        folders=inputs.logs or [],
+        traces=inputs.trace or [],
+        made=folder,
+        generated=inputs.generated,
+    )
+    for one in subjects:
+        _ = one.workload  # a log that cannot be read is told before anything else
+    note(f"{name}, {_work(chosen, subjects, folder, inputs.quick)}")
+    for one in subjects:
+        note(f"{one.name}: {one.log}, {one.about}")
+    note(f"{name}: {printed(name).title}. {printed(name).source}")
+    shown = None if output.as_json else _tell
+    with _bar(name) as show:
+        done = run_paper(name, chosen, subjects, folder, quick=inputs.quick, workers=workers, progress=show, told=shown, size=size)
+    words = f"page written to {done.page}; {done.jobs:,} jobs simulated in {done.seconds:,.1f} s"
+    output.show(_record(name, done, folder, inputs.quick), [words])
+
+
+def _work(items: Sequence[Item], subjects: Sequence[Subject], folder: Path, quick: bool) -> str:
+    """What will be run, on what, how long that may take, and how it can be stopped."""
+    from walltime.papers.subjects import GENERATED
+
+    what = listed([item.name for item in items]) if len(items) <= MOST_NAMED else f"{len(items)} items"
+    real = [one.log for one in subjects if one.kind != GENERATED]
+    made = [one.log for one in subjects if one.kind == GENERATED]
+    on = f"on {listed(real)}" if real else ""
+    if made:
+        advice = "walltime fetch, or --logs DIR, brings the real ones"
+        missing = f"on generated workloads in place of logs that are missing ({listed(made)}; {advice})"
+        on = f"{on}, and {missing}" if on else missing
+    longer = "under two minutes for all items"
+    takes = f"takes {longer}" if quick else f"may take ten minutes and more for each item (--quick: {longer})"
+    return f"{what} {on}; {takes}; Ctrl-C stops it, and what is done is kept in {folder}"
+
+
+def _tell(result: Result) -> None:
+    """One line for a completed item."""
+    values = [value.verdict for value in result.values() if value.verdict]
+    claims = [holds for _, holds, _ in result.claims if holds is not None]
+    told = []
+    if values:
+        chaos = f", {values.count('chaos')} within chaos" if "chaos" in values else ""
+        told.append(f"{values.count('reproduced')} of {len(values)} printed numbers reproduced{chaos}")
+    if claims:
+        told.append(f"{sum(claims)} of {len(claims)} claims hold")
+    typer.echo(f"{result.title}: {'; '.join(told) or 'done'}")
+
+
+def _record(paper: str, done: Any, folder: Path, quick: bool) -> dict[str, Any]:
+    from walltime.papers.printed import printed
+    from walltime.provenance import version
+
+    items = []
+    for result in done.results:
+        values = [value.verdict for value in result.values() if value.verdict]
+        claims = [{"claim": text, "holds": holds, "evidence": evidence} for text, holds, evidence in result.claims]
+        verdicts = {verdict: values.count(verdict) for verdict in ("reproduced", "chaos", "off")}
+        items.append({"item": result.item, "title": result.title, "run_on": result.where, "numbers": verdicts, "claims": claims})
+    head = {"paper": paper, "source": printed(paper).source, "folder": str(folder), "page": str(done.page), "quick": quick, "items": items}
+    return {**head, "jobs_simulated": done.jobs, "seconds": done.seconds, "version": version()}
+
+
+@contextmanager
+def _bar(name: str) -> Iterator[Callable[[str, int, int], None]]:
+    """The current activity on standard error."""
+    with progress_row(name, unit="runs", patience=0) as row:
+        yield lambda what, done, total: row.update(done, description=f"{name}: {what}", total=total)

@@ -1,0 +1,1 @@
+"""Job logs before a simulation: the commands fetch, info, convert, clean, mapping and generate."""

@@ -1,0 +1,108 @@
+"""`walltime clean`: write a log without flurries, at another load, or a part of it, as a new log."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from walltime.cli import options as o
+from walltime.cli.option_groups import LogOptions, Part
+from walltime.cli.output import PageOutput, command_line
+
+if TYPE_CHECKING:
+    from walltime.tables import Table
+    from walltime.workload.cleaning import CleaningReport, Flurry
+
+
+@dataclass(frozen=True)
+class Filters:
+    """Which jobs are filtered out."""
+
+    published: Annotated[bool, o.own("Apply the archive's filters for this log.", o.VARY)] = False
+    flurries: Annotated[bool, o.own("Find bursts of single users, and remove them.", o.VARY)] = False
+
+
+def clean(
+    context: typer.Context,
+    trace: o.TraceArgument,
+    *,
+    part: Part,
+    filtering: Filters,
+    seed: o.SeedOption = 0,
+    reading: LogOptions,
+    out: Annotated[Path | None, o.out("the remaining jobs", *o.LOGS)] = None,
+    output: PageOutput,
+) -> None:
+    """Clean, cut, scale or shake a log: show the changes, before and after, and write the result as a log."""
+    from walltime.logs.convert import write_workload
+    from walltime.workload.cleaning import CleaningReport, find_flurries, published_filters
+    from walltime.workload.cleaning import clean as remove_jobs
+
+    _check_call(context)
+    before, _ = reading.load(trace)
+    filters = [*(part.remove or []), *(published_filters(before.origin.name) if filtering.published else ())]
+    bursts = find_flurries(before) if filtering.flurries else []
+    filters += [flurry.filter for flurry in bursts]
+    cleaned = remove_jobs(before, filters) if filters else CleaningReport({}, before, before)
+    variation = replace(part, remove=None).variation()
+    after = variation.shaken(variation.apply(cleaned.after, seed), seed)
+    report = CleaningReport(cleaned.removed, before, after)
+    if out is not None:
+        write_workload(out, after, extra_header=[f"; Note: {step}" for step in after.origin.steps])
+    if output.report is not None:
+        from walltime.preparation.log_page import cleaning_page
+
+        output.write(cleaning_page(report, _blocks(report, bursts), command_line()))
+    output.show(_record(trace, report, bursts, out), _blocks(report, bursts), log=out)
+
+
+def _check_call(context: typer.Context) -> None:
+    """Reject options that would have no effect."""
+    from walltime.errors import PolicyError
+
+    source = context.get_parameter_source("scale_by")
+    if source is not None and source.name == "COMMANDLINE" and not context.params["load"]:
+        raise PolicyError("--scale-by has no effect without --load; give both or neither")
+
+
+def _record(trace: Path, report: CleaningReport, bursts: list[Flurry], out: Path | None) -> dict[str, Any]:
+    from walltime.provenance import version
+
+    def plain(value: float) -> float | None:
+        return None if math.isnan(value) else value
+
+    return {
+        "trace": str(trace),
+        "sha256": report.before.origin.sha256,
+        "removed": dict(report.removed),
+        "flurries": [{**vars(flurry), "filter": flurry.filter} for flurry in bursts],
+        "before": {name: plain(before) for name, before, _ in report.rows()},
+        "after": {name: plain(after) for name, _, after in report.rows()},
+        "steps": list(report.after.origin.steps),
+        "out": out,
+        "version": version(),
+    }
+
+
+def _blocks(report: CleaningReport, bursts: list[Flurry]) -> Iterator[Table | str]:
+    from walltime.tables import Table
+
+    if bursts:
+        rows = [[str(f.user), f"{f.jobs:,}", f"{100 * f.share:.0f} %", f.filter] for f in bursts]
+        yield Table(["user", "jobs", "share", "filter"], rows, "flurries", texts=-1)
+    if report.removed:
+        yield Table(["jobs", "filter"], [[f"{count:,}", text] for text, count in report.removed.items()], "removed", texts=-1)
+    rows = [[name, _number(before), _number(after)] for name, before, after in report.rows()]
+    yield Table(["", "before", "after"], rows, report.before.origin.name)
+    yield from report.after.origin.steps or ["nothing was changed"]
+
+
+def _number(value: float) -> str:
+    if math.isnan(value):
+        return "unknown"
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.3f}"

@@ -1,0 +1,56 @@
+"""`walltime convert`: a log of any format as SWF, Parquet or CSV."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from walltime.cli import options as o
+from walltime.cli.option_groups import read_shown
+from walltime.cli.output import Output
+from walltime.errors import PolicyError
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """How the file is read."""
+
+    procs: o.ProcsOption = None
+    skip_bad_lines: o.SkipBadLinesOption = False
+    time_zone: o.TimeZoneOption = None
+    mapping: o.MappingOption = None
+    anonymise: o.AnonymiseOption = None
+
+
+def convert(
+    trace: o.TraceArgument,
+    written: Annotated[
+        Path | None, typer.Argument(metavar="OUT", help="The same as --out.", show_default=False, callback=o.writable(*o.LOGS))
+    ] = None,
+    *,
+    out: Annotated[Path | None, o.out("the log", *o.LOGS)] = None,
+    how: FileOptions,
+    output: Output,
+) -> None:
+    """Write a log of any format as SWF, Parquet or CSV: all of its records, with what reading them dropped and changed."""
+    from walltime.logs.convert import with_procs, write_log
+    from walltime.provenance import version
+    from walltime.wording import printable
+
+    if (out is None) == (written is None):
+        raise PolicyError("say once where the log is written: walltime convert LOG --out FILE")
+    out = out or written
+    assert out is not None, "one of them is given"
+    log = read_shown(trace, skip_bad_lines=how.skip_bad_lines, time_zone=how.time_zone, mapping=how.mapping, anonymise=how.anonymise)
+    if how.procs is not None:
+        log = with_procs(log, how.procs)
+    write_log(out, log)
+    counts = {"dropped": dict(log.dropped), "changed": dict(log.changed), "noticed": dict(log.noticed)}
+    if log.bad_lines:
+        counts["dropped"]["bad_line"] = len(log.bad_lines)
+    record = {"trace": str(trace), "format": log.format, "sha256": log.sha256, "records": log.records, **counts, "out": out}
+    lines = [f"{did}: {', '.join(f'{count:,} {rule}' for rule, count in rules.items())}" for did, rules in counts.items() if rules]
+    output.show(record | {"version": version()}, [*lines, f"{log.records:,} records written to {printable(out)}"])

@@ -1,0 +1,127 @@
+"""`walltime fetch`: logs of the Parallel Workloads Archive, and files of other data sets."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from fnmatch import fnmatch
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from walltime.cli.output import Output
+from walltime.errors import PolicyError
+from walltime.wording import printable
+
+if TYPE_CHECKING:
+    from walltime.logs.mapping import About
+
+
+def fetch(
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="A log of the catalogue, or a data set; without one, list both.")
+    ] = None,
+    files: Annotated[
+        list[str] | None, typer.Argument(metavar="FILE", help="Files of a data set, * for any text; without one, list its files.")
+    ] = None,
+    *,
+    output: Output,
+) -> None:
+    """Download and check a log of the Parallel Workloads Archive, whose name then stands for its file; or files of another data set."""
+    from walltime.logs import read_log
+    from walltime.logs.catalogue import ACKNOWLEDGE
+    from walltime.logs.fetch import fetch as download
+
+    if name is None:
+        _list(output)
+        return
+    if name in (known := _data_sets()):
+        _data_set(name, known[name], files or [], output)
+        return
+    if files:
+        raise PolicyError(f"{name} is one file; files are named of a data set only: {', '.join(known)}")
+    fetched = download(name, progress=_progress if sys.stderr.isatty() else None)
+    thanks = read_log(fetched.path, skip_bad_lines=True).header.get("Acknowledge", ())
+    names = ("name", "path", "sha256", "verified", "procs")
+    record = {name: getattr(fetched.entry if name in ("name", "procs") else fetched, name) for name in names} | {
+        "acknowledge": list(thanks)
+    }
+    checked = "recorded; none was known to check it against" if fetched.verified == "first download" else f"that of the {fetched.verified}"
+    lines = [f"{fetched.entry.name}: {fetched.path}", f"sha256 {fetched.sha256} ({checked})", ACKNOWLEDGE]
+    if thanks:
+        lines.append(f"This log's header asks to acknowledge: {'; '.join(' '.join(line.split()) for line in thanks)}")
+    output.show(record, lines)
+
+
+def _data_set(name: str, about: About, wanted: Sequence[str], output: Output) -> None:
+    """List the files of a data set, or download those that are wanted."""
+    from walltime.errors import LogError
+    from walltime.logs.catalogue import log_folder
+    from walltime.logs.fetch import fetch_file, files_of
+    from walltime.tables import Table
+
+    files, licence = files_of(about)
+    if not files:
+        raise LogError(
+            f"{about.title} is a data set that one downloads oneself: {about.page}; its files are recognised, or --mapping {name}"
+        )
+    unknown = [pattern for pattern in wanted if not any(fnmatch(file.name, pattern) for file in files)]
+    if unknown:
+        raise LogError(f"{name} has no file {printable(unknown[0])}; it has {', '.join(printable(file.name) for file in files[:20])}")
+    folder = log_folder() / name
+    terms = f"licence: {printable(licence) or 'not stated'}; {about.page}"
+    record = {"name": name, "page": about.page, "licence": licence, "folder": folder}
+    if not wanted:
+        here = {file.name: (folder / file.name).is_file() for file in files}
+        rows = [
+            [printable(one.name), "not stated" if one.size is None else f"{one.size / 1e6:,.1f}", "yes" if here[one.name] else ""]
+            for one in files
+        ]
+        how = f"download with walltime fetch {name} FILE, or '*' for all"
+        output.show(
+            record | {"files": [asdict(one) | {"here": here[one.name]} for one in files]},
+            [Table(["file", "MB", "here"], rows, about.title, texts=1), terms, how],
+        )
+        return
+    got = []
+    for file in files:
+        if any(fnmatch(file.name, pattern) for pattern in wanted):
+            path, verified = fetch_file(name, file, progress=_progress if sys.stderr.isatty() else None)
+            got.append({"file": file.name, "path": path, "verified": verified})
+    output.show(record | {"files": got}, [*(f"{one['path']} (checked against the {one['verified']})" for one in got), terms])
+
+
+def _progress(have: int, total: int | None) -> None:
+    of = f" of {total / 1e6:.1f}" if total else ""
+    typer.echo(f"\r{have / 1e6:.1f}{of} MB", nl=have == total, err=True)
+
+
+def _data_sets() -> dict[str, About]:
+    from walltime.logs.catalogue import shipped
+
+    return {name: mapping.about for name, mapping in shipped().items() if mapping.about is not None}
+
+
+def _list(output: Output) -> None:
+    from walltime.logs.catalogue import CATALOGUE, log_folder
+    from walltime.logs.fetch import archive_address
+    from walltime.tables import Table
+
+    here = {entry.name: (log_folder() / entry.file).is_file() for entry in CATALOGUE}
+    logs = [
+        {**{name: getattr(e, name) for name in ("name", "file", "procs")}, "address": e.address(archive_address()), "used": e.used}
+        for e in CATALOGUE
+    ]
+    rows = [[e.name, e.file, f"{e.procs:,}", e.used, "yes" if here[e.name] else ""] for e in CATALOGUE]
+    table = Table(["name", "file", "processors", "used by", "here"], rows, "logs of the Parallel Workloads Archive", texts=-1)
+    sets = [
+        {"name": name, **{key: getattr(one, key) for key in ("title", "page", "size", "licence")}, "fetched": bool(one.zenodo or one.files)}
+        for name, one in _data_sets().items()
+    ]
+    said = ["data sets; walltime fetch NAME lists the files of those that it can download (*):"]
+    for one in sets:
+        mark = " *" if one["fetched"] else ""
+        terms = f"size {one['size'] or 'not stated'}; licence {one['licence'] or 'not stated'}"
+        said += [f"  {one['name']}{mark}: {one['title']}", f"    {terms}", f"    {one['page']}"]
+    output.show({"folder": log_folder(), "logs": [log | {"here": here[log["name"]]} for log in logs], "data_sets": sets}, [table, *said])

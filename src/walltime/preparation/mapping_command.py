@@ -1,0 +1,49 @@
+"""`walltime mapping`: what the columns of a table mean, as a file to correct."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from walltime.cli import options as o
+from walltime.cli.output import Output
+
+
+def mapping(
+    trace: Annotated[
+        str | None, typer.Argument(metavar="TABLE", help="A table of jobs; without one, list the mappings that are shipped.")
+    ] = None,
+    *,
+    out: Annotated[Path | None, o.out("the mapping", ".toml")] = None,
+    output: Output,
+) -> None:
+    """Recognise the columns of a table of jobs, and write what they mean as a mapping, to be corrected."""
+    if trace is None:
+        _list(output)
+        return
+    from walltime.files import whole_file
+    from walltime.logs.formats import mapping_for
+    from walltime.logs.mapping import as_text
+    from walltime.wording import printable
+
+    described = mapping_for(trace)
+    comments = [*described.reading, *(f"DOUBTFUL: {question}" for question in described.doubts)]
+    text = "".join(f"# {line}\n" for line in comments) + "\n" + as_text(described.mapping)
+    if out is not None:
+        with whole_file(out) as file:
+            file.write(text.encode())
+    record = {"trace": trace, "reading": list(described.reading), "doubts": list(described.doubts), "mapping": text, "out": out}
+    said = [text] if out is None else [*comments, f"mapping written to {printable(out)}; give it with --mapping {printable(out)}"]
+    output.show(record, said)
+
+
+def _list(output: Output) -> None:
+    from walltime.logs.catalogue import shipped
+    from walltime.tables import Table
+
+    abouts = {name: one.about for name, one in shipped().items() if one.about is not None}
+    rows = [[name, about.title, about.page] for name, about in abouts.items()]
+    table = Table(["name", "data set", "where it is"], rows, "shipped mappings: --mapping NAME, or by recognition", texts=-1)
+    output.show({"mappings": {name: {"title": about.title, "page": about.page} for name, about in abouts.items()}}, [table])

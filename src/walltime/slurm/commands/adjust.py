@@ -1,0 +1,321 @@
+"""`walltime slurm adjust`: the side-car that sets TimeMin of waiting jobs."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from dataclasses import dataclass, fields, make_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
+
+import typer
+
+from walltime.cli import options as o
+from walltime.cli.output import command_line, program
+from walltime.errors import PolicyError
+from walltime.slurm.sidecar.settings import SETTINGS_FILE, SidecarSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from walltime.predictors import Tang13
+    from walltime.slurm.sidecar.report import Report
+
+ACT, BOUNDS, OPERATORS, GAIN = "Whether to act", "How it works, and how far it may go", "For operators", "What it gains"
+PREDICTOR = "tang13:key=request,statistic=p95,window=3,weight=work,small=0.01"
+
+
+def _options() -> type:
+    """The settings as options of the command; None is one that was not given."""
+    options: list[tuple[str, Any, Any]] = []
+    hints = get_type_hints(SidecarSettings, include_extras=True)
+    for field in fields(SidecarSettings):
+        kind, key = get_args(hints[field.name])
+        kind = list[str] if get_origin(kind) is tuple else kind
+        usual = "" if field.default in ((), False) else f" Default: {field.default:g}."
+        option = typer.Option(f"--{field.name.replace('_', '-')}", help=f"{key.meaning}{usual}", show_default=False, rich_help_panel=BOUNDS)
+        options.append((field.name, Annotated[kind | None, option], None))
+    return make_dataclass("Options", options, frozen=True)
+
+
+Options: Any = _options()
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where the side-car reads and writes."""
+
+    history: Annotated[Path | None, o.option("--history", "To learn from; read again when it changes.", None, metavar="LOG")] = None
+    ledger: Annotated[
+        Path | None, o.option("--ledger", "It notes there what it changes, before.", ACT, metavar="FOLDER", callback=o.written)
+    ] = None
+    stop_file: Annotated[Path | None, o.own("As long as it exists, everything is taken back.", ACT, metavar="FILE")] = None
+    spool: Annotated[
+        Path | None, o.own("Notes for the prolog, the second give-back; see --print-prolog.", ACT, metavar="FOLDER", callback=o.written)
+    ] = None
+    metrics: Annotated[Path | None, o.own("Write metrics for Prometheus here: .prom.", metavar="FILE.prom", callback=o.written)] = None
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """What is printed for operators instead of running."""
+
+    print_unit: Annotated[bool, o.own("Print units for systemd, and end.", OPERATORS)] = False
+    print_guard: Annotated[bool, o.own("Print the guard for job_submit.lua, and end.", OPERATORS)] = False
+    print_prolog: Annotated[bool, o.own("Print the script for PrologSlurmctld with this --spool, and end.", OPERATORS)] = False
+    print_alerts: Annotated[bool, o.own("Print rules for Prometheus on the --metrics, and end.", OPERATORS)] = False
+    print_dashboard: Annotated[bool, o.own("Print a dashboard for Grafana, and end.", OPERATORS)] = False
+
+    def text(self, places: Places) -> str:
+        """What is asked for; empty if nothing is."""
+        from walltime.slurm.sidecar import installed_text
+
+        for wanted, name in (
+            (self.print_guard, "job_submit.lua"),
+            (self.print_alerts, "alerts.yml"),
+            (self.print_dashboard, "dashboard.json"),
+        ):
+            if wanted:
+                return installed_text(name)
+        if self.print_prolog:
+            from walltime.slurm.sidecar.prolog import script
+
+            if places.spool is None:
+                raise PolicyError("the prolog reads a folder that the side-car writes; name it with --spool")
+            return script(places.spool)
+        if self.print_unit:
+            from walltime.slurm.sidecar.systemd import service
+
+            written = [places.spool, None if places.metrics is None else places.metrics.parent, places.ledger]
+            return service(_command_line(), "walltime", [str(path.absolute()) for path in written if path is not None])
+        return ""
+
+
+@dataclass(frozen=True)
+class Gain:
+    """How it is simulated what the side-car gains."""
+
+    report: Annotated[
+        Path | None,
+        o.option(
+            "--report",
+            "The log is simulated with and without the side-car, and --ledger is told of; then it ends.",
+            GAIN,
+            metavar="FILE.html",
+            callback=o.writable(*o.PAGE),
+        ),
+    ] = None
+    machine: Annotated[Path | None, o.option("--machine", panel=GAIN, metavar="FILE")] = None
+    procs: Annotated[int | None, o.option("--procs", "Without --machine; default: the log's.", GAIN, min=1, max=o.MOST)] = None
+    policy: Annotated[str | None, o.option("--policy", "Default: that of the machine's file, else easy.", GAIN)] = None
+    replications: Annotated[int, o.option("--replications", "As of walltime what-if.", GAIN, min=0)] = 5
+
+
+@dataclass(frozen=True)
+class ActionOptions:
+    """Whether jobs are changed, and how often."""
+
+    act: Annotated[bool, o.own("Change jobs; without it nothing is changed.", ACT)] = False
+    once: Annotated[bool, o.own("One round, not one after the other.", ACT)] = False
+
+
+def adjust(
+    *,
+    places: Places,
+    predictor: Annotated[str, o.option("--predictor", "Here tang13, with its options.", None)] = PREDICTOR,
+    acting: ActionOptions,
+    settings: Annotated[Path | None, o.own("A TOML file with the options below; options hold.", BOUNDS, metavar="FILE")] = None,
+    options: Options,
+    prints: OutputOptions,
+    gain: Gain,
+    as_json: o.JsonOption = False,
+) -> None:
+    """Give waiting jobs a TimeMin from the accuracy of their users' earlier limits, so that backfill plans with realistic walltimes.
+
+    Without --act it only says what it would do. No job ends before its user's limit: under time_min_as_soft_limit Slurm keeps the limit,
+    and elsewhere the side-car raises the limit of what backfill has shortened. Read the guide before using --act.
+    """
+    if text := prints.text(places):
+        typer.echo(text, nl=False)
+        return
+    if places.history is None:
+        raise PolicyError(
+            "there is nothing to learn from; name the cluster's job log with --history, as walltime slurm sacct-command gets it"
+        )
+    chosen = _settings(settings, options)
+    if gain.report is not None:
+        if acting.act or acting.once or places.metrics is not None or places.spool is not None or as_json:
+            raise PolicyError("--report writes a page and ends; leave out what is for a side-car that runs, and --json")
+        _report(gain.report, places, _tang13(predictor), chosen, gain)
+        return
+    for wrong, why in (
+        (
+            any(value is not None for value in (gain.machine, gain.procs, gain.policy)),
+            "--machine, --procs and --policy are for the simulations of --report",
+        ),
+        (acting.act and places.ledger is None, "--act needs a --ledger, in which it is noted what is changed, before it is changed"),
+        (not acting.act and places.ledger is not None, "a --ledger is for --act; leave it out to see what would be done"),
+        (not acting.act and places.spool is not None, "a --spool is for --act; leave it out to see what would be done"),
+        (chosen.need_prolog and places.spool is None, "--need-prolog needs a --spool, from which the prolog reads"),
+        (as_json and not acting.once, "--json is for one round; add --once"),
+    ):
+        if wrong:
+            raise PolicyError(why)
+    if places.metrics is not None and places.metrics.suffix != ".prom":
+        raise PolicyError(f"the metrics go into a file whose name ends in .prom, not {places.metrics.name}")
+    if places.metrics is not None and not acting.act:
+        o.check_output(places.metrics, (".prom",))
+    _run(_tang13(predictor), places, chosen, acting.once, as_json)
+
+
+def _settings(path: Path | None, options: Any) -> SidecarSettings:
+    """The settings of the file, in place of which those hold that were given as options."""
+    given = {field.name: getattr(options, field.name) for field in fields(options)}
+    given = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items() if value is not None}
+    if path is None:
+        return SidecarSettings(**given)
+    content = SETTINGS_FILE.content(SETTINGS_FILE.text(path), str(path))
+    return SETTINGS_FILE.value(content | given, str(path))
+
+
+def _report(path: Path, places: Places, predictor: Tang13, settings: SidecarSettings, gain: Gain) -> None:
+    """Write the page: what happened by the ledger, and what is gained by simulation."""
+    from walltime.cli import output
+    from walltime.cli.option_groups import LogOptions
+    from walltime.machine import read_machine
+    from walltime.report.html import write_page
+    from walltime.slurm.sidecar.ledger import read_events
+    from walltime.slurm.sidecar.page import adjust_page, answer, recorded, sentences
+    from walltime.slurm.sidecar.review import gain_of, what_happened, with_delays
+    from walltime.whatif import runs
+
+    assert places.history is not None
+    events = None if places.ledger is None else read_events(places.ledger)
+    machine = None if gain.machine is None else read_machine(gain.machine)
+    jobs, _ = LogOptions(procs=gain.procs).load(places.history, machine)
+    with output.progress_bar(runs(1, gain.replications), "simulations") as progress:
+        world = gain_of(jobs, predictor, settings, machine, gain.policy, gain.replications, progress)
+    review = None if events is None else with_delays(what_happened(events, jobs), jobs, world.machine, gain.policy)
+    write_page(adjust_page(review, world, jobs, {"command": command_line()}), path)
+    for sentence in [*([] if review is None else sentences(review)), answer(world), recorded(world)]:
+        output.print_blocks([sentence])
+    typer.echo(f"report written to {path}")
+
+
+def _tang13(text: str) -> Tang13:
+    from walltime.predictors import Tang13
+    from walltime.predictors.registry import parse_predictor
+
+    predictor = parse_predictor(text)
+    if not isinstance(predictor, Tang13):
+        raise PolicyError(f"{text} is no form of tang13, which is what the side-car uses; write {PREDICTOR}, say")
+    return predictor
+
+
+def _run(predictor: Tang13, places: Places, settings: SidecarSettings, once: bool, as_json: bool) -> None:
+    """Round after round, or one."""
+    import os
+    from pwd import getpwuid
+
+    from walltime.errors import OutputError
+    from walltime.slurm.client import Client
+    from walltime.slurm.records import SlurmError
+    from walltime.slurm.sidecar.advice import NOT_READ, AdviceOfLog
+    from walltime.slurm.sidecar.host import Host, Signals, SystemClock
+    from walltime.slurm.sidecar.ledger import open_ledger
+    from walltime.slurm.sidecar.loop import keep_on
+    from walltime.slurm.sidecar.metrics import Metrics
+    from walltime.slurm.sidecar.prolog import Spool
+    from walltime.slurm.sidecar.round import Sidecar
+    from walltime.slurm.sidecar.systemd import Systemd
+
+    def say(text: str) -> None:
+        with suppress(OSError, ValueError):  # nobody who listens, or not in this alphabet, must not end it
+            typer.echo(" ".join("".join(c if c.isprintable() else " " for c in text).split()), err=as_json)
+            sys.stdout.flush()
+
+    # The ledger first: what may be short is looked after whatever else is missing.
+    assert places.history is not None
+    ledger = None if places.ledger is None else open_ledger(places.ledger, say)
+    history = AdviceOfLog(predictor, places.history)
+    if ledger is None:
+        say(f"learned from {history.read().jobs:,} jobs")
+    else:
+        history.refresh()
+    systemd = Systemd(os.environ.get("NOTIFY_SOCKET"))
+    signals = None if once else Signals()
+    metrics = None if places.metrics is None else Metrics(places.metrics, say)
+    spool, spool_wrong = None, ""
+    try:
+        spool = None if places.spool is None else Spool(places.spool)
+    except OutputError as error:
+        spool_wrong = str(error)
+    last = ""
+
+    def stopped() -> bool:
+        try:
+            there = places.stop_file is not None and places.stop_file.exists()
+        except OSError:  # nobody can tell
+            there = True
+        return there or (signals is not None and signals.asked())
+
+    def blocked() -> str:
+        return spool_wrong or ("" if metrics is None else metrics.wrong) or ("" if history.missing == NOT_READ else history.missing)
+
+    def done(report: Report) -> None:
+        """After each round: one line if it differs from the last one, the metrics, and a look at the log."""
+        nonlocal last
+        if report.line() != last:
+            say(report.line())
+        last = report.line()
+        if metrics is not None:
+            metrics.write(report, sidecar)
+        wrong = history.refresh()
+        if wrong:
+            say(f"the job log could not be read: {wrong}")
+
+    try:
+        host = Host(SystemClock(), getpwuid(os.geteuid()).pw_name, say, stopped, blocked, stays=not once)
+        sidecar = Sidecar(Client(timeout=settings.timeout, alive=systemd.alive), history.predict, settings, host, ledger, spool)
+        if signals is None:
+            report = sidecar.once()
+            if not report.answered:
+                raise SlurmError(report.why)
+            done(report)
+            _show(report, as_json, say)
+        else:
+            keep_on(sidecar, settings.every, signals.asked, signals.wait, done, systemd.tell)
+    finally:
+        if signals is not None:
+            signals.restore()
+        if ledger is not None:
+            ledger.close()
+
+
+def _show(report: Report, as_json: bool, say: Callable[[str], None]) -> None:
+    """Print a single round, with the jobs that would be adjusted."""
+    if as_json:
+        from dataclasses import asdict
+
+        from walltime.cli import output
+        from walltime.provenance import version
+
+        output.print_json({**asdict(report), "version": version()})
+        return
+    for key, minutes in report.wanted.items():
+        say(f"job {key}: TimeMin {minutes} minutes")
+    for reason, count in report.reasons.items():
+        say(f"left alone: {count} ({reason})")
+
+
+def _command_line() -> list[str]:
+    """The command line, without --print-unit, with whole paths."""
+    words = [program(), *(word for word in sys.argv[1:] if word != "--print-unit")]
+    paths = ("--settings", *(f"--{field.name.replace('_', '-')}" for field in fields(Places)))
+    for place, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        if name in paths and equals:
+            words[place] = f"{name}={Path(value).absolute()}"
+        elif words[place - 1] in paths:
+            words[place] = str(Path(word).absolute())
+    return words

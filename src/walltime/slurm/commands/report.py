@@ -1,0 +1,76 @@
+"""`walltime slurm report`: a page of a Slurm cluster's last week, with predicted start times and the side-car."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from walltime.cli import options as o
+from walltime.cli.option_groups import LogOptions
+from walltime.cli.output import Output
+from walltime.slurm.commands.cluster import FIELDS
+from walltime.weekly_report.command import LogArgument, Span, print_timer, read_period, show_period
+
+if TYPE_CHECKING:
+    from walltime.tables import Table
+    from walltime.weekly_report.period import Period
+    from walltime.workload import Workload
+
+SACCT = (
+    "TZ=UTC SLURM_TIME_FORMAT=%s sacct --allusers --allocations --duplicates --parsable2 --noconvert --starttime=now-90days --endtime=now "
+    "--format={fields} | gzip > jobs.new && mv jobs.new jobs.txt.gz"
+)
+
+
+def report(
+    trace: LogArgument = None,
+    *,
+    span: Span,
+    predictions: Annotated[Path | None, o.option("--predictions", "How many of the week's were kept.", None, metavar="FOLDER")] = None,
+    ledger: Annotated[Path | None, o.option("--ledger", "What it did in the week.", None, metavar="FOLDER")] = None,
+    machine_file: o.MachineOption = None,
+    reading: LogOptions,
+    page: o.ReportOption = None,
+    output: Output,
+) -> None:
+    """Say what a Slurm cluster did last week: as walltime report, with the predictions of start times that were kept, and the side-car."""
+    if span.timer:
+        print_timer("slurm report jobs.txt.gz", output, SACCT.format(fields=FIELDS))
+        return
+    workload, numbers = read_period(trace, reading, machine_file, span)
+    said = [] if predictions is None else _predictions(predictions, workload, numbers)
+    effects = [] if ledger is None else _sidecar(ledger, workload, numbers)
+    show_period(workload, numbers, page, output, said, effects)
+
+
+def _predictions(folder: Path, workload: Workload, numbers: Period) -> list[Table | str]:
+    """How good the predictions were that were made in the period."""
+    from walltime.slurm import PredictionLedger
+    from walltime.slurm.starts.page import scores_table
+    from walltime.slurm.starts.scores import scores_of
+    from walltime.wording import human_percent
+
+    start = workload.origin.unix_start_time
+    if start is None:
+        return ["The log has no calendar, so the predictions cannot be compared with it."]
+    kept = PredictionLedger(folder)
+    kept.complete(workload)
+    begin, end = numbers.numbers.begin + start, numbers.numbers.end + start
+    outcomes = [one for one in kept.outcomes() if begin <= one.made < end]
+    if not outcomes:
+        return ["No prediction of this period is of a job that has started since."]
+    inside = sum(one.inside for one in outcomes)
+    share = human_percent(100 * inside / len(outcomes))
+    said = f"{len(outcomes):,} predictions were made of jobs that have started; {share} of these started within the interval (asked: 90 %)."
+    return [said, scores_table(scores_of(outcomes), {})]
+
+
+def _sidecar(folder: Path, workload: Workload, numbers: Period) -> list[Table | str]:
+    """What the side-car's ledger and the log say of the period."""
+    from walltime.slurm.sidecar.ledger import read_events
+    from walltime.slurm.sidecar.page import sentences, tables_of
+    from walltime.slurm.sidecar.review import what_happened
+
+    start = workload.origin.unix_start_time or 0
+    review = what_happened(read_events(folder), workload, float(numbers.numbers.begin + start), float(numbers.numbers.end + start))
+    return [*sentences(review), *tables_of(review, 5)]

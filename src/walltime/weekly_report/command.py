@@ -1,0 +1,121 @@
+"""`walltime report`: a page of last week, or of another stretch of a recorded schedule."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from walltime.cli import options as o
+from walltime.cli.option_groups import LogOptions, machine_in
+from walltime.cli.output import Output, caveats, command_line, note, print_json, program
+from walltime.errors import PolicyError
+
+if TYPE_CHECKING:
+    from walltime.tables import Table
+    from walltime.weekly_report.period import Period
+    from walltime.workload import Workload
+
+SpanOption = Annotated[str | None, o.option("--window", "The report is of it.", None, metavar="BEGIN:END")]
+WeekOption = Annotated[bool, typer.Option("--week", help="The last whole week, Monday to Sunday at the site; it is the default.")]
+StoreOption = Annotated[
+    Path | None, o.option("--store", "The weeks in numbers, so that trends go further back than the log.", None, metavar="FOLDER")
+]
+LogArgument = Annotated[Path | None, typer.Argument(metavar="LOG", help="A job log that records waits, plain or gzip.")]
+TimerOption = Annotated[
+    bool, typer.Option("--print-timer", help="Print a systemd timer and a line for cron that make the report every Monday; nothing else.")
+]
+FOLDER = "/var/lib/walltime-report"
+
+
+@dataclass(frozen=True)
+class Span:
+    """Which days the page is of."""
+
+    window: SpanOption = None
+    week: WeekOption = False
+    store: StoreOption = None
+    timer: TimerOption = False
+
+
+def report(
+    trace: LogArgument = None,
+    *,
+    span: Span,
+    machine_file: o.MachineOption = None,
+    reading: LogOptions,
+    page: o.ReportOption = None,
+    output: Output,
+) -> None:
+    """Say what a machine did last week: waits by group, use, what held jobs up, lost hours, and what changed since the week before."""
+    if span.timer:
+        print_timer(f"report {'LOG' if trace is None else shlex.quote(str(trace.absolute()))}", output)
+        return
+    workload, numbers = read_period(trace, reading, machine_file, span)
+    show_period(workload, numbers, page, output, [], [])
+
+
+def read_period(trace: Path | None, reading: LogOptions, machine_file: Path | None, span: Span) -> tuple[Workload, Period]:
+    """The log, and the period that the options name, with those before it; keeps them in the store. Raises PolicyError."""
+    from walltime.weekly_report.period import last_week, period
+    from walltime.weekly_report.trend_store import read_trend, write_trend
+    from walltime.workload.filters import span_of
+
+    if trace is None:
+        raise PolicyError("there is no log to report on; name one, such as jobs.txt.gz that walltime slurm sacct-command gets")
+    if span.week and span.window is not None:
+        raise PolicyError("--week is the last whole week, and --window another span; take one of them")
+    workload, _ = reading.load(trace, machine_in(machine_file))
+    between = last_week(workload) if span.window is None else span_of(workload, span.window)
+    if span.window is None and between[1] > workload.submit[-1] and workload.origin.unix_start_time is not None:
+        note("the log has no whole week, Monday to Sunday; the report covers the whole log")
+    numbers = period(workload, *between)
+    if span.store is not None:
+        clock = workload.origin.unix_start_time or 0
+        write_trend(span.store, [*numbers.before, numbers.numbers], clock)
+        length, begin = numbers.numbers.end - numbers.numbers.begin, numbers.numbers.begin
+        kept = [one for one in read_trend(span.store, clock) if one.end <= begin and abs(one.end - one.begin - length) <= 3600]
+        numbers = replace(numbers, before=kept)
+    return workload, numbers
+
+
+def show_period(
+    workload: Workload,
+    numbers: Period,
+    page: Path | None,
+    output: Output,
+    predictions: Sequence[Table | str],
+    sidecar: Sequence[Table | str],
+) -> None:
+    """Print the report, and write its page."""
+    from walltime.provenance import version
+    from walltime.report.html import write_page
+    from walltime.weekly_report.page import period_page, period_record, period_tables
+
+    made = period_page(numbers, predictions=predictions, sidecar=sidecar, settings={"command": command_line()})
+    if page is not None:
+        write_page(made, page)
+    head = {"trace": workload.origin.name, "sha256": workload.origin.sha256, "procs": workload.machine_procs}
+    record: dict[str, Any] = {**head, **period_record(numbers), "version": version(), "report": page}
+    blocks: list[Table | str] = [*made.answer, "", *period_tables(numbers), *predictions, *sidecar]
+    output.show(record, [*blocks, *caveats(made.caveats)], report=page)
+
+
+def print_timer(command: str, output: Output, before: str = "") -> None:
+    """Print the units and the line for cron, or one JSON object of them by the name of each file; `before`: a command that gets the log."""
+    parts = [f"cd {FOLDER}", *([before] if before else [])]
+    parts.append(f"{shlex.quote(program())} {command} --week --store weeks --report week.html")
+    line = " && ".join(parts)
+    percent = "\\%"
+    units = (resources.files("walltime.cli") / "report.units").read_text(encoding="utf-8")
+    text = units.format(systemd=line.replace("%", "%%"), cron=line.replace("%", percent))
+    if not output.as_json:
+        typer.echo(text, nl=False)
+        return
+    service, timer, _, cron = (part.split("\n", 1) for part in ("\n" + text).split("\n# ")[1:])
+    print_json({Path(name).name: content.strip() + "\n" for name, content in (service, timer)} | {"cron": cron[0]})

@@ -1,0 +1,209 @@
+"""The page of a calibration: recorded and simulated waits side by side, and which differences can be trusted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from walltime.comparison.tables import RECORDED
+from walltime.metrics.agreement import Agreement
+from walltime.provenance import provenance
+from walltime.report.page import Block, Drawing, Fold, Heading, Page, Section, note, workload_facts
+from walltime.schedule.groups import TITLES
+from walltime.tables import Table
+from walltime.whatif.calibration import ALL, GROUPED_BY, Calibration
+from walltime.whatif.effects import signed
+from walltime.wording import UNDEFINED, human_percent, human_time
+from walltime.workload import Workload
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+COLUMNS = (
+    "",
+    "jobs",
+    "trusted from",
+    "mean: log",
+    "here",
+    "median: log",
+    "here",
+    "90 %: log",
+    "here",
+    "start within 1 min",
+    "10 min",
+    "1 h",
+    "rank correlation",
+)
+SHORT = (ALL, "class", "user", "partition")
+"""The groupings of the figure and of the terminal."""
+MOST_GROUPS = 24
+MOST_LINES = 20
+"""A longer table is folded on the page."""
+
+
+def calibration_page(calibration: Calibration, workload: Workload, settings: Mapping[str, Any] | None = None) -> Page:
+    """The page of a calibration; `settings`: further entries of the provenance, and as `command` the command line."""
+    record = provenance(
+        workload, policy=calibration.policy, trim=calibration.trim, machine_digest=calibration.machine_digest, **(settings or {})
+    )
+    first, second, *rest = calibration.verdict
+    drawing = Drawing(
+        bias_figure(calibration),
+        "bias",
+        "Mean simulated minus mean recorded wait of each group of jobs, with intervals over weeks.",
+        "Simulated minus recorded mean wait; bars: 90 % intervals of the mean over such weeks. Grey: cannot be trusted.",
+    )
+    waits: list[Block] = []
+    for table in agreement_tables(calibration):
+        if table.title.startswith("by month"):
+            months = "Mean recorded and simulated wait by month of submission."
+            waits.append(Drawing(months_figure(calibration), "months", months))
+        folded = len(table.rows) > MOST_LINES or table.title.startswith("by month")
+        waits += [Fold(table.title, [table])] if folded else [*([Heading(table.title)] if table.title else []), table]
+    utilization, evidence = utilization_table(calibration), evidence_table(calibration)
+    return Page(
+        "recorded and simulated waits",
+        f"Does a simulation of {calibration.machine} resemble it?",
+        [f"{first} {second}"],
+        [
+            Section("How far differences can be trusted", [note(RULE), drawing]),
+            Section("Recorded and simulated waits", waits),
+            *([Section("Utilization", [Heading(utilization.title), utilization])] if utilization.rows else []),
+            *([Section("Who waited for other reasons", [Heading(evidence.title), evidence])] if evidence.rows else []),
+        ],
+        workload_facts(workload, record["log"]),
+        [*rest, *calibration.evidence.hints, RECORDED],
+        numbers=[
+            ("mean wait, recorded", human_time(calibration.overall.mean_recorded)),
+            ("simulated", human_time(calibration.overall.mean_simulated)),
+            ("differences can be trusted from", "never" if calibration.overall.doubt else human_time(calibration.overall.threshold)),
+        ],
+        workload=workload,
+        record=record,
+    )
+
+
+RULE = (
+    "A difference in mean wait between two simulations of this log is trusted if it is larger than the discrepancy between "
+    "the simulation and the log can be: the largest absolute value in the 90 % interval of simulated minus recorded mean wait over such "
+    "weeks, or in a fifth of the log where that interval is withheld (under 20 weeks, or a lasting queue). A group cannot be trusted with "
+    "under 50 jobs or 4 weeks, where that is more than the recorded mean wait, or where the rank correlation is below 0.2. The rule is a "
+    "convention of this program. It is a cautious one: what a simulation leaves out is left out on both sides of a difference, and cancels "
+    "in part."
+)
+
+
+def agreement_tables(calibration: Calibration) -> list[Table]:
+    """Recorded and simulated waits, of all jobs and of groups."""
+    tables = []
+    for by in (ALL, *GROUPED_BY):
+        rows = [agreement(row) for row in calibration.rows if row.by == by]
+        if rows and (len(rows) > 1 or by == ALL):
+            tables.append(Table(COLUMNS, rows, "" if by == ALL else f"by {TITLES[by]}", look="months"))
+    if len(calibration.months) > 1:
+        columns, rows = [name for name in COLUMNS if name != "trusted from"], [agreement(row) for row in calibration.months]
+        tables.append(Table(columns, [[*row[:2], *row[3:]] for row in rows], "by month of submission", look="months"))
+    return tables
+
+
+def tables_of(calibration: Calibration) -> list[Table]:
+    """All numbers of the page."""
+    return [table for table in (*agreement_tables(calibration), utilization_table(calibration), evidence_table(calibration)) if table.rows]
+
+
+def short_tables(calibration: Calibration) -> list[Table]:
+    """The most important of them in narrow tables, for the terminal."""
+    rows = [row for row in calibration.rows if row.by in SHORT]
+    cells, names = [agreement(row) for row in rows], [_group(row) for row in rows]
+    waits = [[name, own[1], *own[3:9]] for name, own in zip(names, cells, strict=True)]
+    bias = [[name, signed(row.bias), own[2], *own[9:]] for name, row, own in zip(names, rows, cells, strict=True)]
+    used = utilization_table(calibration)
+    return [
+        Table(("", "jobs", *COLUMNS[3:9]), waits, "waits in the log and here"),
+        Table(("", "here minus log", "trusted from", *COLUMNS[9:]), bias, "how far they agree"),
+        replace(used, rows=used.rows[:1]),
+        evidence_table(calibration),
+    ]
+
+
+def utilization_table(calibration: Calibration) -> Table:
+    """Recorded and simulated utilization."""
+    rows = [[one.when, percent(one.recorded), percent(one.simulated)] for one in calibration.utilization]
+    return Table(("", "recorded", "simulated"), rows, "utilization", look="months")
+
+
+def evidence_table(calibration: Calibration) -> Table:
+    """Who waited for other reasons than processors, and shares of backfilled jobs."""
+    evidence = calibration.evidence
+    rows = [
+        [one.what, f"{one.jobs:,}", percent(one.share), f"{one.recorded_hours:,.0f}", f"{one.simulated_hours:,.0f}"]
+        for one in evidence.rows
+    ]
+    if evidence.backfilled_recorded is not None and evidence.backfilled_simulated is not None:
+        said = f"{human_percent(evidence.backfilled_recorded)} in the log, {human_percent(evidence.backfilled_simulated)} here"
+        rows.append([f"started by backfilling: {said}", "", "", "", ""])
+    head = ("", "jobs", "of all", "hours waited: log", "here")
+    return Table(head, rows, "waited for other reasons than processors", look="months")
+
+
+def agreement(row: Agreement) -> list[str]:
+    """A row of text; the columns are `COLUMNS`."""
+    times = (f"{what}_{which}" for what in ("mean", "median", "p90") for which in ("recorded", "simulated"))
+    return [
+        row.group,
+        f"{row.jobs:,}",
+        "never" if row.doubt else human_time(row.threshold),
+        *(human_time(getattr(row, name)) for name in times),
+        *(percent(share) for share in row.within),
+        f"{row.rank_correlation:.2f}" if math.isfinite(row.rank_correlation) else UNDEFINED,
+    ]
+
+
+def _group(row: Agreement) -> str:
+    return f"{row.group} users" if row.by == "user" else row.group
+
+
+def percent(share: float) -> str:
+    """A share in percent."""
+    return human_percent(100 * share)
+
+
+def bias_figure(calibration: Calibration) -> Figure:
+    """Simulated minus recorded mean wait of all jobs and of each class, partition and kind of users, with intervals."""
+    from walltime.report.figures import BLUE, rows_figure, unit_of
+
+    rows = [row for row in calibration.rows if row.by in SHORT][:MOST_GROUPS]
+    ends = [abs(value) for row in rows for value in (row.bias, row.low, row.high) if math.isfinite(value)]
+    divisor, unit = unit_of(max(ends, default=1.0))
+    with rows_figure([_group(row) for row in rows], f"simulated minus recorded mean wait, {unit}", 0.27) as (figure, axes):
+        for k, row in enumerate(rows):
+            colour = "#808890" if row.doubt else BLUE
+            if math.isfinite(row.low):
+                axes.plot([row.low / divisor, row.high / divisor], [k, k], color=colour, linewidth=2.5, solid_capstyle="butt")
+            axes.plot([row.bias / divisor], [k], marker="o", color=colour, markersize=5)
+        axes.axvline(0, color="#808890", linewidth=0.8)
+    return figure
+
+
+def months_figure(calibration: Calibration) -> Figure:
+    """Mean recorded and simulated waits by month."""
+    from matplotlib.figure import Figure
+
+    from walltime.report.figures import look, style
+
+    with style():
+        figure = Figure(figsize=(9.2, 2.8), layout="constrained")
+        axes = figure.subplots()
+        places = range(len(calibration.months))
+        for k, (field, label) in enumerate((("mean_recorded", "recorded"), ("mean_simulated", "simulated"))):
+            values = [getattr(row, field) / 3600 for row in calibration.months]
+            axes.plot(places, values, marker="o", markersize=3.5, label=label, **look(k))
+        step = max(1, len(calibration.months) // 12)
+        axes.set_xticks(list(places)[::step], [row.group for row in calibration.months][::step])
+        axes.set_ylim(0)
+        axes.set_ylabel("mean wait, hours")
+        axes.grid()
+        figure.legend(*axes.get_legend_handles_labels(), loc="outside upper right", ncols=2)
+    return figure

@@ -1,0 +1,98 @@
+"""`walltime calibrate`: does the simulation resemble the machine, and do predicted start times hold?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from walltime.cli import options as o
+from walltime.cli.option_groups import LogOptions, Site, Stretch, machine_in
+from walltime.cli.output import PageOutput, command_line, paragraphs, progress_bar
+from walltime.cli.table import part_of
+from walltime.errors import PolicyError
+
+if TYPE_CHECKING:
+    from walltime.report.page import Block
+    from walltime.whatif import Calibration
+
+SAMPLES = 40
+
+
+@dataclass(frozen=True)
+class Moments:
+    """At which moments start times are predicted, and by what."""
+
+    starts: Annotated[bool, o.own("Predict start times at moments of the log instead, and compare with those that were recorded.")] = False
+    predictor: o.PredictorOption = None
+    moments: Annotated[int, o.own("At how many moments start times are predicted.", o.RUN, min=1)] = 150
+    samples: Annotated[int, o.own("Simulations of what may come.", o.RUN, min=1)] = SAMPLES
+    seed: o.SeedOption = 0
+
+
+def calibrate(
+    trace: o.TraceArgument,
+    *,
+    site: Site,
+    drawn: Moments,
+    reading: LogOptions,
+    part: Stretch,
+    out: Annotated[Path | None, o.out("the calibration, for walltime what-if", ".json")] = None,
+    verbose: o.VerboseOption = False,
+    output: PageOutput,
+) -> None:
+    """Simulate the site's own policy, compare with the recorded waits, and say which differences can be trusted.
+
+    With --starts: predict when waiting jobs start, at moments of the log with what was known then, and say how many did within their
+    intervals; with --predictor the runtimes are drawn around its predictions.
+    """
+    if drawn.starts:
+        from walltime.simulation.specification import Variation
+
+        if out is not None:
+            raise PolicyError("--out writes the calibration for walltime what-if, which --starts does not make; use --json")
+        if site.hindsight:
+            raise PolicyError("--hindsight is not for --starts: a start time is predicted from what was known then")
+        machine = machine_in(site.machine_file)
+        workload, _ = reading.load(trace, machine)
+        workload = Variation(remove=part.remove or (), window=part.window, head=part.head, tail=part.tail).apply(workload, 0)
+        part_of("calibrate --starts").calibrate_starts_command(workload, machine, site.policy, vars(drawn), output)
+        return
+    if drawn.predictor is not None:
+        raise PolicyError("--predictor is for --starts; what the scheduler plans with is a part of --policy: easy:predictor=tsafrir07")
+    from walltime.inference.step_agreement import said_of_record
+    from walltime.simulation.specification import parse_scheduler
+    from walltime.whatif import calibrate as run
+    from walltime.whatif.setting import NEEDED, Setting, machine_of
+
+    if site.policy is not None:
+        parse_scheduler(site.policy)  # so that what is misspelled is told before the log is read
+    machine = machine_in(site.machine_file, NEEDED if site.policy is None else {})
+    workload, _ = reading.load(trace, machine)
+    machine = machine_of(workload, machine)
+    workload = part.of(workload, machine)
+    with progress_bar(len(workload), Setting.of(machine, site.policy).scheduler().label) as progress:
+        agreement = run(workload, machine, site.policy, trim=site.trim, overrun=site.overrun, hindsight=site.hindsight, progress=progress)
+    if out is not None:
+        agreement.write(out)
+    if output.report is not None:
+        from walltime.whatif import calibration_page
+
+        output.write(calibration_page(agreement, workload, {"command": command_line(), "overrun": site.overrun}))
+    said = said_of_record(workload, machine, Setting.of(machine, site.policy).scheduler())
+    output.show(agreement.as_dict() | {"one_step": said}, _blocks(agreement, said, verbose), calibration=out)
+
+
+def _blocks(calibration: Calibration, said: str, verbose: bool) -> Iterator[Block | str]:
+    """The verdict, then the numbers behind it; all of them if that is asked for."""
+    from walltime.report.page import Items
+    from walltime.whatif.agreement_page import short_tables
+
+    yield from paragraphs(calibration.verdict if verbose else calibration.verdict[:2])
+    yield ""
+    tables = [table for table in short_tables(calibration) if table.rows]
+    yield from tables if verbose else tables[:2]
+    yield Items([*calibration.evidence.hints, said])
+    if not verbose:
+        yield "What else jobs waited for, utilization, and what is trusted by group: --verbose, --report page.html, --json."

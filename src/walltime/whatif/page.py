@@ -1,0 +1,428 @@
+"""The page of a what-if: what each change does, how sure that is, whom it concerns, what it costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from walltime.comparison.caveats import caveats, longest_queue, queue_keeps_growing
+from walltime.comparison.tables import gains_blocks, sides_table
+from walltime.metrics import range_meaning
+from walltime.metrics.intervals import KINDS, SCOPES, SHOWN_LEVEL
+from walltime.provenance import provenance
+from walltime.report.page import Block, Drawing, Fold, Heading, Items, Page, Paragraph, Section, note, workload_facts
+from walltime.schedule.groups import TITLES
+from walltime.tables import Cell, Row, Table
+from walltime.whatif import agreement_page as calibrated
+from walltime.whatif.calibration import GROUPED_BY
+from walltime.whatif.cost import Cost
+from walltime.whatif.effects import Difference, Effect, GroupEffect, signed
+from walltime.whatif.simulations import TODAY
+from walltime.whatif.whatif import REACT, WhatIf
+from walltime.wording import UNDEFINED, harmless, human_number, human_percent, human_time, listed
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SHOWN = {"mean_wait": "mean wait", "median_wait": "median wait", "p90_wait": "wait, 90 %", "mean_bounded_slowdown": "bounded slowdown"}
+SURE = (
+    "difference",
+    f"{KINDS['shaken.copy'].of}, {SHOWN_LEVEL}",
+    f"{KINDS['weeks'].of}, {SHOWN_LEVEL}",
+    "weeks that agree",
+    KINDS["weeks.logs"].of,
+    "trusted from",
+)
+UNTRUSTED = "†"
+"""Marks a difference below what the calibration trusts."""
+MARGIN = 0.04
+"""Of the width of the first picture, beside its outermost marks."""
+MOST_CURVES = 6
+FIRST = 6.2
+"""Inches of the first picture, whose letters can be read on a telephone."""
+MOST_NAMED = 2
+"""So many changes stand in the title."""
+LONG_QUEUE = 0.3
+
+
+def what_if_page(answer: WhatIf, settings: Mapping[str, Any] | None = None) -> Page:
+    """The page of a what-if; `settings`: further entries of the provenance, and as `command` the command line."""
+    jobs = answer.today.workload
+    shared = {
+        "policy": answer.today.label,
+        "changes": [effect.label for effect in answer.effects[: len(answer.changes)]],
+        "trim": answer.trim,
+    }
+    record = provenance(jobs, **shared, replications=answer.replications, **(settings or {}))
+    names = [effect.name for effect in answer.effects[: len(answer.changes)]]
+    several = listed(names) if len(names) <= MOST_NAMED else f"{len(names)} changes"
+    effects, *others = effect_sections(answer)
+    picture, curves = drawings(answer)
+    log = Table(("what", "value"), workload_facts(jobs, record["log"]), "The log", texts=-1)
+    return Page(
+        "what a change would do",
+        f"What if: {several} on {harmless(answer.machine.name)}",
+        [answer.answer(alone=False)],
+        [
+            Section("What each change does", [*map(Paragraph, answer.one_by_one()), *effects.blocks, curves]),
+            *others[:-1],
+            _cost_section(answer),
+            others[-1],
+            Section("The log", [log]),
+        ],
+        caveats=all_caveats(answer),
+        numbers=three_numbers(answer),
+        picture=picture,
+        workload=jobs,
+        record=record,
+    )
+
+
+def three_numbers(answer: WhatIf) -> list[tuple[str, str]]:
+    """The mean wait, the price, and from which difference on it can be trusted, of the change, or of all together."""
+    effect = answer.effects[-1]
+    wait, cost = effect.differences["mean_wait"], effect.cost
+    of = f", {effect.name}" if len(answer.effects) > 1 else ""
+    gone = cost.cut_jobs + cost.lost_jobs
+    price = f"{gone:,} jobs, {human_percent(100 * cost.work_lost)} of the work" if gone else "no job"
+    return [
+        (f"mean wait{of}", f"{human_time(wait.changed)} instead of {human_time(wait.today)}"),
+        (f"killed or left out{of}", price),
+        ("differences can be trusted from", threshold(answer)),
+    ]
+
+
+def threshold(answer: WhatIf) -> str:
+    """From which difference in mean wait on the calibration trusts."""
+    if answer.calibration is None:
+        return "not known: the log records no waits"
+    return "never" if answer.calibration.overall.doubt else human_time(answer.calibration.overall.threshold)
+
+
+def effect_sections(answer: WhatIf) -> list[Section]:
+    """What each change does, how sure that is, whose waits change, who gains, and whether the simulation resembles the machine."""
+    became = [f"{effect.name}: {'; '.join(effect.became)}" for effect in answer.effects[: len(answer.changes)] if effect.became]
+    groups: list[Block] = []
+    for by in GROUPED_BY:
+        table = groups_table(answer, by, [effect.name for effect in answer.effects])
+        groups += [Heading(f"By {TITLES[by]}"), table] if table else []
+    small = f"Mean waits; small print: difference from today. {UNTRUSTED} Below what the calibration trusts for the group."
+    gains: list[Block] = []
+    for effect in answer.effects:
+        gains.append(Heading(effect.name, change=True))
+        gains += [Paragraph("No job starts earlier or later.")] if effect.nothing else gains_blocks(effect.gains, effect.name)
+    return [
+        Section("What each change does", [effects_table(answer), Items(became, "note change") if became else None]),
+        Section("How sure that is", [sure_table(answer)]),
+        Section("Whose waits change", [*groups, note(small)]),
+        Section("Who gains, who loses", gains),
+        Section("Does the simulation resemble the machine?", _calibration(answer)),
+    ]
+
+
+SHORT = ("change", "mean wait", "difference", f"of such weeks, {SHOWN_LEVEL}", "if users {}", "jobs lost", "work lost", "wait longer")
+
+
+def short_table(answer: WhatIf) -> Table:
+    """What each change does, how sure that is, and its price, for the terminal."""
+    rows: list[Row] = []
+    for effect, (difference, _, weeks, *_) in zip(answer.effects, sure_rows(answer), strict=True):
+        cost, other = effect.cost, effect.other_users
+        rows.append(
+            [
+                effect.name,
+                human_time(effect.differences["mean_wait"].changed),
+                difference + _mark(answer, effect),
+                "withheld" if weeks.startswith("withheld") else weeks,
+                UNDEFINED if other is None else signed(other.difference),
+                f"{cost.cut_jobs + cost.lost_jobs:,}",
+                human_percent(100 * cost.work_lost),
+                human_percent(100 * effect.gains.longer.jobs / effect.jobs),
+            ]
+        )
+    measured, log = int(answer.measured.sum()), answer.today.workload.origin.name
+    title = f"{log}: {measured:,} jobs measured, {answer.today.label}, mean wait today {human_time(answer.measures['mean_wait'])}"
+    other_users = "submit as they did" if answer.submissions == REACT else "react"
+    small = f"{UNTRUSTED}: less than the calibration trusts. " if any(_mark(answer, effect) for effect in answer.effects) else ""
+    remark = f"{small}Jobs lost: killed earlier than today, or left out; work lost: share of today's node-hours that are theirs."
+    return Table([name.format(other_users) for name in SHORT], rows, title, remark)
+
+
+def tables_of(answer: WhatIf) -> list[Table]:
+    """All tables for the terminal; changes are numbered where they are columns."""
+    numbers = [f"({k})" for k in range(1, len(answer.effects) + 1)]
+    names = [f"{number} {effect.name}" for number, effect in zip(numbers, answer.effects, strict=True)]
+    measured = int(answer.measured.sum())
+    title = f"{answer.today.workload.origin.name}: {measured:,} jobs measured, {answer.today.label} on {harmless(answer.machine.name)}"
+    sure = [[name, *cells] for name, cells in zip(names, sure_rows(answer), strict=True)]
+    tables = [
+        effects_table(answer, names, title).without("jobs"),
+        Table(("change", *SURE), sure, "how sure the difference in mean wait is"),
+    ]
+    tables += [table for by in GROUPED_BY if (table := groups_table(answer, by, numbers))]
+    tables.append(Table(("change", *COSTS), cost_rows(answer, names), "what it costs, what it saves, in node-hours while jobs arrive"))
+    changed = [(name, effect) for name, effect in zip(names, answer.effects, strict=True) if not effect.nothing]
+    return tables + [sides_table(effect.gains, f"who gains: {name}") for name, effect in changed]
+
+
+def remarks(answer: WhatIf) -> list[str]:
+    """Whose jobs are cut or left out, and what the marks mean."""
+    sentences = _whose(answer)
+    if any(_mark(answer, effect) for effect in answer.effects) or any(
+        not row.trusted for effect in answer.effects for row in effect.groups
+    ):
+        sentences.append(f"{UNTRUSTED} below what the calibration trusts, or not calibrated")
+    return sentences
+
+
+def _whose(answer: WhatIf) -> list[str]:
+    sentences = []
+    for effect in answer.effects:
+        if effect.cost.cut_jobs:
+            sentences.append(f"{effect.name}: killed earlier than today are jobs of {'; '.join(effect.cost.cut)}.")
+        if effect.cost.lost_jobs:
+            sentences.append(f"{effect.name}: left out are jobs of {'; '.join(effect.cost.lost)}.")
+    return sentences
+
+
+def short_caveats(answer: WhatIf) -> list[str]:
+    """Those that a reader needs beside the answer and the short table."""
+    several = answer.calibration.verdict[1:] if answer.calibration is not None else []
+    return [sentence for sentence in answer.caveats if sentence not in several]
+
+
+def all_caveats(answer: WhatIf) -> list[str]:
+    """What to know before believing any of it: of the changes, of the simulations, of today's schedule."""
+    said = list(answer.caveats)
+    settings = [(TODAY, answer.today), *((effect.name, effect.schedule) for effect in answer.effects)]
+    queues = [(label, *longest_queue(schedule)) for label, schedule in settings]
+    saturated = [(label, queued, share) for label, queued, share in queues if share >= LONG_QUEUE]
+    if saturated:
+        names = ", ".join(label for label, _, _ in saturated)
+        longest, share = max(queued for _, queued, _ in saturated), max(share for _, _, share in saturated)
+        said.append(
+            f"Saturated ({names}): the queue does not empty for up to {human_time(longest)}, {human_percent(100 * share)} of the time in "
+            "which jobs arrive. The waits depend more on how long that lasts than on anything else."
+        )
+    growing = [label for label, schedule in settings if queue_keeps_growing(schedule)]
+    if growing:
+        said.append(f"Not a steady state ({', '.join(growing)}): the queue is longer in every quarter of the log than in the one before.")
+    known = ("Saturated under", "Under ", "No trimming")
+    general = caveats([TODAY], [answer.today], [answer.today.summary(answer.trim)], [answer.measured], answer.trim)
+    return said + [one for one in general if not one.startswith(known)]
+
+
+# ---------------------------------------------------------------------- tables
+
+
+def effects_table(answer: WhatIf, names: Sequence[str] = (), title: str = "What each change does, one row per change") -> Table:
+    """One row per setting: each measure, and in small print its difference from today; `names`: of the changes, by default their labels."""
+    today = [Cell(_shown(name, answer.measures[name]), value=answer.measures[name]) for name in SHOWN]
+    rows: list[Row] = [[TODAY, f"{int(answer.measured.sum()):,}", *today, human_percent(100 * answer.utilization)]]
+    for effect, label in zip(answer.effects, names or [effect.name for effect in answer.effects], strict=True):
+        spelled = [] if effect.label == effect.name or names else [effect.label]
+        row: list[str | Cell] = [Cell(label, spelled, look="change"), f"{effect.jobs:,}"]
+        for name in SHOWN:
+            one = effect.differences[name]
+            mark = _mark(answer, effect) if name == "mean_wait" else ""
+            row.append(Cell(_shown(name, one.changed), [_signed(name, one.difference) + mark], value=one.changed))
+        points = 100 * (effect.utilization - answer.utilization)
+        rows.append([*row, Cell(human_percent(100 * effect.utilization), [f"{points:+.1f} points"], value=effect.utilization)])
+    remark = "Small print: difference from today, over the measured jobs that run in both. Utilization: while jobs arrive."
+    if any(_mark(answer, effect) for effect in answer.effects):
+        remark += f" {UNTRUSTED} Below what the calibration trusts."
+    return Table(["change", "jobs", *SHOWN.values(), "utilization"], rows, title, remark)
+
+
+def sure_rows(answer: WhatIf) -> list[list[str]]:
+    """A row for each effect; the columns are `SURE`."""
+    rows = []
+    trusted = UNDEFINED if answer.calibration is None else threshold(answer)
+    for effect in answer.effects:
+        one = effect.differences["mean_wait"]
+        weeks = f"{signed(one.low)} to {signed(one.high)}" if math.isfinite(one.low) else f"withheld: {one.withheld}"
+        agree = human_percent(100 * one.agree) if math.isfinite(one.agree) else UNDEFINED
+        scatter = f"±{human_time(one.scatter)}" if math.isfinite(one.scatter) else UNDEFINED
+        others = f"{signed(one.other_low)} to {signed(one.other_high)}" if math.isfinite(one.other_low) else UNDEFINED
+        rows.append([signed(one.difference), scatter, weeks, agree, others, trusted])
+    return rows
+
+
+def sure_table(answer: WhatIf) -> Table:
+    """How sure each difference in mean wait is, and what speaks against it."""
+    rows: list[Row] = []
+    for effect, texts in zip(answer.effects, sure_rows(answer), strict=True):
+        cells = [Cell(text, look="wrap") if text.startswith("withheld") else Cell(text.replace(" to ", " to\n")) for text in texts]
+        why = Cell("; ".join(effect.doubts) or "nothing speaks against it", look="wrap")
+        rows.append([Cell(effect.name, look="change"), *cells, why])
+    counts = {effect.differences["mean_wait"].others for effect in answer.effects}
+    simulated = max(counts, default=0)
+    linked = "" if answer.feedback else "; a job that followed another one of its user within 20 min waits for its end"
+    meaning = f": {range_meaning(simulated).replace('runs', 'logs')}" if simulated else ""
+    how = {
+        "shaken.copy": f"a further copy lies within, judged by {answer.replications} copies that are the same for every setting",
+        "weeks": "by how five parts of the log differ, the schedules taken as they are",
+        "weeks.logs": f"{simulated or 'no'} logs, simulated under each setting{linked}{meaning}",
+    }
+    scopes = [f"{KINDS[name].of[0].upper()}{KINDS[name].of[1:]}: {SCOPES[KINDS[name].of]} ({detail})." for name, detail in how.items()]
+    remark = (
+        f"Of the mean wait. {' '.join(scopes)} Weeks that agree: with the sign of the difference. Trusted from: by the calibration, below."
+    )
+    return Table(["change", *SURE, "what speaks against it"], rows, "How sure each difference is", remark, look="sure")
+
+
+def groups_table(answer: WhatIf, by: str, columns: Sequence[str]) -> Table | None:
+    """The mean wait of each group, today and under each change; None with fewer than two groups. `columns`: names of the changes."""
+    first = [row for row in answer.effects[0].groups if row.by == by]
+    changed: list[dict[str, GroupEffect]] = [{row.group: row for row in effect.groups if row.by == by} for effect in answer.effects]
+    if len(first) < 2:
+        return None
+    rows: list[Row] = []
+    for row in first:
+        cells: list[str | Cell] = [row.group, f"{row.jobs:,}", Cell(human_time(row.today), value=row.today)]
+        for of_change in changed:
+            one = of_change.get(row.group)
+            if one is None:
+                cells.append(UNDEFINED)
+                continue
+            mark = "" if one.trusted or answer.calibration is None or not one.difference else UNTRUSTED
+            cells.append(Cell(human_time(one.changed), [signed(one.difference) + mark], value=one.changed))
+        rows.append(cells)
+    return Table(["", "jobs", TODAY, *columns], rows, f"mean wait by {TITLES[by]}", look="months")
+
+
+COSTS = ("nodes", "there", "used", "idle", "jobs cut", "lost with them", "jobs left out", "used by them")
+
+
+def cost_rows(answer: WhatIf, names: Sequence[str]) -> list[list[str]]:
+    """A row for today and each effect; the columns are the change and `COSTS`."""
+    every: list[tuple[str, Cost]] = [
+        (TODAY, answer.cost),
+        *((name, effect.cost) for name, effect in zip(names, answer.effects, strict=True)),
+    ]
+    return [
+        [
+            name,
+            f"{one.nodes:,}",
+            *(f"{hours:,.0f}" for hours in (one.capacity, one.used, one.idle)),
+            f"{one.cut_jobs:,}",
+            f"{one.cut_hours:,.0f}",
+            f"{one.lost_jobs:,}",
+            f"{one.lost_hours:,.0f}",
+        ]
+        for name, one in every
+    ]
+
+
+def _cost_section(answer: WhatIf) -> Section:
+    """Node-hours that are there, used, idle and lost, and whose."""
+    today, *rows = cost_rows(answer, [effect.name for effect in answer.effects])
+    lines: list[Row] = [today, *([Cell(row[0], look="change"), *row[1:]] for row in rows)]
+    remark = (
+        "Node-hours from the first submission to the last. Jobs cut: killed earlier than today, at a shorter limit; the node-hours that "
+        "they use until then are lost unless they keep checkpoints. Jobs left out no longer fit the machine or their partition."
+    )
+    whose = _whose(answer)
+    table = Table(["change", *COSTS], lines, "Node-hours, one row per change", remark)
+    return Section("What it costs, what it saves", [table, Items(whose, "change") if whose else None])
+
+
+def _calibration(answer: WhatIf) -> list[Block]:
+    """Whether the simulation resembles the machine."""
+    if answer.calibration is None:
+        return [Paragraph("The log records no waits, so nobody knows.")]
+    sentences = [Paragraph(sentence) for sentence in (*answer.calibration.verdict, *answer.calibration.evidence.hints)]
+    inside: list[Block] = [note(calibrated.RULE)]
+    for table in calibrated.tables_of(answer.calibration):
+        inside += [*([Heading(table.title)] if table.title else []), table]
+    return [*sentences, Fold("Recorded and simulated waits", inside)]
+
+
+def _mark(answer: WhatIf, effect: Effect) -> str:
+    calibration = answer.calibration
+    mean = effect.differences["mean_wait"].difference
+    return UNTRUSTED if calibration is not None and mean and not calibration.trusts("all jobs", "all jobs", mean) else ""
+
+
+def _shown(measure: str, value: float) -> str:
+    return human_time(value) if measure.endswith("wait") else human_number(value)
+
+
+def _signed(measure: str, value: float) -> str:
+    if measure.endswith("wait"):
+        return signed(value)
+    return f"{'+' if value > 0 else '-' if value < 0 else '±'}{human_number(abs(value))}"
+
+
+# ---------------------------------------------------------------------- figures
+
+
+def drawings(answer: WhatIf) -> list[Drawing]:
+    """The differences in mean wait with their intervals, which is the first picture, and the waits under each change."""
+    labels = [effect.name for effect in answer.effects]
+    values = "; ".join(f"{effect.name}: {signed(effect.differences['mean_wait'].difference)}" for effect in answer.effects)
+    caption = f"Difference in mean wait from today. Thick: of such weeks; thin: of this log, shaken; both {SHOWN_LEVEL}."
+    if answer.calibration is not None:
+        caption += " Grey: differences up to which the simulation may be off."
+    first = f", of today and the first {MOST_CURVES - 1} changes" if len(labels) >= MOST_CURVES else ""
+    curves = f"Share of jobs that wait less than a time{first}."
+    return [
+        Drawing(
+            differences_figure(answer), "differences", f"Differences in mean wait from today: {values}.", caption, wide=False, pixels=720
+        ),
+        Drawing(waits_figure(answer), "waits", f"Curves of the share of jobs that wait less than a time: {values}.", curves),
+    ]
+
+
+def differences_figure(answer: WhatIf) -> Figure:
+    """The difference in mean wait of each change, with its intervals, and the band that the calibration does not trust."""
+    from walltime.report.figures import BLUE, INK, rows_figure
+
+    ones: list[Difference] = [effect.differences["mean_wait"] for effect in answer.effects]
+    widest = max((abs(value) for one in ones for value in (one.difference, one.low, one.high) if math.isfinite(value)), default=1.0)
+    divisor, unit = next(((d, u) for d, u in ((86_400, "days"), (3600, "hours"), (60, "minutes")) if widest >= 1.5 * d), (1, "s"))
+    names = [effect.name for effect in answer.effects]
+    with rows_figure(names, f"difference in mean wait from today, {unit}", 0.42, 1.0, FIRST) as (figure, axes):
+        for k, one in enumerate(ones):
+            if math.isfinite(one.scatter):
+                ends = [(one.difference - one.scatter) / divisor, (one.difference + one.scatter) / divisor]
+                axes.plot(ends, [k, k], color=INK, linewidth=1)
+            if math.isfinite(one.low):
+                axes.plot([one.low / divisor, one.high / divisor], [k, k], color=BLUE, linewidth=4, alpha=0.6, solid_capstyle="butt")
+            axes.plot([one.difference / divisor], [k], marker="o", color=BLUE, markersize=6)
+        low, high = axes.get_xlim()
+        if answer.calibration is not None:
+            reach = answer.calibration.overall.threshold / divisor
+            axes.axvspan(-reach, reach, color="#808890", alpha=0.18, linewidth=0)
+            low, high = min(low, -min(reach, 2 * widest / divisor)), max(high, min(reach, 2 * widest / divisor))
+        low, high = min(low, 0.0), max(high, 0.0)
+        axes.set_xlim(low - MARGIN * (high - low), high + MARGIN * (high - low))
+        axes.axvline(0, color="#808890", linewidth=0.8)
+    return figure
+
+
+def waits_figure(answer: WhatIf) -> Figure:
+    """Cumulative distributions of the wait under today's setting and the first changes, over the measured jobs."""
+    from matplotlib.figure import Figure
+
+    from walltime.report.figures import look, share_axes, shortened, style, time_ticks
+
+    ids = answer.today.workload.job_id[answer.measured]
+    waits = [(TODAY, answer.today.wait[answer.measured])]
+    waits += [(effect.name, effect.schedule.wait[np.isin(effect.schedule.workload.job_id, ids)]) for effect in answer.effects]
+    waits = waits[:MOST_CURVES]
+    longest = max(int(wait.max(initial=1)) for _, wait in waits)
+    grid = np.geomspace(1, max(longest + 1, 60), 300)
+    with style():
+        figure = Figure(figsize=(9.2, 3.9), layout="constrained")
+        axes = figure.subplots()
+        for k, (label, wait) in enumerate(waits):
+            share = 100 * np.searchsorted(np.sort(wait), grid, "left") / max(len(wait), 1)
+            axes.plot(grid, share, label=shortened(label), **look(k))
+        share_axes(axes, grid[-1], "wait less than")
+        time_ticks(axes)
+        figure.legend(*axes.get_legend_handles_labels(), loc="outside right upper")
+    return figure

@@ -1,0 +1,122 @@
+"""`walltime what-if`: what would a change of the machine or its settings do?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from walltime.cli import options as o
+from walltime.cli.option_groups import LogOptions, Site, Stretch, machine_in
+from walltime.cli.output import PageOutput, caveats, command_line, progress_bar, write_rows
+from walltime.errors import PolicyError
+
+if TYPE_CHECKING:
+    from walltime.report.page import Block
+    from walltime.tables import Facts
+    from walltime.whatif import WhatIf
+
+
+CopiesOption = Annotated[
+    int,
+    o.option(
+        "--replications",
+        "On copies of the log with each submission moved by up to 30 s, which say how far differences scatter; 0 for none.",
+        min=0,
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What is changed, and how that is tried."""
+
+    change: Annotated[
+        list[str] | None,
+        o.option("--change", "Repeat it for more.", metavar="CHANGE"),
+    ] = None
+    submissions: Annotated[
+        Literal["as-recorded", "react"],
+        o.own(
+            "Users submit when they did, or react: a job that followed the end of an earlier one of its user within 20 min waits for "
+            "that end. The other stands beside.",
+            o.RUN,
+        ),
+    ] = "as-recorded"
+    replications: CopiesOption = 5
+    seed: o.SeedOption = 0
+    calibration: Annotated[Path | None, o.own("What walltime calibrate wrote; else it is made anew.", o.RUN, metavar="FILE")] = None
+
+
+def what_if(
+    trace: o.TraceArgument,
+    *,
+    site: Site,
+    trial: Trial,
+    reading: LogOptions,
+    part: Stretch,
+    out: Annotated[Path | None, o.out("a row for each change", *o.TABLE)] = None,
+    verbose: o.VerboseOption = False,
+    output: PageOutput,
+) -> None:
+    """Say what changes of the machine or its settings would do: each alone and all together, against today's setting."""
+    from walltime.whatif import parse_change, read_calibration, runs
+    from walltime.whatif import what_if as run
+    from walltime.whatif.setting import NEEDED, machine_of
+    from walltime.whatif.simulations import settings_of
+
+    if not trial.change:
+        raise PolicyError("there is nothing to change; say what with --change, such as --change 'nodes+=10%'")
+    changes = [parse_change(text) for text in trial.change]
+    machine = machine_in(site.machine_file, NEEDED if site.policy is None else {})
+    if machine is not None:
+        settings_of(machine, changes, site.policy)  # so that what is misspelled is told before the log is read
+    agreement = None if trial.calibration is None else read_calibration(trial.calibration)
+    workload, _ = reading.load(trace, machine)
+    machine = machine_of(workload, machine)
+    workload = part.of(workload, machine)
+    with progress_bar(runs(len(changes), trial.replications), "simulations") as progress:
+        result = run(
+            workload,
+            machine,
+            changes,
+            policy=site.policy,
+            calibration=agreement,
+            replications=trial.replications,
+            submissions=trial.submissions,
+            trim=site.trim,
+            overrun=site.overrun,
+            seed=trial.seed,
+            hindsight=site.hindsight,
+            progress=progress,
+        )
+    if out is not None:
+        write_rows(result.table(), out)
+    if output.report is not None:
+        from walltime.whatif import what_if_page
+
+        settings = {"command": command_line(), "overrun": site.overrun, "seed": trial.seed}
+        output.write(what_if_page(result, settings))
+    blocks = _all_blocks(result) if verbose else _blocks(result)
+    output.show(result.as_dict() | {"report": output.report, "out": out}, blocks, **{f"{len(result.effects) + 1} rows": out})
+
+
+def _blocks(answer: WhatIf) -> Iterator[Block | Facts | str]:
+    """The answer, a row for each change, and what to keep in mind."""
+    from walltime.whatif.page import short_caveats, short_table
+
+    yield from (answer.answer(), "", short_table(answer))
+    yield from caveats(short_caveats(answer))
+    yield "Groups of jobs, intervals, node-hours and whose they are: --verbose, --report page.html, --json."
+
+
+def _all_blocks(answer: WhatIf) -> Iterator[Block | Facts | str]:
+    """What each change does, how sure that is, whom it concerns, and what it costs."""
+    from walltime.whatif.page import all_caveats, remarks, tables_of
+
+    yield from (answer.answer(), "")
+    yield from (f"{effect.label}: {line}" for effect in answer.effects[: len(answer.changes)] for line in effect.became)
+    yield from tables_of(answer)
+    yield from remarks(answer)
+    yield from caveats(all_caveats(answer))

@@ -1,0 +1,75 @@
+"""Starts at random are no rules: what `infer` says of a record that no scheduler made."""
+
+from dataclasses import replace
+
+import pytest
+
+import walltime as wt
+from validation.planted_rules import at_random
+from walltime.inference import infer
+from walltime.inference.candidate_rules import Part
+from walltime.inference.page import inference_page, tables_of, verdict
+from walltime.inference.rule_trial import RuleTrial, Suggestion
+from walltime.policy import parse_policy
+
+DAY = 86_400
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["two hours", "half an hour", "ten minutes", "by number"])
+@pytest.mark.parametrize("procs", [16, 64])
+def test_infer__refuses_a_record_whose_starts_are_random(kind, procs):
+    found = infer(at_random(kind, 2_000, procs, seed=1))
+    assert found.rules == []
+    assert "nothing is inferred" in found.refused
+    assert found.after == found.before
+    assert found.after.followed > 0.98
+    assert found.after.followed_promptly < 0.15
+    assert found.machine.overhead.start == found.machine.overhead.end == 0
+    assert found.as_dict()["after"]["followed_promptly"] == pytest.approx(found.after.prompt / found.after.wishes)
+
+
+@pytest.mark.slow
+def test_infer__reports_both_shares_where_half_the_jobs_start_at_random(golden):
+    log = at_random("half at once", 2_000, 16, seed=2)
+    found = infer(log)
+    assert found.rules == []
+    assert found.refused == ""
+    assert found.after.followed > 0.95
+    assert 0.4 < found.after.followed_promptly < 0.6
+    said = verdict(found)[0]
+    golden("infer", said)
+    groups = tables_of(found)[-1]
+    assert {"wishes followed", "followed promptly"} <= {str(head) for head in groups.columns}
+    assert "followed promptly" in str(dict(inference_page(found, log).numbers))
+
+
+def test_free_runs__leave_out_a_rule_with_which_they_agree_less(monkeypatch):
+    """A site that starts jobs in order of arrival, and an order that one-step agreement is made to prefer."""
+    drawn = wt.workloads.Lublin99().generate(jobs=2_000, machine_procs=64, load=0.9, seed=3)
+    times = {name: getattr(drawn, name) * 80 for name in ("submit", "runtime", "requested", "believed")}
+    log = replace(drawn, **times)
+    log = replace(log, columns={**log.columns, "wait": wt.simulate(log, "fcfs").wait})
+    search = RuleTrial(log, 64, 1, None)
+    fcfs = search.rules._replace(policy=parse_policy("fcfs"))
+    assert search.keep(Suggestion("policy", "in order", "", fcfs, lambda rules: rules), search.answer, search.ask(fcfs))
+    monkeypatch.setattr(RuleTrial, "is_sure", lambda *_: True)
+    largest = search.rules._replace(policy=parse_policy("easy:order=ljf"))
+    assert not search.keep(Suggestion("policy", "the longest first", "", largest, lambda rules: rules), search.answer, search.ask(largest))
+    assert search.rules == fcfs
+    assert "goes from 1.00 to" in search.notes[-1]
+
+
+def test_free_runs__leave_out_a_rule_with_which_waits_are_much_longer(monkeypatch):
+    """A part of the machine that is too small keeps the ranks of waits about as they are, and makes them many times as long."""
+    drawn = wt.workloads.Lublin99().generate(jobs=2_000, machine_procs=64, load=0.6, seed=3)
+    times = {name: getattr(drawn, name) * 80 for name in ("submit", "runtime", "requested", "believed")}
+    log = replace(drawn, **times)
+    log = replace(log, columns={**log.columns, "wait": wt.simulate(log, "easy").wait})
+    search = RuleTrial(log, 64, 1, None)
+    monkeypatch.setattr(RuleTrial, "is_sure", lambda *_: True)
+    monkeypatch.setattr("walltime.inference.rule_trial.RANKS", 2.0)
+    small = search.rules._replace(parts=(Part(4, int(log.requested.max()), 4),))
+    assert not search.keep(Suggestion("part", "a small part", "", small, lambda rules: rules), search.answer, search.ask(small))
+    assert search.kept == []
+    assert "on average" in search.notes[-1]
