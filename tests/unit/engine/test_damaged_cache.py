@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import walltime as wt
+from tests.profiles import scaled
 from walltime.benchmark.result import _kept
 from walltime.engine.compiler import cache, folder
 from walltime.errors import LogError, OutputError
@@ -24,7 +25,7 @@ from walltime.papers.study import Study
 from walltime.simulation.specification import Scheduler
 from walltime.tuning.trials import CostFolder
 
-FLIPS = 20
+FLIPS = min(scaled(60), 60)
 
 
 class _Runs:
