@@ -150,10 +150,13 @@ class NumberEngine(CompiledEngine):
         return running["job"], running["expected"]
 
     def _live(self) -> tuple[int, tuple[Array, ...]]:
-        state, machine = self._memory.state, self._memory.machine
+        state, machine, ordered = self._memory.state, self._memory.machine, self._memory.ordered
         queue = self._memory.queue[int(state["queue_first"]) : int(state["queue_last"])]
-        events = machine.events["job"][: int(state["events"])]
-        return int(state["next_job"]), (queue["job"][queue["procs"] != HOLE], machine.running["job"][: int(state["running"])], events)
+        running, events = machine.running["job"][: int(state["running"])], machine.events["job"][: int(state["events"])]
+        live = queue["job"][queue["procs"] != HOLE], running, events
+        if ordered is not None:  # which jobs have left is seen when their turn comes
+            live = *live, ordered.heads["job"][: int(state["heads"])], ordered.sorted[: int(state["sorted"])]
+        return int(state["next_job"]), live
 
     def _by_job(self) -> dict[str, Array]:
         slack = self._memory.reservations.slack
