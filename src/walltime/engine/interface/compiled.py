@@ -122,21 +122,18 @@ class CompiledEngine:
 
     def advance(self, budget: int = PIECE) -> bool:
         """Run one piece, until about `budget` steps have been taken; returns whether the simulation is done."""
-        if self._last is None:
-            return self._advance(budget)
-        state, submit = self._memory.state, self.problem.submit
+        state = self._memory.state
         wanted = int(state["until"])
         try:
-            while self._last is not None:
-                until = state["until"] = min(wanted, int(submit[self._last - 1]) - 1)
-                if self._advance(budget):
-                    return True
-                if not self.reached or until == wanted:
-                    return False
+            while True:
+                last = self._last
+                until = state["until"] = wanted if last is None else min(wanted, int(self.problem.submit[last - 1]) - 1)
+                done = self._advance(budget)
+                if done or not self.reached or until == wanted:
+                    return done
                 self._enter_jobs()
         finally:
             state["until"] = wanted
-        return self._advance(budget)
 
     def _enter_jobs(self) -> None:
         """Enter the records of the jobs that come next."""

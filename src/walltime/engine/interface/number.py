@@ -153,7 +153,7 @@ class NumberEngine(CompiledEngine):
         state, machine, ordered = self._memory.state, self._memory.machine, self._memory.ordered
         queue = self._memory.queue[int(state["queue_first"]) : int(state["queue_last"])]
         running, events = machine.running["job"][: int(state["running"])], machine.events["job"][: int(state["events"])]
-        live = queue["job"][queue["procs"] != HOLE], running, events
+        live: tuple[Array, ...] = queue["job"][queue["procs"] != HOLE], running, events
         if ordered is not None:  # which jobs have left is seen when their turn comes
             live = *live, ordered.heads["job"][: int(state["heads"])], ordered.sorted[: int(state["sorted"])]
         return int(state["next_job"]), live
