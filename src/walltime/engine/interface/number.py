@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from walltime.engine.interface.choice import check_support, features_of
-from walltime.engine.interface.compiled import CompiledEngine, compiled_prediction, lower_prediction
-from walltime.engine.interface.load import load
-from walltime.engine.interface.number_log import NumberLog
+from walltime.engine.interface.compiled import (
+    CompiledEngine,
+    by_job_of_prediction,
+    compiled_prediction,
+    lower_prediction,
+    parts_of_prediction,
+)
+from walltime.engine.interface.load import load, loop_name
 from walltime.engine.interface.orders import lower_orders, point_to_orders
 from walltime.engine.kernel.dynamics import new_effects, new_scratch
 from walltime.engine.kernel.history import bind_past
@@ -46,7 +52,6 @@ class NumberEngine(CompiledEngine):
     """
 
     machine = "number"
-    _kind = NumberLog
 
     def __init__(self, problem: Problem):
         _check(problem)
@@ -111,13 +116,66 @@ class NumberEngine(CompiledEngine):
         if self.problem.logged:
             load("dynamics")
 
-    @property
-    def log(self) -> NumberLog | None:
-        """The jobs and the rules for a `Branch`; None with an order that has a history, a predictor whose memory is whole, and feedback."""
-        machine = self._memory.machine
-        if self._histories or (machine.predicting is not None and self.guesses() is None) or len(machine.waits):
-            return None
-        return NumberLog(self._columns, self._memory.rules, self._kept, self._sizes, machine.predicting is not None)
+    def _loop_name(self) -> str:
+        return loop_name(self._memory)
+
+    def _why_stuck(self) -> str:
+        return f"{len(self.problem) - self.started} jobs wait for processors that nobody will free"
+
+    def _is_linked(self) -> bool:
+        return self._histories != [] or self.problem.logged or len(self._memory.machine.waits) > 0
+
+    def _waiting(self) -> Array:
+        jobs, state = self._memory.jobs, self._memory.state
+        queue = self._memory.queue["job"][int(state["queue_first"]) : int(state["queue_last"])].astype(np.int64)
+        waiting = queue[jobs["start"][queue] < 0]
+        return np.asarray(waiting[np.argsort(jobs["arrival"][waiting])])
+
+    def _running(self) -> tuple[Array, Array]:
+        running = self._memory.machine.running[: int(self._memory.state["running"])]
+        return running["job"], running["expected"]
+
+    def _live(self) -> tuple[int, tuple[Array, ...]]:
+        state, machine, ordered = self._memory.state, self._memory.machine, self._memory.ordered
+        queue = self._memory.queue[int(state["queue_first"]) : int(state["queue_last"])]
+        running, events = machine.running["job"][: int(state["running"])], machine.events["job"][: int(state["events"])]
+        live: tuple[Array, ...] = queue["job"][queue["procs"] != HOLE], running, events
+        if ordered is not None:  # which jobs have left is seen when their turn comes
+            live = *live, ordered.heads["job"][: int(state["heads"])], ordered.sorted[: int(state["sorted"])]
+        return int(state["next_job"]), live
+
+    def _by_job(self) -> dict[str, Array]:
+        slack = self._memory.reservations.slack
+        own = {} if slack is None else {"reserved": slack.reserved, "latest": slack.latest}
+        return {"jobs": self._memory.jobs} | own | by_job_of_prediction(self._memory.machine.predicting)
+
+    def _parts(self) -> Iterator[tuple[Any, Any]]:
+        state, machine, ordered = self._memory.state, self._memory.machine, self._memory.ordered
+        head, fresh, selected, slack, kept = self._memory.reservations
+        first, last = int(state["queue_first"]), int(state["queue_last"])
+        yield self._memory.queue, slice(first, last)
+        yield machine.running, slice(0, int(state["running"]))
+        yield machine.events, slice(0, int(state["events"]))
+        yield from parts_of_prediction(machine.predicting)
+        if ordered is not None:
+            yield ordered.heads, slice(0, int(state["heads"]))
+            yield ordered.sorted, slice(0, int(state["sorted"]))
+            yield ordered.candidates, slice(0, 0)
+            for values in (ordered.rank, ordered.since, ordered.length, ordered.size):
+                yield values, slice(first, last)
+        if head is not None and not state["indexed"]:
+            for values in head.queue_index:
+                yield values, slice(0, 0)
+        if fresh is not None:
+            yield fresh.steps, slice(0, 0)  # made in each pass
+        if selected is not None:
+            yield selected.profile.steps, slice(0, 0)
+        if slack is not None:
+            yield slack.profile.steps, slice(0, 0)
+            yield slack.line, slice(0, int(state["sorted"]))
+        if kept is not None:
+            yield kept.plan.steps, slice(0, int(kept.plan.slots["used"]))
+            yield kept.plan.waiting, slice(0, last)
 
     def observe(self) -> Observation | None:
         """Handle the next event and say what the pass after it has left behind; None if there was none. Starts must be logged."""
