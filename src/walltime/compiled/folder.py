@@ -29,7 +29,7 @@ from walltime import syntax
 PACKAGE = Path(syntax.__file__).parent
 """The folder of this package's modules."""
 
-_config: Any = numba.core.config
+_config: Any = numba.config
 DAY = 86_400
 KEPT_UNUSED = 30 * DAY
 """Seconds after which a folder that nobody used is removed."""

@@ -224,9 +224,9 @@ class CompiledEngine:
 
     @property
     def _predicting(self) -> PredictionState:
-        predicting: PredictionState | None = self._memory.machine.predicting
-        if predicting is None:
+        if self._prediction is None:
             raise ValueError("no runtime was predicted; make the simulation with a prediction")
+        predicting: PredictionState = self._memory.machine.predicting
         return predicting
 
     @property
@@ -271,6 +271,7 @@ def lower_prediction(rules: Any, prediction: PredictionRules | None, tick: int) 
     rules.tick = tick
     if prediction is None:
         return
+    rules.predicts = 1
     for name, address in load_predictor(prediction.compiled).items():
         rules[name] = address
     rules.believe_order, rules.believe_own, rules.believe_running = prediction.believe

@@ -128,10 +128,10 @@ class NumberEngine(CompiledEngine):
     @property
     def log(self) -> NumberLog | None:
         """The jobs and the rules for a `Branch`; None with an order that has a history, a predictor whose memory is whole, and feedback."""
-        machine = self._memory.machine
-        if self._histories or (machine.predicting is not None and self.guesses() is None) or len(machine.waits):
+        predicted = self._prediction is not None
+        if self._histories or (predicted and self.guesses() is None) or len(self._memory.machine.waits):
             return None
-        return NumberLog(self._columns, self._memory.rules, self._kept, self._sizes, machine.predicting is not None)
+        return NumberLog(self._columns, self._memory.rules, self._kept, self._sizes, predicted)
 
     def observe(self) -> Observation | None:
         """Handle the next event and say what the pass after it has left behind; None if there was none. Starts must be logged."""

@@ -121,7 +121,7 @@ class PoolsEngine(CompiledEngine):
     @cached_property
     def log(self) -> PoolsLog | None:
         """The jobs and the rules for a `Branch`."""
-        whole = self._memory.machine.predicting is not None and self.guesses() is None
+        whole = self._prediction is not None and self.guesses() is None
         return None if whole else PoolsLog.of(self.problem, self._memory, self._kept, self.agenda)
 
     def outcome(self) -> Outcome:

@@ -42,7 +42,7 @@ class PoolsLog(Log):
         self.limits_of, self.followers = machine.limits_of, machine.followers
         self.pools_of, self.partitions_of = machine.pools_of, machine.partitions_of
         self.outages, self.limits = machine.outages, machine.limits
-        self.predicted = machine.predicting is not None
+        self.predicted = bool(memory.rules.predicts)
         self.coming = np.arange(len(problem))
         machine_of: Any = problem.machine
         self.capacity = np.asarray(machine_of.capacity, np.int64)

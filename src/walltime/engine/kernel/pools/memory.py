@@ -14,7 +14,7 @@ import numpy as np
 from walltime.compiled.records import record_dtype
 from walltime.engine.kernel.bits import WORD
 from walltime.engine.kernel.memory import ITEM, KEEP, RANKED, RUN, record, records
-from walltime.engine.kernel.prediction_memory import PredictionRules, PredictionState, new_predicting
+from walltime.engine.kernel.prediction_memory import NOTHING_PREDICTED, PredictionRules, PredictionState, new_predicting
 from walltime.engine.kernel.profile import NEVER
 from walltime.ragged import Ragged
 
@@ -137,7 +137,7 @@ class Machine(NamedTuple):
     windows as far as `until` of the state goes, and the next of each. `running`: the running jobs by expected end,
     `events`: a heap of their ends. `coming`: the jobs that wait for no other, by submission (int64); `later`: a heap of the arrivals of
     the others; `followers`: the jobs that wait for the end of each job. `given`: processors and second resource that each job has of each
-    pool, int64, shape (jobs, pools, 2). `predicting`: None without predictions.
+    pool, int64, shape (jobs, pools, 2). `predicting`: with arrays of length 0 without predictions.
     """
 
     pools: Records
@@ -154,7 +154,7 @@ class Machine(NamedTuple):
     later: Records
     followers: Lists
     given: Array
-    predicting: PredictionState | None
+    predicting: PredictionState
 
 
 class Line(NamedTuple):
@@ -256,7 +256,7 @@ def new_cluster_memory(
         later=records(ITEM, count),
         followers=waiting.followers,
         given=np.zeros((count, len(capacity), 2), np.int64),
-        predicting=None if prediction is None else new_predicting(count, prediction),
+        predicting=NOTHING_PREDICTED if prediction is None else new_predicting(count, prediction),
     )
     return ClusterMemory(
         state=record(
