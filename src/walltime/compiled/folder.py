@@ -41,7 +41,7 @@ SOURCES_KNOWN = 32
 @functools.cache
 def source_hash() -> str:
     """Hash (16 hexadecimal digits) of everything that the compiled code depends on."""
-    options = [PACKAGE / "compiled" / name for name in ("jit.py", "indices.py", "records.py")]
+    options = [PACKAGE / "compiled" / name for name in ("indices.py", "jit.py", "prediction_memory.py", "records.py")]
     files = [*sorted((PACKAGE / "engine" / "kernel").rglob("*.py")), *options]
     processor = f"{binding.get_host_cpu_name()} {binding.get_host_cpu_features().flatten()}"
     versions = (sys.version, np.__version__, numba.__version__, llvmlite.__version__)

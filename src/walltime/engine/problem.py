@@ -203,7 +203,7 @@ class PredictionSource(Protocol):
         """How many of the last jobs of a key are read, as `walltime.predictors.Predictor.reads` says; None for the whole memory."""
 
     def compiled(self) -> Any:
-        """A `kernel.prediction_memory.PredictionRules`."""
+        """A `compiled.prediction_memory.PredictionRules`."""
 
     def plain(self) -> Any:
         """A `reference.predictions.Predictions`, with nothing learned yet."""

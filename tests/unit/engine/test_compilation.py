@@ -146,10 +146,7 @@ def test_library__says_nothing_into_a_pipe_but_in_a_notebook(capsys, monkeypatch
 
 
 def test_library__is_the_default():
-    assert (
-        run_script("from walltime.compiled import compilation as c; print(c._listener is c.tell_who_watches)", "", "").stdout
-        == "True\n"
-    )
+    assert run_script("from walltime.compiled import compilation as c; print(c._listener is c.tell_who_watches)", "", "").stdout == "True\n"
     assert LONG.seconds > compilation.QUICK
 
 

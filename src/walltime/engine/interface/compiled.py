@@ -9,11 +9,11 @@ from typing import Any, Self
 
 import numpy as np
 
+from walltime.compiled.prediction_memory import NEVER_CORRECTED, PredictionRules, PredictionState
 from walltime.engine.interface.agenda import Agenda
 from walltime.engine.interface.learned import Guesses, LearnedMemory
 from walltime.engine.interface.load import load, load_predictor
 from walltime.engine.kernel.memory import DONE, NEVER, REACHED, STUCK
-from walltime.engine.kernel.prediction_memory import NEVER_CORRECTED, PredictionRules, PredictionState
 from walltime.engine.problem import Outcome, Problem, State
 from walltime.errors import EngineError
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from walltime.engine.kernel.prediction_memory import HISTORY, KNOWN, PredictionRules, PredictionState, PredictorMemory
+from walltime.compiled.prediction_memory import HISTORY, KNOWN, PredictionRules, PredictionState, PredictorMemory
 
 Array = np.ndarray
 

@@ -19,6 +19,7 @@ from walltime.compiled.compilation import Compilation, tell
 from walltime.compiled.folder import cache_folder
 from walltime.compiled.jit import StoredFunction
 from walltime.compiled.jit import entry as compiled_entry
+from walltime.compiled.prediction_memory import CompiledPredictor, new_predicting, nothing_predicted
 from walltime.engine.kernel import averages, callbacks, decisions, draw, dynamics
 from walltime.engine.kernel import replay as prediction_replay
 from walltime.engine.kernel.memory import (
@@ -51,7 +52,6 @@ from walltime.engine.kernel.pools.memory import (
     as_lists,
     new_cluster_memory,
 )
-from walltime.engine.kernel.prediction_memory import CompiledPredictor, new_predicting, nothing_predicted
 from walltime.engine.problem import Nodes, Shares
 
 Arguments = tuple[Any, ...]

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from walltime.compiled.prediction_memory import NOTHING_PREDICTED, PredictionRules, PredictionState, new_predicting
 from walltime.compiled.records import record_dtype
 from walltime.engine.kernel.plan import Plan, new_plan
-from walltime.engine.kernel.prediction_memory import NOTHING_PREDICTED, PredictionRules, PredictionState, new_predicting
 from walltime.engine.kernel.profile import NEVER as NEVER
 from walltime.engine.kernel.profile import Profile, new_profile
 
@@ -91,8 +91,8 @@ not show it: two copies of one order have different ones). `order_history`: the 
 only with it, else 0. `long_queue`, `short_queue`: lengths from which the queue is indexed,
 and below which no longer. `predicts`: whether runtimes are predicted. `predict`, `started`, `observe`: addresses of the compiled
 predictor, 0 for none; the rest is how predictions are used and corrected; `tick`: expected ends are at its multiples, s.
-`quiet_expiry`: whether no pass follows where nothing but predictions expires. `quiet_arrivals`: whether none follows where, with predictions, nothing happens but the arrival of jobs that do not
-fit.
+`quiet_expiry`: whether no pass follows where nothing but predictions expires. `quiet_arrivals`: whether none follows where, with
+predictions, nothing happens but the arrival of jobs that do not fit.
 
 Later policies: `omega` of relaxed backfilling, 0 for none; `ahead`, `objective`: how many jobs are considered together, 0 for one after the
 other, and one of OBJECTIVES; `selects`: whether the jobs that have reservations are those of an expansion factor over `factor`, which

@@ -10,9 +10,7 @@ import math
 import numpy as np
 
 from walltime.compiled.jit import kernel
-from walltime.engine.kernel.callbacks import call_notice, call_predict
-from walltime.engine.kernel.memory import HOLE, NEVER
-from walltime.engine.kernel.prediction_memory import (
+from walltime.compiled.prediction_memory import (
     DOUBLED_FREELY,
     EXTENDED,
     FROM_ELAPSED,
@@ -21,6 +19,8 @@ from walltime.engine.kernel.prediction_memory import (
     NOTHING,
     TO_ESTIMATE,
 )
+from walltime.engine.kernel.callbacks import call_notice, call_predict
+from walltime.engine.kernel.memory import HOLE, NEVER
 
 
 @kernel

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from walltime.compiled.prediction_memory import NOTHING_PREDICTED, PredictionRules, PredictionState, new_predicting
 from walltime.compiled.records import record_dtype
 from walltime.engine.kernel.bits import WORD
 from walltime.engine.kernel.memory import ITEM, KEEP, RANKED, RUN, record, records
-from walltime.engine.kernel.prediction_memory import NOTHING_PREDICTED, PredictionRules, PredictionState, new_predicting
 from walltime.engine.kernel.profile import NEVER
 from walltime.ragged import Ragged
 
