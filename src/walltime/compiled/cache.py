@@ -137,12 +137,12 @@ def _remove(file: Path) -> None:
 
 def is_kept(function: Callable[..., Any], folder: Path) -> bool:
     """Whether the folder contains this compiled function."""
-    return any(folder.glob(f"*/{_stem(function)}*.{_name(function)}-*.nbc"))
+    return any(folder.rglob(f"{_stem(function)}*.{_name(function)}-*.nbc"))
 
 
 def functions_kept(folder: Path) -> int:
     """Number of compiled functions in the folder."""
-    return sum(1 for _ in folder.glob("*/*.nbc"))
+    return sum(1 for _ in folder.rglob("*.nbc"))
 
 
 @functools.cache
