@@ -14,6 +14,7 @@ import contextlib
 import functools
 import hashlib
 import shutil
+import threading
 import types
 import warnings
 from collections.abc import Callable, Iterator
@@ -26,6 +27,7 @@ from walltime.compiled.folder import PACKAGE, cache_folder, code_hash, write_who
 
 T = TypeVar("T")
 _config: Any = numba.config
+_setting = threading.RLock()
 
 
 def compile_stored(function: Callable[..., Any], compile_with: Callable[[Callable[..., Any], bool], T]) -> tuple[T, Callable[[], None]]:
@@ -51,12 +53,13 @@ def compile_stored(function: Callable[..., Any], compile_with: Callable[[Callabl
 @contextlib.contextmanager
 def _beside_the_source() -> Iterator[None]:
     """Let Numba store machine code beside the source file, whatever other folder is set for functions of other programs."""
-    before = _config.CACHE_DIR
-    _config.CACHE_DIR = ""
-    try:
-        yield
-    finally:
-        _config.CACHE_DIR = before
+    with _setting:
+        before = _config.CACHE_DIR
+        _config.CACHE_DIR = ""
+        try:
+            yield
+        finally:
+            _config.CACHE_DIR = before
 
 
 def _stem(function: Callable[..., Any]) -> str:

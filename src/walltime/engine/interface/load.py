@@ -176,21 +176,21 @@ def _several(mode: int) -> Callable[[], Arguments]:
 
 _POOLS = "machines of several pools"
 _TABLE = (
-    _loop("easy", "FCFS and EASY", loop.run, _one(HEAD, False), 51, 4),
-    _loop("easy-ordered", "FCFS and EASY with an ordered queue", loop.run, _one(HEAD, True), 94, 8),
-    _loop("scratch", "reservations made afresh", loop.run, _one(FRESH, True), 61, 5),
-    _loop("lookahead", "backfilling that looks ahead", loop.run, _one(HEAD, True, ahead=1), 101, 8),
-    _loop("selective", "reservations for selected jobs", loop.run, _one(FRESH, True, selects=BY_FACTOR), 63, 5),
-    _loop("slack", "slack-like backfilling", loop.run, _one(FRESH, False, recent=1), 54, 4),
-    _loop("conservative", "conservative backfilling", loop.run, _one(KEEP, True), 72, 5),
-    _loop("cluster", _POOLS, cluster.run_cluster, _several(HEAD), 121, 9),
-    _loop("cluster-kept", f"kept reservations on {_POOLS}", cluster.run_cluster, _several(KEEP), 154, 11),
-    Entry("slurm", "Slurm's scheduling", compiled_entry(slurm.run_slurm), _example_slurm, 110, 9),
-    Entry("oar", "OAR's scheduling", compiled_entry(oar.run_oar), _example_oar, 23, 4),
+    _loop("easy", "FCFS and EASY", loop.run, _one(HEAD, False), 51, 6),
+    _loop("easy-ordered", "FCFS and EASY with an ordered queue", loop.run, _one(HEAD, True), 94, 12),
+    _loop("scratch", "reservations made afresh", loop.run, _one(FRESH, True), 61, 8),
+    _loop("lookahead", "backfilling that looks ahead", loop.run, _one(HEAD, True, ahead=1), 101, 12),
+    _loop("selective", "reservations for selected jobs", loop.run, _one(FRESH, True, selects=BY_FACTOR), 63, 8),
+    _loop("slack", "slack-like backfilling", loop.run, _one(FRESH, False, recent=1), 54, 6),
+    _loop("conservative", "conservative backfilling", loop.run, _one(KEEP, True), 72, 8),
+    _loop("cluster", _POOLS, cluster.run_cluster, _several(HEAD), 121, 14),
+    _loop("cluster-kept", f"kept reservations on {_POOLS}", cluster.run_cluster, _several(KEEP), 154, 17),
+    Entry("slurm", "Slurm's scheduling", compiled_entry(slurm.run_slurm), _example_slurm, 110, 13),
+    Entry("oar", "OAR's scheduling", compiled_entry(oar.run_oar), _example_oar, 23, 6),
     Entry("dynamics", "what backfilling did", dynamics.replay_starts, _example_dynamics, 6, 1),
     Entry("draw", "random estimates", draw.draw_f_estimates, _example_draw, 2, 1),
     Entry("averages", "averages", averages.measure, _example_averages, 6, 1),
-    Entry("decisions", "learning environments", decisions.decide, _example_decisions, 31, 5),
+    Entry("decisions", "learning environments", decisions.decide, _example_decisions, 31, 7),
     Entry("replay", "predictions beside a log", prediction_replay.replay, _example_prediction_replay, 6, 1),
 )
 
