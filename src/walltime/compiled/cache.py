@@ -31,10 +31,11 @@ _setting = threading.RLock()
 
 
 def compile_stored(function: Callable[..., Any], compile_with: Callable[[Callable[..., Any], bool], T]) -> tuple[T, Callable[[], None]]:
-    """Return `compile_with(function, True)`, which reads machine code from the cache folder or writes it there, and what records its files.
+    """Return `compile_with(function, True)`, which reads machine code from the cache folder or writes it there.
 
-    The function that is passed on is a copy that seems to be defined in the folder. Where the folder cannot be used, one warning is
-    given, and the result is `compile_with(function, False)`, which stores nothing.
+    The function that is passed on is a copy that seems to be defined in the folder. Where the folder cannot be used, one warning is given,
+    and the result is `compile_with(function, False)`, which stores nothing. The second result is to be called when Numba has stored more
+    of the function.
     """
     if not Path(function.__code__.co_filename).is_file():  # typed into an interpreter: no file says whether it is still the same
         return compile_with(function, False), lambda: None
@@ -111,10 +112,11 @@ class _Files:
                 _remove(file)
 
     def record(self) -> None:
-        """Write down the checksums of the files."""
+        """Write down the checksums of the files; without them they are compiled again."""
         sums = self._checksums()
         if _content(self._sums) != sums:
-            write_whole(self._sums, sums.decode())
+            with contextlib.suppress(OSError):
+                write_whole(self._sums, sums.decode())
 
     def _stored(self) -> list[Path]:
         """The index and the machine code, but not what another process is writing."""
