@@ -32,7 +32,7 @@ it is `think` s after the end of the job `after` (-1 for none)."""
 CLUSTER_RULES = record_dtype(
     "mode depth backfill order order_parameter order_starvation order_limit order_reads_time "
     "backfill_order backfill_parameter backfill_starvation backfill_limit own_backfill_order "
-    "predict started observe predict_again correction believe_order believe_own believe_running tick"
+    "predicts predict started observe predict_again correction believe_order believe_own believe_running tick"
 )
 """A policy, as in memory.RULES; `backfill`: whether jobs behind a blocked one may use its pools."""
 
