@@ -49,7 +49,7 @@ class StoredFunction:
 def entry(function: F) -> F:
     """Return a function that Python calls, compiled."""
     stored: Any = function if _numba.config.DISABLE_JIT else StoredFunction(function)
-    return stored  # type: ignore[no-any-return]
+    return stored
 
 
 def kernel(function: F) -> F:

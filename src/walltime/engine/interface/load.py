@@ -224,7 +224,7 @@ def load(name: str) -> Callable[..., Any]:
         finally:
             counter.finish()
         compiled.disable_compile()
-    return compiled  # type: ignore[no-any-return]
+    return compiled
 
 
 @functools.cache
