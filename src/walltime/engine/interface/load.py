@@ -19,6 +19,7 @@ from walltime.compiled.compilation import Compilation, tell
 from walltime.compiled.folder import cache_folder
 from walltime.compiled.jit import StoredFunction
 from walltime.compiled.jit import entry as compiled_entry
+from walltime.compiled.prediction_memory import CompiledPredictor, new_predicting, nothing_predicted
 from walltime.engine.kernel import callbacks, decisions, draw, dynamics
 from walltime.engine.kernel import replay as prediction_replay
 from walltime.engine.kernel.memory import (
@@ -51,7 +52,6 @@ from walltime.engine.kernel.pools.memory import (
     as_lists,
     new_cluster_memory,
 )
-from walltime.engine.kernel.prediction_memory import CompiledPredictor, new_predicting, nothing_predicted
 from walltime.engine.problem import Nodes, Shares
 
 Arguments = tuple[Any, ...]
@@ -82,19 +82,17 @@ def _read_only(array: np.ndarray) -> np.ndarray:
     return view
 
 
-def _example_run(mode: int, ordered: bool, predicting: bool, recent: int = 0, **others: int) -> Arguments:
+def _example_run(mode: int, ordered: bool, recent: int = 0, **others: int) -> Arguments:
     order = BY_LENGTH if ordered else BY_ARRIVAL
     rules = record(RULES, mode=mode, procs=1, backfill=1, order=order, backfill_order=order, **others)
-    prediction = nothing_predicted() if predicting else None
-    return *new_memory(records(JOB, 0), rules, _NOTHING, _NOTHING, False, prediction, (), recent), 0
+    return *new_memory(records(JOB, 0), rules, _NOTHING, _NOTHING, recent=recent), 0
 
 
-def _example_cluster(mode: int, predicting: bool) -> Arguments:
+def _example_cluster(mode: int) -> Arguments:
     nothing, none = as_lists([]), np.zeros((0, 2), np.int64)
     rules, jobs = record(CLUSTER_RULES, mode=mode), records(CLUSTER_JOB, 0)
-    prediction = nothing_predicted() if predicting else None
     waiting = Restraints(nothing, nothing, _NOTHING)
-    return *new_cluster_memory(rules, jobs, none, nothing, records(OUTAGE, 0), records(LIMIT, 0), waiting, prediction), 0
+    return *new_cluster_memory(rules, jobs, none, nothing, records(OUTAGE, 0), records(LIMIT, 0), waiting), 0
 
 
 def _example_slurm() -> Arguments:
@@ -142,23 +140,17 @@ def loop_name(memory: Memory) -> str:
         name = "selective"
     elif slack is not None:
         name = "slack"
-    return name + ("-predicting" if memory.machine.predicting is not None else "")
+    return name
 
 
 def cluster_loop_name(memory: ClusterMemory) -> str:
     """Name of the loop for machines of several pools for memory of this kind."""
-    return ("cluster" if memory.kept is None else "cluster-kept") + ("" if memory.machine.predicting is None else "-predicting")
+    return "cluster" if memory.kept is None else "cluster-kept"
 
 
-def _loops(
-    name: str, what: str, run: Any, example: Callable[[bool], Arguments], sizes: tuple[int, float], predicting: tuple[int, float]
-) -> list[Entry]:
-    """An event loop for one kind of pass, without and with predictions, each under its own name."""
-    own = f"{name}-predicting"
-    return [
-        Entry(name, what, _named(run, name), functools.partial(example, False), *sizes),
-        Entry(own, f"{what} with predictions", _named(run, own), functools.partial(example, True), *predicting),
-    ]
+def _loop(name: str, what: str, run: Any, example: Callable[[], Arguments], functions: int, seconds: float) -> Entry:
+    """An event loop for one kind of pass, under its own name."""
+    return Entry(name, what, _named(run, name), example, functions, seconds)
 
 
 def _named(run: Any, name: str) -> Any:
@@ -168,30 +160,30 @@ def _named(run: Any, name: str) -> Any:
     return compiled_entry(own)
 
 
-def _one(mode: int, ordered: bool, **others: Any) -> Callable[[bool], Arguments]:
+def _one(mode: int, ordered: bool, **others: Any) -> Callable[[], Arguments]:
     return functools.partial(_example_run, mode, ordered, **others)
 
 
-def _several(mode: int) -> Callable[[bool], Arguments]:
+def _several(mode: int) -> Callable[[], Arguments]:
     return functools.partial(_example_cluster, mode)
 
 
 _POOLS = "machines of several pools"
 _TABLE = (
-    *_loops("easy", "FCFS and EASY", loop.run, _one(HEAD, False), (45, 4), (51, 4)),
-    *_loops("easy-ordered", "FCFS and EASY with an ordered queue", loop.run, _one(HEAD, True), (88, 8), (94, 8)),
-    *_loops("scratch", "reservations made afresh", loop.run, _one(FRESH, True), (55, 4), (61, 5)),
-    *_loops("lookahead", "backfilling that looks ahead", loop.run, _one(HEAD, True, ahead=1), (95, 8), (101, 8)),
-    *_loops("selective", "reservations for selected jobs", loop.run, _one(FRESH, True, selects=BY_FACTOR), (57, 5), (63, 5)),
-    *_loops("slack", "slack-like backfilling", loop.run, _one(FRESH, False, recent=1), (48, 4), (54, 4)),
-    *_loops("conservative", "conservative backfilling", loop.run, _one(KEEP, True), (66, 5), (72, 5)),
-    *_loops("cluster", _POOLS, cluster.run_cluster, _several(HEAD), (115, 9), (121, 9)),
-    *_loops("cluster-kept", f"kept reservations on {_POOLS}", cluster.run_cluster, _several(KEEP), (148, 11), (154, 11)),
-    Entry("slurm", "Slurm's scheduling", compiled_entry(slurm.run_slurm), _example_slurm, 110, 9),
-    Entry("oar", "OAR's scheduling", compiled_entry(oar.run_oar), _example_oar, 23, 4),
+    _loop("easy", "FCFS and EASY", loop.run, _one(HEAD, False), 51, 6),
+    _loop("easy-ordered", "FCFS and EASY with an ordered queue", loop.run, _one(HEAD, True), 94, 12),
+    _loop("scratch", "reservations made afresh", loop.run, _one(FRESH, True), 61, 8),
+    _loop("lookahead", "backfilling that looks ahead", loop.run, _one(HEAD, True, ahead=1), 101, 12),
+    _loop("selective", "reservations for selected jobs", loop.run, _one(FRESH, True, selects=BY_FACTOR), 63, 8),
+    _loop("slack", "slack-like backfilling", loop.run, _one(FRESH, False, recent=1), 54, 6),
+    _loop("conservative", "conservative backfilling", loop.run, _one(KEEP, True), 72, 8),
+    _loop("cluster", _POOLS, cluster.run_cluster, _several(HEAD), 121, 14),
+    _loop("cluster-kept", f"kept reservations on {_POOLS}", cluster.run_cluster, _several(KEEP), 154, 17),
+    Entry("slurm", "Slurm's scheduling", compiled_entry(slurm.run_slurm), _example_slurm, 110, 13),
+    Entry("oar", "OAR's scheduling", compiled_entry(oar.run_oar), _example_oar, 23, 6),
     Entry("dynamics", "what backfilling did", dynamics.replay_starts, _example_dynamics, 6, 1),
     Entry("draw", "random estimates", draw.draw_f_estimates, _example_draw, 2, 1),
-    Entry("decisions", "learning environments", decisions.decide, _example_decisions, 31, 5),
+    Entry("decisions", "learning environments", decisions.decide, _example_decisions, 31, 7),
     Entry("replay", "predictions beside a log", prediction_replay.replay, _example_prediction_replay, 6, 1),
 )
 
@@ -225,7 +217,7 @@ def load(name: str) -> Callable[..., Any]:
         finally:
             counter.finish()
         compiled.disable_compile()
-    return compiled  # type: ignore[no-any-return]
+    return compiled
 
 
 @functools.cache
@@ -238,7 +230,7 @@ def load_unchecked(name: str) -> Callable[..., Any]:
     if not hasattr(function, "overloads"):
         return function  # the compiler is disabled
     (compiled,) = function.overloads.values()
-    entry_point: Callable[..., Any] = compiled.entry_point
+    entry_point: Callable[..., Any] = getattr(compiled, "entry_point", function)  # Numba does not document it
     return entry_point
 
 
