@@ -18,6 +18,8 @@ import pytest
 
 FOLDER = Path(__file__).parent / "golden" / "texts"
 HEAD = re.compile(r"^=== (.+)\n", re.MULTILINE)
+MEASURED = re.compile(r"(?<=\bin )\d+\.\d+(?= s\b)|[\d,]+(?= jobs/s)")
+"""Durations and speeds differ from run to run, and are shown as `N`."""
 
 
 def sections(text: str) -> dict[str, str]:
@@ -51,7 +53,7 @@ def golden(request: pytest.FixtureRequest) -> Callable[..., None]:
         for text in texts:
             counts[command] += 1
             lines = [str(one) for one in text] if isinstance(text, list | tuple) else [str(text)]
-            shown = folder.sub("TMP", "\n".join(lines)).rstrip("\n") + "\n"
+            shown = MEASURED.sub("N", folder.sub("TMP", "\n".join(lines))).rstrip("\n") + "\n"
             title = f"{request.path.stem}::{request.node.name} {counts[command]}"
             if os.environ.get("WALLTIME_GOLDEN") == "update":
                 update(path, title, shown)
