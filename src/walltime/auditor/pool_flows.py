@@ -2,6 +2,8 @@
 
 At every start the jobs that run must fit into the pools of their partitions, wherever they are (Hall's condition on unions of pools). An
 outage takes what is in use without ending jobs, so that more may be in use of a pool than it has left, but then nothing starts there.
+Where single nodes are planned, the jobs on the nodes that are lost leave the others free: there only what has started since must fit into
+what is left.
 """
 
 from __future__ import annotations
@@ -57,8 +59,8 @@ def broken_by_unions(schedule: MachineSchedule) -> Iterator[tuple[int, str]]:
             yield int(jobs[k]), f"{used[k].tolist()} of {has.tolist()} of {', '.join(sorted(union))}"
 
 
-def broken_in_outages(schedule: MachineSchedule) -> Iterator[tuple[int, str]]:
-    """The jobs that start in an outage which leaves no way to place them: the job's index and why."""
+def broken_in_outages(schedule: MachineSchedule, by_node: bool) -> Iterator[tuple[int, str]]:
+    """The jobs that start in an outage which leaves no way to place them: the job's index and why; `by_node`: nodes are planned singly."""
     placement, machine, start, end = schedule.placement, schedule.placement.machine, schedule.start, schedule.end
     if not placement.outages:
         return
@@ -66,6 +68,7 @@ def broken_in_outages(schedule: MachineSchedule) -> Iterator[tuple[int, str]]:
     at_first = placement.since < NEVER
     for kind in range(2):
         levels = [_Levels(placement, p, kind) for p in range(len(machine.pools))]
+        fit = _fit_on_nodes if by_node else _fit
         has = np.stack([np.where(at_first, one.most, one.at(start)) for one in levels], axis=1)
         need = amounts[:, kind]
         out = np.stack([one.at(start) < one.most for one in levels], axis=1).any(axis=1)
@@ -75,7 +78,7 @@ def broken_in_outages(schedule: MachineSchedule) -> Iterator[tuple[int, str]]:
             lasting = starters[end[starters] > moment]
             # Those of no length need not be there at once, nor beside those that start then.
             for together in [lasting, *(np.array([job]) for job in starters[end[starters] <= moment].tolist())]:
-                if len(together) and not _fit(schedule, np.concatenate([through, together]), moment, need, has, levels):
+                if len(together) and not fit(schedule, np.concatenate([through, together]), moment, need, has, levels):
                     job = int(together[-1])
                     yield job, f"with {len(through)} that run and outages considered, its partition's pools have no room for it"
 
@@ -126,6 +129,22 @@ def _fit(schedule: MachineSchedule, jobs: Array, moment: int, need: Array, has: 
             if _is_enough(supply, room):
                 return True
     return False
+
+
+def _fit_on_nodes(schedule: MachineSchedule, jobs: Array, moment: int, need: Array, has: Array, levels: list[_Levels]) -> bool:
+    """Whether all jobs fit into the pools without losses, and those that have started since all losses into what is left."""
+    placement, machine = schedule.placement, schedule.placement.machine
+    places = [[machine.place_of(name) for name in one.pools] for one in machine.partitions]
+    begun = max(one.since(moment) for one in levels)
+    everyone: dict[frozenset[int], int] = {}
+    recent: dict[frozenset[int], int] = {}
+    for job in jobs.tolist():
+        open_to = frozenset(p for p in places[placement.partition[job]] if has[job, p] > 0)
+        everyone[open_to] = everyone.get(open_to, 0) + int(need[job])
+        if schedule.start[job] >= begun and placement.since[job] == NEVER:
+            recent[open_to] = recent.get(open_to, 0) + int(need[job])
+    left = {p: int(one.at(np.array(moment))) for p, one in enumerate(levels)}
+    return _is_enough(everyone, {p: one.most for p, one in enumerate(levels)}) and _is_enough(recent, left)
 
 
 def _is_enough(supply: Mapping[frozenset[int], int], room: Mapping[int, int]) -> bool:

@@ -51,7 +51,7 @@ def broken_rules(schedule: MachineSchedule, policy: Policy | None = None, predic
     elif schedule.given is not None:
         yield from _pools(schedule, schedule.given)
     else:
-        yield from _somewhere(schedule)
+        yield from _somewhere(schedule, by_node=policy is not None and policy.plans_nodes)
     if policy is None or _why_undecided(policy) is not None:
         return
     if policy.plans_nodes:
@@ -194,14 +194,14 @@ def _pools(schedule: MachineSchedule, given: Array) -> Iterator[Difference]:
                 yield schedule.broken("pool_capacity", jobs[k], f"starts, and then {had} is in use")
 
 
-def _somewhere(schedule: MachineSchedule) -> Iterator[Difference]:
+def _somewhere(schedule: MachineSchedule, by_node: bool) -> Iterator[Difference]:
     """Whether there is any way to place the jobs."""
     seen = set()
     for job, had in broken_by_unions(schedule):
         if schedule.placement.since[job] == NEVER and job not in seen:
             seen.add(job)
             yield schedule.broken("pool_capacity", job, f"starts, and then {had} is in use")
-    for job, why in broken_in_outages(schedule):
+    for job, why in broken_in_outages(schedule, by_node):
         if job not in seen:
             seen.add(job)
             yield schedule.broken("pool_capacity", job, f"starts at {schedule.start[job]}, but {why}")
