@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import importlib
+import pkgutil
 import threading
 import types
 from collections.abc import Callable
@@ -19,19 +21,18 @@ from walltime.compiled.compilation import Compilation, tell
 from walltime.compiled.folder import cache_folder
 from walltime.compiled.jit import StoredFunction
 from walltime.compiled.jit import entry as compiled_entry
-from walltime.engine.kernel import averages, callbacks, decisions, draw, dynamics
+from walltime.engine.kernel import averages, callbacks, decisions, draw, dynamics, number
 from walltime.engine.kernel import replay as prediction_replay
 from walltime.engine.kernel.memory import (
-    BY_ARRIVAL,
-    BY_FACTOR,
     BY_LENGTH,
-    FRESH,
     HEAD,
     JOB,
     KEEP,
     NOTE,
     RULES,
+    Loop,
     Memory,
+    Pass,
     new_memory,
     record,
     records,
@@ -53,6 +54,7 @@ from walltime.engine.kernel.pools.memory import (
 )
 from walltime.engine.kernel.prediction_memory import CompiledPredictor, new_predicting, nothing_predicted
 from walltime.engine.problem import Nodes, Shares
+from walltime.policy.base import Passes
 
 Arguments = tuple[Any, ...]
 
@@ -82,11 +84,19 @@ def _read_only(array: np.ndarray) -> np.ndarray:
     return view
 
 
-def _example_run(mode: int, ordered: bool, predicting: bool, recent: int = 0, **others: int) -> Arguments:
-    order = BY_LENGTH if ordered else BY_ARRIVAL
-    rules = record(RULES, mode=mode, procs=1, backfill=1, order=order, backfill_order=order, **others)
+_MODULES = (importlib.import_module(f"{number.__name__}.{one.name}") for one in pkgutil.iter_modules(number.__path__))
+PASSES: tuple[Pass, ...] = tuple(module.PASS for module in _MODULES if hasattr(module, "PASS"))
+"""What the modules of `number/` declare."""
+PASS_OF = {kind: own for own in PASSES for kind in own.kinds}
+"""By the kinds of `walltime.policy.Passes`."""
+
+
+def _example_run(own: Pass, example: Loop, predicting: bool) -> Arguments:
+    values = {"mode": own.mode, "procs": 1, "backfill": 1, "order": BY_LENGTH, "backfill_order": BY_LENGTH}
+    rules = record(RULES, **{**values, **example.rules})
+    reservations = own.reservations.new(rules, Passes(own.kinds[0]), 0)
     prediction = nothing_predicted() if predicting else None
-    return *new_memory(records(JOB, 0), rules, _NOTHING, _NOTHING, False, prediction, (), recent), 0
+    return *new_memory(records(JOB, 0), rules, _NOTHING, _NOTHING, reservations, False, prediction), 0
 
 
 def _example_cluster(mode: int, predicting: bool) -> Arguments:
@@ -138,17 +148,8 @@ def _example_prediction_replay() -> Arguments:
 
 def loop_name(memory: Memory) -> str:
     """Name of the loop for memory of this kind."""
-    head, fresh, selected, slack, _ = memory.reservations
-    name = "conservative"
-    if head is not None:
-        name = "lookahead" if head.window is not None else "easy-ordered" if memory.ordered is not None else "easy"
-    elif fresh is not None:
-        name = "scratch"
-    elif selected is not None:
-        name = "selective"
-    elif slack is not None:
-        name = "slack"
-    return name + ("-predicting" if memory.machine.predicting is not None else "")
+    own = next(one for one in PASSES if isinstance(memory.reservations, one.reservations))
+    return own.loops[own.loop_of(memory)].name + ("-predicting" if memory.machine.predicting is not None else "")
 
 
 def cluster_loop_name(memory: ClusterMemory) -> str:
@@ -156,43 +157,36 @@ def cluster_loop_name(memory: ClusterMemory) -> str:
     return ("cluster" if memory.kept is None else "cluster-kept") + ("" if memory.machine.predicting is None else "-predicting")
 
 
-def _loops(
-    name: str, what: str, run: Any, example: Callable[[bool], Arguments], sizes: tuple[int, float], predicting: tuple[int, float]
-) -> list[Entry]:
+def _loops(one: Loop, run: Any, example: Callable[[bool], Arguments], **others: Any) -> list[Entry]:
     """An event loop for one kind of pass, without and with predictions, each under its own name."""
-    own = f"{name}-predicting"
+    own = f"{one.name}-predicting"
     return [
-        Entry(name, what, _named(run, name), functools.partial(example, False), *sizes),
-        Entry(own, f"{what} with predictions", _named(run, own), functools.partial(example, True), *predicting),
+        Entry(one.name, one.what, _named(run, one.name, others), functools.partial(example, False), *one.sizes),
+        Entry(own, f"{one.what} with predictions", _named(run, own, others), functools.partial(example, True), *one.predicting),
     ]
 
 
-def _named(run: Any, name: str) -> Any:
-    """An event loop as a function with this name, to be compiled separately."""
-    own = types.FunctionType(run.__code__, run.__globals__, f"run_{name.replace('-', '_')}")
+def _named(run: Any, name: str, others: dict[str, Any]) -> Any:
+    """An event loop as a function with this name, to be compiled separately; `others`: its globals of other values than in its module."""
+    own = types.FunctionType(run.__code__, run.__globals__ | others, f"run_{name.replace('-', '_')}")
     own.__qualname__, own.__module__ = own.__name__, run.__module__
     return compiled_entry(own)
 
 
-def _one(mode: int, ordered: bool, **others: Any) -> Callable[[bool], Arguments]:
-    return functools.partial(_example_run, mode, ordered, **others)
-
-
-def _several(mode: int) -> Callable[[bool], Arguments]:
-    return functools.partial(_example_cluster, mode)
-
-
 _POOLS = "machines of several pools"
 _TABLE = (
-    *_loops("easy", "FCFS and EASY", loop.run, _one(HEAD, False), (45, 4), (51, 4)),
-    *_loops("easy-ordered", "FCFS and EASY with an ordered queue", loop.run, _one(HEAD, True), (88, 8), (94, 8)),
-    *_loops("scratch", "reservations made afresh", loop.run, _one(FRESH, True), (55, 4), (61, 5)),
-    *_loops("lookahead", "backfilling that looks ahead", loop.run, _one(HEAD, True, ahead=1), (95, 8), (101, 8)),
-    *_loops("selective", "reservations for selected jobs", loop.run, _one(FRESH, True, selects=BY_FACTOR), (57, 5), (63, 5)),
-    *_loops("slack", "slack-like backfilling", loop.run, _one(FRESH, False, recent=1), (48, 4), (54, 4)),
-    *_loops("conservative", "conservative backfilling", loop.run, _one(KEEP, True), (66, 5), (72, 5)),
-    *_loops("cluster", _POOLS, cluster.run_cluster, _several(HEAD), (115, 9), (121, 9)),
-    *_loops("cluster-kept", f"kept reservations on {_POOLS}", cluster.run_cluster, _several(KEEP), (148, 11), (154, 11)),
+    *(
+        entry
+        for own in PASSES
+        for one in own.loops
+        for entry in _loops(one, loop.run, functools.partial(_example_run, own, one), make_pass=own.make)
+    ),
+    *_loops(Loop("cluster", _POOLS, (115, 9), (121, 9)), cluster.run_cluster, functools.partial(_example_cluster, HEAD)),
+    *_loops(
+        Loop("cluster-kept", f"kept reservations on {_POOLS}", (148, 11), (154, 11)),
+        cluster.run_cluster,
+        functools.partial(_example_cluster, KEEP),
+    ),
     Entry("slurm", "Slurm's scheduling", compiled_entry(slurm.run_slurm), _example_slurm, 110, 9),
     Entry("oar", "OAR's scheduling", compiled_entry(oar.run_oar), _example_oar, 23, 4),
     Entry("dynamics", "what backfilling did", dynamics.replay_starts, _example_dynamics, 6, 1),

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from walltime.engine.interface.choice import check_support, features_of
 from walltime.engine.interface.compiled import CompiledEngine, compiled_prediction, lower_prediction
-from walltime.engine.interface.load import load
+from walltime.engine.interface.load import PASS_OF, load
 from walltime.engine.interface.number_log import NumberLog
 from walltime.engine.interface.orders import lower_orders, point_to_orders
 from walltime.engine.kernel.dynamics import new_effects, new_scratch
 from walltime.engine.kernel.history import bind_past
 from walltime.engine.kernel.memory import (
+    FRESH,
     HOLE,
     JOB,
-    MODE_OF_KIND,
     NEVER,
     OBJECTIVES,
     RULES,
-    SELECTS,
     Memory,
     new_memory,
     record,
@@ -29,6 +29,8 @@ from walltime.engine.kernel.memory import (
     restored,
 )
 from walltime.engine.kernel.number import index
+from walltime.engine.kernel.number.conservative import KeptPlan
+from walltime.engine.kernel.number.easy import Head
 from walltime.engine.kernel.standing import bind_standing
 from walltime.engine.problem import Observation, Outcome, Problem
 from walltime.errors import PolicyError, WorkloadError
@@ -58,9 +60,10 @@ class NumberEngine(CompiledEngine):
         jobs.submit, jobs.runtime, jobs.believed, jobs.procs = self._columns
         nobody = np.zeros(0, np.int64)
         after, think = (nobody, nobody) if problem.after is None or problem.think is None else (problem.after, problem.think)
-        self._sizes = problem.policy.passes.bounds, problem.policy.passes.recent
-        logged = problem.logged or self._histories != []
-        self._memory: Memory = new_memory(jobs, rules, after, think, logged, self._prediction, *self._sizes)
+        passes = problem.policy.passes
+        self._new_reservations = partial(PASS_OF[passes.kind].reservations.new, rules, passes)
+        logged, reservations = problem.logged or self._histories != [], self._new_reservations(len(jobs))
+        self._memory: Memory = new_memory(jobs, rules, after, think, reservations, logged, self._prediction)
         self._bind()
         self.seconds_dynamics = 0.0
         """Time spent on the log of the starts, without compilation."""
@@ -117,13 +120,12 @@ class NumberEngine(CompiledEngine):
         machine = self._memory.machine
         if self._histories or (machine.predicting is not None and self.guesses() is None) or len(machine.waits):
             return None
-        return NumberLog(self._columns, self._memory.rules, self._kept, self._sizes, machine.predicting is not None)
+        return NumberLog(self._columns, self._memory.rules, self._kept, self._new_reservations, machine.predicting is not None)
 
     def observe(self) -> Observation | None:
         """Handle the next event and say what the pass after it has left behind; None if there was none. Starts must be logged."""
         state, jobs = self._memory.state, self._memory.jobs
-        _, fresh, selected, _, _ = self._memory.reservations
-        if fresh is not None or selected is not None:  # each pass notes the reservations that it makes
+        if self._notes_reservations:
             jobs.reserved_start[self._memory.queue.job[int(state.queue_first) : int(state.queue_last)]] = -1
         before = int(state.started)
         if not self.step():
@@ -133,19 +135,24 @@ class NumberEngine(CompiledEngine):
         after = self.state()
         return Observation(after, started, *self._reserved(after.queue))
 
+    @property
+    def _notes_reservations(self) -> bool:
+        """Whether each pass notes in `jobs.reserved_start` the reservations that it makes, where there is none yet."""
+        return bool(self._memory.rules.mode == FRESH) and not self.problem.policy.reservations.kept
+
     def _reserved(self, waiting: Array) -> tuple[dict[int, int], int | None]:
         """The reservations of these waiting jobs, and under EASY the extra processors."""
         memory, state = self._memory, self._memory.state
-        head, _, _, slack, kept = memory.reservations
-        if kept is not None:
+        own: Any = memory.reservations
+        if isinstance(own, KeptPlan):
             places = slice(int(state.queue_first), int(state.queue_last))
-            reserved = dict(zip(memory.queue.job[places].tolist(), kept.plan.waiting[places].start.tolist(), strict=True))
+            reserved = dict(zip(memory.queue.job[places].tolist(), own.plan.waiting[places].start.tolist(), strict=True))
             return reserved, None
-        if slack is not None:
-            return dict(zip(waiting.tolist(), slack.reserved[waiting].tolist(), strict=True)), None
-        if head is None:
+        if self._notes_reservations:
             noted = zip(waiting.tolist(), memory.jobs.reserved_start[waiting].tolist(), strict=True)
             return {job: start for job, start in noted if start >= 0}, None
+        if not isinstance(own, Head):
+            return dict(zip(waiting.tolist(), own.reserved[waiting].tolist(), strict=True)), None
         if self.problem.policy.reservations.of == "head" and state.blocked >= 0:
             return {int(state.blocked): int(state.shadow)}, int(state.extra)
         return {}, None
@@ -181,11 +188,10 @@ class NumberEngine(CompiledEngine):
         policy, passes, procs = problem.policy, problem.policy.passes, problem.machine
         assert isinstance(procs, int)
         check_support(policy, "number", features_of(problem), "kernel")
-        mode = MODE_OF_KIND[passes.kind]
         depth = NEVER if passes.depth is None else min(passes.depth, NEVER)
         rules = record(
             RULES,
-            mode=mode,
+            mode=PASS_OF[passes.kind].mode,
             procs=procs,
             depth=depth,
             backfill=int(passes.backfills),
@@ -199,7 +205,6 @@ class NumberEngine(CompiledEngine):
             ahead=passes.ahead,
             objective=OBJECTIVES[passes.objective],
             omega=passes.omega,
-            selects=SELECTS.get(passes.kind, 0),
             factor=passes.factor,
             adapts=int(passes.adapts),
             heads_run=passes.heads_run,

@@ -10,6 +10,8 @@ from walltime.engine.interface.branch import Layout, Log, fill_from, sorted_heap
 from walltime.engine.interface.load import loop_name
 from walltime.engine.interface.orders import LoweredOrder
 from walltime.engine.kernel.memory import BY_USER, HOLE, JOB, NEVER, Memory, new_memory, records
+from walltime.engine.kernel.number.conservative import KeptPlan
+from walltime.engine.kernel.number.slack import Slack
 from walltime.engine.kernel.plan import CHUNK, SLOTS, Plan
 
 Array = np.ndarray
@@ -17,20 +19,18 @@ NOBODY = np.zeros(0, np.int64)
 
 
 class NumberLog(Log):
-    """`columns`: submit, runtime, believed and procs of all jobs; `rules`: of the policy; `sizes`: as `new_memory` takes them.
+    """`columns`: submit, runtime, believed and procs of all jobs; `rules`: of the policy.
 
-    `predicted`: whether runtimes are.
+    `new_reservations`: makes what the passes keep, for so many jobs. `predicted`: whether runtimes are.
     """
 
     machine = "number"
 
-    def __init__(
-        self, columns: tuple[Array, ...], rules: Any, orders: tuple[LoweredOrder, ...], sizes: tuple[tuple[int, ...], int], predicted: bool
-    ):
+    def __init__(self, columns: tuple[Array, ...], rules: Any, orders: tuple[LoweredOrder, ...], new_reservations: Any, predicted: bool):
         super().__init__()
         self.predicted = predicted
         self.submit, self.runtime, self.believed, self.procs = columns
-        self.rules, self.orders, self.sizes, self.machine_procs = rules, orders, sizes, int(rules.procs)
+        self.rules, self.orders, self.new_reservations, self.machine_procs = rules, orders, new_reservations, int(rules.procs)
 
     @property
     def takes_jobs(self) -> bool:  # type: ignore[override]
@@ -45,7 +45,7 @@ class NumberLog(Log):
         """The same with a further job that is the one with this number."""
         before, own = (self.submit, self.runtime, self.believed, self.procs), (submit, runtime, believed, procs)
         columns = tuple(np.insert(values, place, value) for values, value in zip(before, own, strict=True))
-        other = NumberLog(columns, self.rules, self.orders, self.sizes, False)
+        other = NumberLog(columns, self.rules, self.orders, self.new_reservations, False)
         other.layouts = self.layouts
         return other
 
@@ -63,8 +63,8 @@ class NumberLog(Log):
     def layout(self, memory: Memory, jobs: int) -> Layout:
         """Of the memory for so many jobs."""
         if jobs not in self.layouts:
-            bounds, recent = self.sizes
-            self.layouts[jobs] = Layout(new_memory(records(JOB, jobs), self.rules, NOBODY, NOBODY, bounds=bounds, recent=recent))
+            memory_of = new_memory(records(JOB, jobs), self.rules, NOBODY, NOBODY, self.new_reservations(jobs))
+            self.layouts[jobs] = Layout(memory_of)
         return self.layouts[jobs]
 
     def completed(self, memory: Memory, first: int, jobs: int) -> Memory:
@@ -83,8 +83,8 @@ class NumberLog(Log):
 
     def steps(self, memory: Memory) -> int:
         """Those of kept reservations."""
-        kept = memory.reservations.kept
-        return 0 if kept is None else int(kept.plan.slots["used"])
+        own = memory.reservations
+        return int(own.plan.slots["used"]) if isinstance(own, KeptPlan) else 0
 
     @staticmethod
     def loop(memory: Memory) -> str:
@@ -123,12 +123,12 @@ class NumberLog(Log):
             heads = source.ordered.heads[: int(old["heads"])]
             waiting = heads[jobs["start"][heads["job"]] < 0]
             state["heads"] = fill_from(memory.ordered.heads, sorted_heap(waiting), gone, "job")
-        if reservations.kept is not None:
+        if isinstance(reservations, KeptPlan):
             line = source.ordered.sorted[: int(old["sorted"])]
             state["sorted"] = fill_from(memory.ordered.sorted, line[jobs["start"][line] < 0], gone)
-            _take_plan(reservations.kept.plan, source.reservations.kept.plan, int(old["queue_last"]))
-        if reservations.slack is not None:
-            slack, former = reservations.slack, source.reservations.slack
+            _take_plan(reservations.plan, source.reservations.plan, int(old["queue_last"]))
+        if isinstance(reservations, Slack):
+            slack, former = reservations, source.reservations
             fill_from(slack.line, former.line[: int(old["sorted"])], gone)
             slack.reserved[: arrived - gone] = former.reserved[gone:arrived]
             slack.latest[: arrived - gone] = former.latest[gone:arrived]

@@ -10,9 +10,10 @@ import numpy as np
 
 from walltime.engine.interface.agenda import Agenda
 from walltime.engine.interface.compiled import CompiledEngine, compiled_prediction, lower_prediction
+from walltime.engine.interface.load import PASS_OF
 from walltime.engine.interface.orders import lower_orders, point_to_orders
 from walltime.engine.interface.pools_log import PoolsLog
-from walltime.engine.kernel.memory import MODE_OF_KIND, NEVER, record, records
+from walltime.engine.kernel.memory import NEVER, record, records
 from walltime.engine.kernel.pools.memory import (
     CLUSTER_JOB,
     CLUSTER_RULES,
@@ -54,7 +55,7 @@ class PoolsEngine(CompiledEngine):
         depth = NEVER if passes.depth is None else passes.depth
         rules = record(
             CLUSTER_RULES,
-            mode=MODE_OF_KIND[passes.kind],
+            mode=PASS_OF[passes.kind].mode,
             depth=depth if passes.backfills else 0,
             backfill=int(passes.backfills),
         )

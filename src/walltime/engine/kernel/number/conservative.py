@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from walltime.compiled.jit import called_kernel, kernel
-from walltime.engine.kernel.memory import BY_ARRIVAL, NEVER, NO_PLAN
+from walltime.engine.kernel.memory import BY_ARRIVAL, KEEP, NEVER, NO_PLAN, Array, Loop, Pass, Records
 from walltime.engine.kernel.number.candidates import drop_bounds, give_back_until, join, note_latest, survey
 from walltime.engine.kernel.number.machine import start_job
 from walltime.engine.kernel.plan import (
     BORDER,
     CHUNK,
     GONE,
+    Plan,
     first_hole,
     forget_past,
     leave,
+    new_plan,
     plan_of_running,
     step_at,
     step_back_at,
@@ -22,6 +26,18 @@ from walltime.engine.kernel.plan import (
 )
 from walltime.engine.kernel.queue import sort_waiting
 from walltime.engine.kernel.running import overdue
+
+
+class KeptPlan(NamedTuple):
+    """The plan, and the place in the queue of each job (int64), for orders other than first come, first served."""
+
+    plan: Plan
+    place: Array
+
+    @classmethod
+    def new(cls, rules: Records, _passes: Any, count: int) -> KeptPlan:
+        """Memory for so many jobs."""
+        return cls(new_plan(count), np.zeros(0 if rules.order == BY_ARRIVAL else count, np.int64))
 
 
 @kernel
@@ -35,8 +51,6 @@ def pass_with_kept_reservations(state, rules, jobs, machine, queue, ordered, kep
     recomputed once if a prediction was wrong: when that of a running job is corrected, when that of a waiting one has
     changed, and after the start of a job that is expected to run for longer than its place was planned.
     """
-    if kept is None:
-        return 0
     plan = kept.plan
     slots, steps, waiting, traits = plan
     is_overdue = overdue(state, machine.running)
@@ -193,3 +207,6 @@ def _start_due(state, rules, jobs, machine, queue, plan, only_newcomers):
         traits.latest[i] = 0
     state.queue_last = state.looked_at = left
     state.next_due = next_due
+
+
+PASS = Pass(("kept",), pass_with_kept_reservations, KeptPlan, (Loop("conservative", "conservative backfilling", (66, 5), (72, 5)),), KEEP)
