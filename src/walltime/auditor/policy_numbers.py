@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from walltime.auditor.passes import state as s
-from walltime.auditor.passes.events import BY_PLAN, PASSES
-from walltime.auditor.passes.together import OBJECTIVES
+from walltime.auditor.passes.events import PASSES
+from walltime.auditor.passes.together import BY_PLAN, OBJECTIVES
 from walltime.policy import FCFS, Dialect, Order, Passes, Policy, Wfp
 from walltime.policy.orders import ScoredOrder
 from walltime.predictors import Prediction

@@ -10,7 +10,7 @@ import types
 
 from walltime.auditor.passes.places import note, put_to_work, score_waiting, sort_running, sort_waiting
 from walltime.auditor.passes.profile import occupy
-from walltime.auditor.passes.singly import BY_HEAD, ON_PROFILE
+from walltime.auditor.passes.singly import BY_HEAD
 from walltime.auditor.passes.state import (
     ARRIVALS_FIRST,
     ARRIVED,
@@ -37,10 +37,9 @@ from walltime.auditor.passes.state import (
     SEQUENTIAL,
     WAITING,
 )
-from walltime.auditor.passes.together import together, within_slack
+from walltime.auditor.passes.together import BY_PLAN, together
 from walltime.compiled.jit import called_kernel, entry, kernel
 
-BY_PLAN = {**ON_PROFILE, "slack": within_slack}
 PASSES = {**BY_HEAD, **BY_PLAN, "lookahead": together}
 """The passes by the kinds of `walltime.policy.Passes`."""
 

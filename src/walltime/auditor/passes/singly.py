@@ -386,5 +386,5 @@ def kept(state, rules, jobs, lists, profile):
 
 
 BY_HEAD = {"head": head, "relaxed": relaxed}
-ON_PROFILE = {"fresh": fresh, "kept": kept, "selective": selective, "multiqueue": several_queues}
+BY_PLAN = {"fresh": fresh, "kept": kept, "selective": selective, "multiqueue": several_queues}
 """The passes by the kinds of `walltime.policy.Passes`: with the head's reservation at most, and on a profile."""
