@@ -1,7 +1,7 @@
 """Golden files: the sentences that commands print, in `tests/golden/texts`, one file per command and a section per text.
 
 A test passes a text to the fixture `golden`, which compares it with its section. `WALLTIME_GOLDEN=update make test` writes the sections
-instead; review the difference, as it is what users will read.
+instead; review the difference, as it is what users will read. To drop sections of tests that are gone, delete the files first.
 """
 
 from __future__ import annotations

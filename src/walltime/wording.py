@@ -15,20 +15,20 @@ LONGEST_NAME = 60
 """A longer name from a log is cut where people read it."""
 
 
-def harmless(name: str, longest: int = LONGEST_NAME) -> str:
+def sanitize(name: str, longest: int = LONGEST_NAME) -> str:
     r"""A name from a log as it can be printed anywhere: one line, no control characters, terminal escapes or changes of direction.
 
-    >>> harmless("a\x1b[31mred"), harmless("two\nlines"), len(harmless("x" * 100))
+    >>> sanitize("a\x1b[31mred"), sanitize("two\nlines"), len(sanitize("x" * 100))
     ('a\\x1b[31mred', 'two\\nlines', 60)
     """
     cut = name if len(name) <= longest else f"{name[: longest - 3]}..."
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
 
 
-def in_prose(name: str) -> str:
+def lower_first(name: str) -> str:
     """A policy's name in the middle of a sentence.
 
-    >>> in_prose("Conservative"), in_prose("EASY")
+    >>> lower_first("Conservative"), lower_first("EASY")
     ('conservative', 'EASY')
     """
     return name[0].lower() + name[1:] if name.startswith(("Conservative", "Hybrid", "No backfilling")) else name

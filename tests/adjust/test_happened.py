@@ -10,7 +10,7 @@ from tests.adjust.failures import KeepingSidecar, busy, day
 from tests.adjust.fake import BEGIN, STEP, FakeSlurm, Job, sacct
 from tests.cli import call
 from tests.errors import raises
-from tests.pages import headings
+from tests.pages import outline
 from walltime.logs import read_log
 from walltime.machine import Machine, Partition, Pool
 from walltime.slurm.sidecar.ledger import Event, Ledger, LedgerError, read_events
@@ -172,7 +172,7 @@ def test_the_report_of_the_gain(golden, capsys, tmp_path, busy_day, of_ledger):
     golden("slurm-adjust", out)
     assert ("jobs got a TimeMin" in out) == of_ledger
     text = page.read_text()
-    golden("slurm-adjust", headings(text))
+    golden("slurm-adjust", outline(text))
     assert ("What happened" in text) == of_ledger
 
 

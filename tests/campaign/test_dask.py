@@ -162,15 +162,7 @@ def test_without_dask__the_line_says_what_to_install(capsys, plan, monkeypatch):
     assert "Dask is not installed" in one_line(*call(capsys, "campaign", "run", plan, "--dask", "tcp://127.0.0.1:9"))
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
-        "slurm:jobs=0",
-        "slurm:cores=many",
-        "slurm:nodes=1",
-        "slurm:partition=",
-    ],
-)
+@pytest.mark.parametrize("address", ["slurm:jobs=0", "slurm:cores=many", "slurm:nodes=1", "slurm:partition="])
 def test_wrong_words_for_slurm__are_said_in_one_line(golden, plan, address, capsys):
     status, out, err = call(capsys, "campaign", "run", plan, "--dask", address)
     assert status == 2

@@ -240,7 +240,7 @@ def test_dynamics__of_no_jobs_at_all(engine, coincident):
 @pytest.mark.parametrize("policy", ["relaxed", "los", "hybrid:depth=1,fit=greedy", "selective", "multiqueue", "slack"])
 def test_dynamics__are_not_recorded_where_the_head_is_not_alone(policy):
     workload = wt.Workload.from_arrays(submit=[0], runtime=[1], procs=[1], machine_procs=1)
-    with raises(wt.PolicyError, "unsupported_policy"):
+    with raises(wt.PolicyError, "unsupported_policy", "effects"):
         wt.simulate(workload, policy, dynamics=True)
-    with raises(wt.PolicyError, "unsupported_policy"):
+    with raises(wt.PolicyError, "unsupported_policy", "effects"):
         wt.simulation.simulate_many(workload, [wt.simulation.Case(wt.policy.parse_policy(policy))], dynamics=True)

@@ -53,18 +53,7 @@ def test_replicate__of_no_function(golden, given):
     golden("compare", message_of(wt.WorkloadError, wt.replicate, given, wt.Easy(), seeds=[1]))
 
 
-@pytest.mark.parametrize(
-    "seeds",
-    [
-        5,
-        "12",
-        None,
-        [],
-        ["1"],
-        [0, 1.5],
-        [0, -1],
-    ],
-)
+@pytest.mark.parametrize("seeds", [5, "12", None, [], ["1"], [0, 1.5], [0, -1]])
 def test_replicate__of_no_seeds(golden, seeds):
     golden("compare", message_of(wt.PolicyError, wt.replicate, lambda seed: JOBS, wt.Easy(), seeds))
 
@@ -133,13 +122,7 @@ def test_library__names_no_options_of_the_command_line():
             assert not re.search(r"(?<![\w(-])--[a-z]", ours), f"{file.name}: {match[0]}"
 
 
-@pytest.mark.parametrize(
-    ("command", "text"),
-    [
-        ("info", f"{HEADER}bad\n"),
-        ("simulate", record(1, 0, 10, 1, 20)),
-    ],
-)
+@pytest.mark.parametrize(("command", "text"), [("info", f"{HEADER}bad\n"), ("simulate", record(1, 0, 10, 1, 20))])
 def test_command_line__names_its_options(golden, tmp_path, capsys, command, text):
     path = tmp_path / "log.swf"
     path.write_text(text)

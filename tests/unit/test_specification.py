@@ -92,9 +92,8 @@ def test_specifications__misspelled_names_are_told_the_nearest(title):
     family = BY_TITLE[title]
     for name in family.forms:
         if len(name) > 3:
-            with raises(PolicyError, "unknown_name", title) as error:
+            with raises(PolicyError, "unknown_name", title):
                 family.parse(name + "x")
-            assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(("title", "name"), NAMES)

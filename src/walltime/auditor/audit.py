@@ -135,7 +135,7 @@ class _Audit:
         from walltime.auditor.pools import DECISIONS, MACHINE_CHECKS, broken_rules, skipped_rules
         from walltime.auditor.walk import MachineSchedule
         from walltime.auditor.windows import SiteWindows
-        from walltime.machine.overheads import as_seen, decided, freed
+        from walltime.machine.overheads import decided, freed, scheduler_view
 
         self.checked += [*dict.fromkeys([*OF_POLICIES, *MACHINE_CHECKS])]
         why = "on a machine of several pools what is decided is checked, not its labels"
@@ -147,7 +147,7 @@ class _Audit:
         start, end = self._by_job(rows.start), self._by_job(rows.end)
         columns = {name: self._by_job(self.file[name][rows.row]) for name in ("given", "limit") if name in self.file}
         own = placement.machine.overhead
-        jobs, seen = as_seen(self.w, placement)
+        jobs, seen = scheduler_view(self.w, placement)
         if own != NO_OVERHEAD:
             self.assumed.append(f"times of decisions are {own.start} s before starts, and processors are free {own.end} s after ends")
             start, end = decided(start, placement), freed(own, end)

@@ -10,7 +10,7 @@ import typer
 from walltime.cli import options as o
 from walltime.cli.option_groups import DecisionOptions, LogOptions, machine_in
 from walltime.cli.output import PageOutput, command_line, progress_bar
-from walltime.wording import in_prose
+from walltime.wording import lower_first
 
 
 def audit(
@@ -48,7 +48,7 @@ def audit(
     if output.report is not None:
         from walltime.checking.audit_page import audit_page
 
-        title = None if chosen is None else in_prose(chosen.title)
+        title = None if chosen is None else lower_first(chosen.title)
         output.write(audit_page(workload, columns, report, schedule.name, title, command_line()))
     if report.ok:
         lines = [f"ok: {report}", *(f"not checked: {rule}: {why}" for rule, why in report.skipped.items())]

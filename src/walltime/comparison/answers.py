@@ -8,7 +8,7 @@ from walltime.metrics import Summary, relative_difference
 from walltime.metrics.intervals import SHOWN_LEVEL
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.spread import Spread
-from walltime.wording import human_number, human_percent, human_time, in_prose
+from walltime.wording import human_number, human_percent, human_time, lower_first
 
 ELSEWHERE = "All of this is about this log, shaken; other logs may differ."
 """Said beside every clear difference, which is mistaken for more."""
@@ -38,7 +38,7 @@ def answer(
         return f"{log} holds no jobs, so there is nothing to compare."
     if len(summaries) == 1:
         return (
-            f"On {log}, jobs under {in_prose(names[0])} wait {human_time(first.mean_wait)} on average, half of them "
+            f"On {log}, jobs under {lower_first(names[0])} wait {human_time(first.mean_wait)} on average, half of them "
             f"{_at_most(first.median_wait)}, and have a mean bounded slowdown of {human_number(first.mean_bounded_slowdown)}"
             f"{_share(schedules[0], first)}."
         )
@@ -49,9 +49,9 @@ def answer(
     if unclear:
         told = f"On {log}, {_no_clear(unclear, names, summaries, spread)}"
     else:
-        told = f"On {log}, {in_prose(names[1])} {_change(first, second, names[0])}"
+        told = f"On {log}, {lower_first(names[1])} {_change(first, second, names[0])}"
     others = [
-        f"{in_prose(name)} comes to {human_time(s.mean_wait)} and {human_number(s.mean_bounded_slowdown)}"
+        f"{lower_first(name)} comes to {human_time(s.mean_wait)} and {human_number(s.mean_bounded_slowdown)}"
         for name, s in zip(names[2:], summaries[2:], strict=True)
     ]
     return "; ".join([told, *others]) + "." + _of_this_log(names[:2], summaries, spread)
@@ -79,7 +79,7 @@ def distinct(field: str, a: int, b: int, summaries: Sequence[Summary], spread: S
 def _no_clear(unclear: Sequence[str], names: Sequence[str], summaries: Sequence[Summary], spread: Spread | None) -> str:
     """What is said where one or both of the measures do not differ clearly."""
     first, second = summaries[0], summaries[1]
-    both = f"between {in_prose(names[0])} and {in_prose(names[1])}"
+    both = f"between {lower_first(names[0])} and {lower_first(names[1])}"
     values = [f"{SHOW[f][0](getattr(first, f))} against {SHOW[f][0](getattr(second, f))}" for f in unclear]
     why = ""
     if spread is None:
@@ -97,7 +97,7 @@ def _no_clear(unclear: Sequence[str], names: Sequence[str], summaries: Sequence[
     show, said = SHOW[field]
     before, after = getattr(first, field), getattr(second, field)
     verb = _verb(before, after, show)
-    change = f"{in_prose(names[1])} {verb} the {said} {_move(verb, before, after, show)}, compared with {in_prose(names[0])}"
+    change = f"{lower_first(names[1])} {verb} the {said} {_move(verb, before, after, show)}, compared with {lower_first(names[0])}"
     return f"{change}; there is no clear difference in the {said_of[0]}{why}"
 
 
@@ -117,7 +117,7 @@ def _change(first: Summary, second: Summary, baseline: str) -> str:
     ratio = _verb(first.mean_bounded_slowdown, second.mean_bounded_slowdown, human_number)
     values = [(first.mean_wait, second.mean_wait, human_time), (first.mean_bounded_slowdown, second.mean_bounded_slowdown, human_number)]
     (w, r) = (_move(verb, *v) for verb, v in zip((wait, ratio), values, strict=True))
-    under = f", compared with {in_prose(baseline)}"
+    under = f", compared with {lower_first(baseline)}"
     if wait == ratio:
         return f"{wait} the mean wait {w} and the mean bounded slowdown {r}{under}"
     joint = "but" if {wait, ratio} == {"cuts", "raises"} else "and"
@@ -145,14 +145,16 @@ def _best(log: str, names: Sequence[str], summaries: Sequence[Summary], spread: 
         return f"On {log}, all {len(names)} policies come to a mean wait of {wait} and a mean bounded slowdown of {ratio}."
     wait += _like("mean_wait", a, names, summaries, spread)
     ratio += _like("mean_bounded_slowdown", b, names, summaries, spread)
-    start = f"Of {len(names)} policies on {log}, {in_prose(names[a])} has the shortest mean wait ({wait}) and "
-    middle = f"the lowest mean bounded slowdown ({ratio})" if a == b else f"{in_prose(names[b])} the lowest mean bounded slowdown ({ratio})"
+    start = f"Of {len(names)} policies on {log}, {lower_first(names[a])} has the shortest mean wait ({wait}) and "
+    middle = (
+        f"the lowest mean bounded slowdown ({ratio})" if a == b else f"{lower_first(names[b])} the lowest mean bounded slowdown ({ratio})"
+    )
     if 0 in (a, b):
         return f"{start}{middle}."
-    return f"{start}{middle}; {in_prose(names[0])}, the first of them, comes to {human_time(waits[0])} and {human_number(ratios[0])}."
+    return f"{start}{middle}; {lower_first(names[0])}, the first of them, comes to {human_time(waits[0])} and {human_number(ratios[0])}."
 
 
 def _like(field: str, best: int, names: Sequence[str], summaries: Sequence[Summary], spread: Spread | None) -> str:
     """Which others are not clearly worse than the best one."""
-    others = [in_prose(name) for k, name in enumerate(names) if k != best and not distinct(field, best, k, summaries, spread)]
+    others = [lower_first(name) for k, name in enumerate(names) if k != best and not distinct(field, best, k, summaries, spread)]
     return f", with no clear difference to {' and '.join(others)}" if others else ""

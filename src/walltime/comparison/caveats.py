@@ -10,13 +10,13 @@ import numpy as np
 from walltime import metrics
 from walltime.comparison.answers import CLOSE, distinct
 from walltime.estimates import EstimateModel, FModel, UserEstimates, parse_estimates
-from walltime.machine import HINDSIGHT, said_of_held
+from walltime.machine import HINDSIGHT, hindsight_note
 from walltime.metrics import Summary
 from walltime.metrics.intervals import SHOWN_LEVEL
 from walltime.predictors import PlainPredictor, below_remark
 from walltime.schedule.schedule import Schedule, labels
 from walltime.simulation.spread import Spread
-from walltime.wording import human_percent, human_time, in_prose, listed
+from walltime.wording import human_percent, human_time, listed, lower_first
 
 Array = np.ndarray
 
@@ -68,11 +68,11 @@ def caveats(
         queued, share = longest_queue(schedule)
         if share >= LONG_QUEUE:
             sentences.append(
-                f"Saturated under {in_prose(name)}: the queue does not empty for {human_time(queued)}, {human_percent(100 * share)} of the "
-                "time in which jobs arrive. The waits depend more on how long that lasts than on the policy, and users would not submit "
-                "as they did."
+                f"Saturated under {lower_first(name)}: the queue does not empty for {human_time(queued)}, {human_percent(100 * share)} of "
+                "the time in which jobs arrive. The waits depend more on how long that lasts than on the policy, and users would not "
+                "submit as they did."
             )
-    growing = [in_prose(name) for name, s in zip(names, schedules, strict=True) if queue_keeps_growing(s)]
+    growing = [lower_first(name) for name, s in zip(names, schedules, strict=True) if queue_keeps_growing(s)]
     if growing:
         sentences.append(
             f"Under {listed(growing)} the queue is longer in every quarter of the log than in the previous one, and longest towards "
@@ -134,7 +134,7 @@ def _held(schedules: Sequence[Schedule]) -> list[str]:
     """What is known by hindsight, from the machine's file."""
     known = [s.workload for s in schedules if HINDSIGHT in s.workload.columns]
     most = max(known, key=lambda workload: np.count_nonzero(workload.columns[HINDSIGHT]), default=None)
-    return [] if most is None else list(filter(None, [said_of_held(most)]))
+    return [] if most is None else list(filter(None, [hindsight_note(most)]))
 
 
 def longest_queue(schedule: Schedule) -> tuple[float, float]:
@@ -222,7 +222,7 @@ def _tail(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequence[A
         top = len(ratio) // 100
         share = 100 * float(np.partition(ratio, len(ratio) - top)[len(ratio) - top :].sum() / ratio.sum()) if top else 0.0
         if share > HEAVY:
-            heavy.append(f"{human_percent(share)} under {in_prose(name)}")
+            heavy.append(f"{human_percent(share)} under {lower_first(name)}")
     if not heavy:
         return []
     return [
@@ -239,7 +239,7 @@ def _close(names: Sequence[str], summaries: Sequence[Summary], spread: Spread | 
     unclear = [(a, b) for a, b in pairs if spread is not None and not distinct("mean_wait", a, b, summaries, spread)]
     if unclear and spread is not None:
         told = [
-            f"{in_prose(names[a])} and {in_prose(names[b])} differ by "
+            f"{lower_first(names[a])} and {lower_first(names[b])} differ by "
             f"{' ± '.join(human_time(value) for value in spread.difference('mean_wait', a, b))}"
             for a, b in unclear
         ]
@@ -250,7 +250,8 @@ def _close(names: Sequence[str], summaries: Sequence[Summary], spread: Spread | 
     close = [(a, b) for a, b in pairs if (a, b) not in unclear and abs(metrics.relative_difference(waits[b], waits[a])) < CLOSE]
     if close:
         told = [
-            f"{in_prose(names[a])} and {in_prose(names[b])} differ by {human_percent(metrics.relative_difference(waits[b], waits[a]))}"
+            f"{lower_first(names[a])} and {lower_first(names[b])} differ by "
+            f"{human_percent(metrics.relative_difference(waits[b], waits[a]))}"
             for a, b in close
         ]
         where = "on another log" if spread is not None else "on another log, or with slightly shifted arrivals,"

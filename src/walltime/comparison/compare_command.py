@@ -169,15 +169,15 @@ def comparison_blocks(schedules: Sequence[Schedule], trim: str, sentences: Seque
 def _brackets(names: Sequence[str], spread: Spread | None) -> Iterator[str]:
     """What stands in brackets, and the interval of each policy's own mean wait, by its name."""
     from walltime.metrics.intervals import KINDS, SHOWN_LEVEL
-    from walltime.wording import human_time, in_prose
+    from walltime.wording import human_time, lower_first
 
     if len(names) < 2:
         return
-    told = f"In brackets: the change against {in_prose(names[0])}"
+    told = f"In brackets: the change against {lower_first(names[0])}"
     if spread is None:
         yield f"{told}, without an interval."
         return
-    own = ", ".join(f"{in_prose(name)} ±{human_time(spread.scatter('mean_wait', k))}" for k, name in enumerate(names))
+    own = ", ".join(f"{lower_first(name)} ±{human_time(spread.scatter('mean_wait', k))}" for k, name in enumerate(names))
     yield f"{told}. {SHOWN_LEVEL} interval of {KINDS['shaken.copy'].of}, where one further copy lies, of each mean wait: {own}."
 
 

@@ -16,7 +16,7 @@ from walltime.report.page import Block, Drawing, Fold, Group, note
 from walltime.schedule.groups import DAYS, UNKNOWN, Groups, group_jobs
 from walltime.schedule.schedule import Schedule, labels
 from walltime.tables import Cell, Row, Table
-from walltime.wording import human_time, in_prose
+from walltime.wording import human_time, lower_first
 
 Array = np.ndarray
 
@@ -193,10 +193,10 @@ def _cells(axes: Axes, grid: Grid, scale: Scale) -> None:
 def _worst(grid: Grid, name: str) -> str:
     """The beginning of a description: where the waits are longest."""
     if not grid.jobs.any():
-        return f"Heat map of the mean wait under {in_prose(name)}, without jobs:"
+        return f"Heat map of the mean wait under {lower_first(name)}, without jobs:"
     k, j = divmod(int(np.nanargmax(grid.wait)), len(grid.columns))
     where = f"{grid.rows[k]}, {grid.columns[j]}"
-    return f"Heat map of the mean wait under {in_prose(name)}; the longest, {human_time(float(grid.wait[k, j]))}, is at {where}"
+    return f"Heat map of the mean wait under {lower_first(name)}; the longest, {human_time(float(grid.wait[k, j]))}, is at {where}"
 
 
 def _drawing(figure: Figure, kind: str, grid: Grid, name: str, policy: int) -> Drawing:
@@ -213,5 +213,5 @@ def _behind(grid: Grid, name: str, corner: str, what: str, policy: int) -> Fold:
             for wait, count in zip(grid.wait[k], grid.jobs[k], strict=True)
         ]
         rows.append([row, *cells])
-    title = f"Mean wait under {in_prose(name)} by {what}"
+    title = f"Mean wait under {lower_first(name)} by {what}"
     return Fold(title, [Table([corner, *grid.columns], rows, title, look="months")], policy)

@@ -22,7 +22,7 @@ from walltime.report.page import Block, Drawing, Fold, Fragment, Group, Heading,
 from walltime.report.stretch import JOBS, choose_stretch
 from walltime.schedule.schedule import Schedule, labels
 from walltime.simulation.spread import Spread
-from walltime.wording import UNDEFINED, human_difference, human_percent, human_time, in_prose, listed
+from walltime.wording import UNDEFINED, human_difference, human_percent, human_time, listed, lower_first
 
 Array = np.ndarray
 
@@ -108,7 +108,7 @@ def comparison_page(
 def _saturated(names: Sequence[str], schedules: Sequence[Schedule]) -> list[str]:
     """Of a comparison: under which policies the queue says more about the log than about the policy."""
     shares = [longest_queue(schedule)[1] for schedule in schedules]
-    full = [f"{in_prose(name)} ({human_percent(100 * k)} of the time)" for name, k in zip(names, shares, strict=True) if k >= LONG_QUEUE]
+    full = [f"{lower_first(name)} ({human_percent(100 * k)} of the time)" for name, k in zip(names, shares, strict=True) if k >= LONG_QUEUE]
     if not full or len(schedules) < 2:
         return []
     return [f"Do not quote the size of this: the queue does not empty under {listed(full)}, so waits grow with the length of the log."]
@@ -125,7 +125,7 @@ def three_numbers(names: Sequence[str], summaries: Sequence[metrics.Summary], sp
         return [*values, ("of the machine used", human_percent(100 * first.utilization))]
     order = sorted(range(1, len(summaries)), key=lambda k: summaries[k].mean_wait)
     chosen = list(dict.fromkeys([0, order[0], order[-1]]))
-    numbers = [(f"mean wait, {in_prose(names[k])}", human_time(summaries[k].mean_wait)) for k in chosen]
+    numbers = [(f"mean wait, {lower_first(names[k])}", human_time(summaries[k].mean_wait)) for k in chosen]
     if len(chosen) < 3:
         change = metrics.relative_difference(summaries[chosen[1]].mean_wait, first.mean_wait)
         if spread is None or not first.mean_wait:
@@ -201,7 +201,7 @@ def _gains(names: Sequence[str], schedules: Sequence[Schedule], trim: str) -> li
         return []
     blocks: list[Block] = []
     for k, (name, schedule) in enumerate(zip(names[1:], schedules[1:], strict=True), 1):
-        title = f"From {in_prose(names[0])} to {in_prose(name)}"
+        title = f"From {lower_first(names[0])} to {lower_first(name)}"
         blocks.append(Group([Heading(title), *tables.gains_blocks(schedules[0].gains(schedule, trim), title)], policies=(0, k)))
     remark = (
         "A user is counted where the sum of the waits is shorter, equal or longer. The largest changes of users are in that sum; shown are "
@@ -229,7 +229,7 @@ def _figures(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequenc
     from walltime.report import figures  # matplotlib is slow to load; only a page needs it
 
     unhurried = [100 * float(np.mean(s.wait[m] == 0)) for s, m in zip(schedules, masks, strict=True)]
-    at_once = ", ".join(f"{human_percent(share)} under {in_prose(name)}" for name, share in zip(names, unhurried, strict=True))
+    at_once = ", ".join(f"{human_percent(share)} under {lower_first(name)}" for name, share in zip(names, unhurried, strict=True))
     policies = ", ".join(names)
     spread = [
         Drawing(
@@ -284,7 +284,7 @@ def _stretch(names: Sequence[str], schedules: Sequence[Schedule]) -> Section:
     drawings = []
     for k, (name, schedule) in enumerate(zip(names, schedules, strict=True)):
         running = int(np.sum((schedule.start < end) & (schedule.end > begin)))
-        alternative = f"Gantt chart of {running:,} jobs under {in_prose(name)}, {human_time(end - begin)} from {since} on."
+        alternative = f"Gantt chart of {running:,} jobs under {lower_first(name)}, {human_time(end - begin)} from {since} on."
         drawings.append(Drawing(figures.gantt(schedule, begin, end, title=name), f"gantt{k + 1}", alternative))
     where = (
         f"The {human_time(end - begin)} from {since} on: {why} Each rectangle is a job, its height the processors, its width the time. "

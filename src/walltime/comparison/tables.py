@@ -20,7 +20,7 @@ from walltime.schedule.longest_waits import longest_waits
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.spread import Spread
 from walltime.tables import Cell, Column, Row, Table
-from walltime.wording import UNDEFINED, human_difference, human_number, human_percent, human_time, in_prose
+from walltime.wording import UNDEFINED, human_difference, human_number, human_percent, human_time, lower_first
 from walltime.workload.columns import GROUPED_COLUMNS
 
 COLUMNS = {name: average for name, average in averages().items() if average.table}
@@ -82,7 +82,7 @@ def summary_table(
         rows.append(row)
     remarks = ["Point at a value for its exact number."]
     if len(names) > 1:
-        remarks.insert(0, f"Small print: difference from {{{in_prose(names[0])}}}. Shaded: the lowest of a column.")
+        remarks.insert(0, f"Small print: difference from {{{lower_first(names[0])}}}. Shaded: the lowest of a column.")
     if trim != "none":
         every_job = "utilization, offered load, makespan, months and the queue over time still include all jobs"
         remarks.append(f"Trimmed as in tsafrir06; {every_job}.")
@@ -120,7 +120,7 @@ def months_table(names: Sequence[str], months: Sequence[Sequence[Month]]) -> Tab
         measures.insert(0, ("mean_wait", "wait (s)", 0))
     head: list[str | Column] = ["month", "load", "jobs"]
     for _, what, _ in measures:
-        head += [Column(f"{what}, {in_prose(name)}", k) for k, name in enumerate(names)] + (["difference"] if two else [])
+        head += [Column(f"{what}, {lower_first(name)}", k) for k, name in enumerate(names)] + (["difference"] if two else [])
     rows: list[Row] = []
     for key in sorted({key for of_policy in by_month for key in of_policy}):
         mine = [of_policy.get(key) for of_policy in by_month]
@@ -131,9 +131,9 @@ def months_table(names: Sequence[str], months: Sequence[Sequence[Month]]) -> Tab
             row += [Cell(f"{value:,.{digits}f}" if math.isfinite(value) else UNDEFINED, value=value) for value in values]
             row += [human_difference(relative_difference(values[1], values[0]))] if two else []
         rows.append(row)
-    remark = f"All jobs, each in the month in which it ends, local time of the site. Load and jobs: under {in_prose(names[0])}."
+    remark = f"All jobs, each in the month in which it ends, local time of the site. Load and jobs: under {lower_first(names[0])}."
     if two:
-        remark += f" Difference: of {in_prose(names[1])} from {in_prose(names[0])}."
+        remark += f" Difference: of {lower_first(names[1])} from {lower_first(names[0])}."
     return Table(head, rows, "Averages by month, all jobs", remark, look="months")
 
 
@@ -281,7 +281,7 @@ def recorded_tables(names: Sequence[str], schedules: Sequence[Schedule], trim: s
 
 
 def _policies(names: Sequence[str], before: str = "") -> list[Column]:
-    return [Column(f"{before}{in_prose(name) if before else name}", k) for k, name in enumerate(names)]
+    return [Column(f"{before}{lower_first(name) if before else name}", k) for k, name in enumerate(names)]
 
 
 def _time(seconds: float | None) -> Cell:

@@ -35,7 +35,7 @@ from walltime.report.page import Drawing, Page, Paragraph, Section, note, worklo
 from walltime.schedule.longest_waits import LongWait
 from walltime.schedule.schedule import Schedule
 from walltime.tables import Cell, Table
-from walltime.wording import human_time, in_prose
+from walltime.wording import human_time, lower_first
 
 Array = np.ndarray
 AnyExplanation = NumberExplanation | MachineExplanation
@@ -214,7 +214,7 @@ def explanation_page(explanation: AnyExplanation, command: Sequence[Any]) -> Pag
     schedule, wait = explanation.schedule, human_time(explanation.wait)
     w = schedule.workload
     who = f"Job {explanation.job}{owner(explanation)}"
-    under = in_prose(schedule.title)
+    under = lower_first(schedule.title)
     best = max((one for one in explanation.sooner if one.what in TOLD), key=lambda one: one.gain, default=None)
     overtook = count(len(explanation.overtaken_by), "job")
     if explanation.wait:
@@ -258,7 +258,7 @@ def explanation_page(explanation: AnyExplanation, command: Sequence[Any]) -> Pag
 
 def waits_page(schedule: Schedule, waits: Sequence[LongWait], command: Sequence[Any]) -> Page:
     """The longest waits of a schedule: the page of `walltime explain LOG --longest N`."""
-    w, under = schedule.workload, in_prose(schedule.title)
+    w, under = schedule.workload, lower_first(schedule.title)
     picture, answer, numbers = None, f"No job of {w.origin.name} waits under {under}.", []
     sections = []
     if waits:

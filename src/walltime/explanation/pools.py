@@ -14,13 +14,13 @@ from walltime.explanation.alternatives import smaller_jobs
 from walltime.explanation.records import Alternative, Change, Explanation, Overtaker
 from walltime.explanation.sentences import at, count, more, owner, reserved_in_the_end, sooner_sentences, submitted
 from walltime.machine import NO_OVERHEAD, Machine, Placement
-from walltime.machine.overheads import as_seen, decided, freed
+from walltime.machine.overheads import decided, freed, scheduler_view
 from walltime.machine.placing import NEVER
 from walltime.policy import Kind
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.run import run_of
 from walltime.simulation.specification import Scheduler, parse_scheduler
-from walltime.wording import human_time, in_prose
+from walltime.wording import human_time, lower_first
 from walltime.workload import Workload
 
 Array = np.ndarray
@@ -133,7 +133,7 @@ def _by_decisions(schedule: Schedule, placement: Placement) -> tuple[Schedule, P
     own = placement.machine.overhead
     if own == NO_OVERHEAD:
         return schedule, placement
-    workload, seen = as_seen(schedule.workload, placement)
+    workload, seen = scheduler_view(schedule.workload, placement)
     submitted = None if schedule.submitted is None else -(-schedule.submitted // own.tick) * own.tick
     start, end = decided(schedule.start, placement), freed(own, schedule.end)
     return replace(schedule, workload=workload, start=start, end=end, submitted=submitted), seen
@@ -246,7 +246,7 @@ def _sentences(why: MachineExplanation) -> Iterator[str]:
     asked += f" of the partition {why.partition} for {human_time(why.requested)}, and ran for {human_time(why.runtime)}"
     waited = f"it waited {human_time(why.wait)} and started at {at(why, why.start)}" if why.wait else "it started at once"
     came = f"able to run, after those on which it depends, at {at(why, why.submit)}" if why.depended else submitted(why)
-    yield f"{asked}. Under {in_prose(why.schedule.title)}, {came}, {waited}."
+    yield f"{asked}. Under {lower_first(why.schedule.title)}, {came}, {waited}."
     whose = f"of the pool {why.pools[0]}" if len(why.pools) == 1 else f"of the pools {', '.join(why.pools)}"
     ahead = f"{count(why.ahead, 'job')} waited ahead of it for these" if why.ahead else "nobody waited ahead of it for these"
     free = f"{why.free[0]:,} of {count(why.capacity[0], 'processor')} {whose} were free"

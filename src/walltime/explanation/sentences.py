@@ -13,7 +13,7 @@ import numpy as np
 from walltime.explanation.records import HOW, Alternative, Cause, Change, Explanation, NumberExplanation, Overtaker
 from walltime.machine import HINDSIGHT
 from walltime.schedule.schedule import Schedule
-from walltime.wording import human_time, in_prose
+from walltime.wording import human_time, lower_first
 
 MOST = 3
 """So many jobs, or changes of a reservation, are told one by one; all are in the explanation itself."""
@@ -83,7 +83,7 @@ def _job(why: NumberExplanation) -> str:
     asked += f" for {human_time(why.requested)}{planned}"
     times = f"{submitted(why)}, "
     waited = f"it waited {human_time(why.wait)} and started at {at(why, why.start)}" if why.wait else "it started at once"
-    return f"{asked}, and ran for {human_time(why.runtime)}. Under {in_prose(why.schedule.title)}, {times}{waited}."
+    return f"{asked}, and ran for {human_time(why.runtime)}. Under {lower_first(why.schedule.title)}, {times}{waited}."
 
 
 def owner(why: Explanation) -> str:

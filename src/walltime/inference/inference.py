@@ -17,7 +17,7 @@ from walltime.inference.order_choice import OrderChoice
 from walltime.inference.step_agreement import GroupAgreement
 from walltime.machine import NO_OVERHEAD, Machine, write_held, write_machine
 from walltime.provenance import plain
-from walltime.wording import harmless
+from walltime.wording import sanitize
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ def unread_of(machine: Machine | None) -> list[str]:
     if not ignored:
         return []
     return [
-        f"Of {harmless(machine.name, 100)} only the numbers of processors are used; it also has {', '.join(ignored)}: these are neither "
+        f"Of {sanitize(machine.name, 100)} only the numbers of processors are used; it also has {', '.join(ignored)}: these are neither "
         "taken over nor tested, and all processors count as one pool until the log shows parts."
     ]
 
@@ -186,7 +186,7 @@ def site_text(inference: Inference) -> str:
         f"(within {after.within} s).",
         f"# From the instant of a decision to the recorded start: {inference.delay[0]:.0f} s (5 %), {inference.delay[1]:.0f} s (median), "
         f"{inference.delay[2]:.0f} s (95 %).",
-        *(f"# {line}" for note in inference.notes for line in textwrap.wrap(harmless(note, 500), 130)),
+        *(f"# {line}" for note in inference.notes for line in textwrap.wrap(sanitize(note, 500), 130)),
         "",
     ]
     comments = {

@@ -227,7 +227,7 @@ def only_used(numbers: Array, texts: Sequence[str]) -> tuple[Array, tuple[str, .
     return np.where(numbers > 0, table[np.maximum(numbers, 0)], MISSING), tuple(texts[k - 1] for k in order.tolist())
 
 
-class Odd(Exception):  # noqa: N818 (it never leaves the reader)
+class RecordError(Exception):
     """A line that is no record; the message says why."""
 
 
@@ -264,5 +264,5 @@ def whole(text: str | None, name: str) -> int:
     if text is None or text == "":
         return MISSING
     if not (text.isascii() and text.isdecimal()) or len(text) > 15:
-        raise Odd(f"{name} is {text[:30]!r}, it must be a whole number")
+        raise RecordError(f"{name} is {text[:30]!r}, it must be a whole number")
     return int(text)

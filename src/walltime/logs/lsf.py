@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
-from walltime.logs.batch_systems import FIRST_LINES, OTHER_EVENT, Counts, JobRows, Odd, text_lines, whole
+from walltime.logs.batch_systems import FIRST_LINES, OTHER_EVENT, Counts, JobRows, RecordError, text_lines, whole
 from walltime.logs.input import LogFile
 from walltime.logs.joblog import BadLines, JobLog, LogFormat, ReadOptions
 from walltime.workload import MISSING
@@ -41,7 +41,7 @@ class _Fields:
             if match is None:
                 if not line[place:].strip():
                     break
-                raise Odd(f"field {len(self.tokens) + 1} is no number and no text in quotes")
+                raise RecordError(f"field {len(self.tokens) + 1} is no number and no text in quotes")
             self.tokens.append((match[1].replace('""', '"'), True) if match[1] is not None else (match[2], False))
             place = match.end()
         self.next = 0
@@ -51,11 +51,11 @@ class _Fields:
 
     def _take(self, name: str, is_text: bool) -> str:
         if not self.more():
-            raise Odd(f"the record ends before {name}")
+            raise RecordError(f"the record ends before {name}")
         text, quoted = self.tokens[self.next]
         self.next += 1
         if quoted != is_text:
-            raise Odd(f"field {self.next} ({name}) is {text[:30]!r}, it must be {'a text in quotes' if is_text else 'a number'}")
+            raise RecordError(f"field {self.next} ({name}) is {text[:30]!r}, it must be {'a text in quotes' if is_text else 'a number'}")
         return text
 
     def text(self, name: str) -> str:
@@ -68,7 +68,7 @@ class _Fields:
     def number(self, name: str) -> float:
         text = self._take(name, False)
         if not _NUMBER.fullmatch(text) or len(text) > 24:
-            raise Odd(f"field {self.next} ({name}) is {text[:30]!r}, it must be a number")
+            raise RecordError(f"field {self.next} ({name}) is {text[:30]!r}, it must be a number")
         return float(text)
 
 
@@ -96,9 +96,9 @@ def _job(fields: _Fields) -> tuple[dict[str, float], dict[str, str]]:
     project = f.text("projectName")
     code = f.whole("exitStatus")
     if status not in (_DONE, _EXIT):
-        raise Odd(f"jStatus is {status}, it must be {_DONE} (done) or {_EXIT} (exit)")
+        raise RecordError(f"jStatus is {status}, it must be {_DONE} (done) or {_EXIT} (exit)")
     if not (0 < submit <= end) or (start and start > end):
-        raise Odd(f"the times of submission, start and end are {submit}, {start} and {end}")
+        raise RecordError(f"the times of submission, start and end are {submit}, {start} and {end}")
     index, info, estimate = _rest(f)
     slots = sum(int(match[1]) if (match := re.match(r"([0-9]{1,9})\*", host)) else 1 for host in hosts)
     used = usage[0] + usage[1] if min(usage[:2]) >= 0 else float(MISSING)
@@ -144,7 +144,7 @@ def _rest(f: _Fields) -> tuple[int, int, int]:
         for name in ("chargedSAAP", "licenseProject", "app", "postExecCmd"):
             f.text(name)
         estimate = f.whole("runtimeEstimation")
-    except Odd:
+    except RecordError:
         if f.more():  # not a shorter record of an older version, but a damaged one
             raise
     return index, info, estimate
@@ -155,14 +155,14 @@ def _read(file: LogFile, options: ReadOptions) -> LsfLog:
     for number, text in text_lines(file, counts):
         try:
             if _EVENT.match(text) is None:
-                raise Odd('it is no record such as "JOB_FINISH" "10.1" 1772445600 ...')
+                raise RecordError('it is no record such as "JOB_FINISH" "10.1" 1772445600 ...')
             if not text.startswith('"JOB_FINISH"'):
                 counts.add(OTHER_EVENT, 1)
                 continue
             fields = _Fields(text)
             fields.next = 2
             numbers, texts = _job(fields)
-        except Odd as error:
+        except RecordError as error:
             bad.add(number, str(error), text)
             continue
         rows.add(numbers, texts)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import ClassVar
 
-from walltime.logs.batch_systems import FIRST_LINES, OTHER_EVENT, Counts, JobRows, Odd, text_lines, whole
+from walltime.logs.batch_systems import FIRST_LINES, OTHER_EVENT, Counts, JobRows, RecordError, text_lines, whole
 from walltime.logs.input import LogFile
 from walltime.logs.joblog import BadLines, JobLog, LogFormat, ReadOptions
 from walltime.logs.rules import Rule
@@ -51,7 +51,7 @@ def _items(text: str) -> dict[str, str]:
     for match in _ITEM.finditer(text):
         key, value = match[1], match[2]
         if key in items and key in _REPEATED:
-            raise Odd(f"{key} occurs twice")
+            raise RecordError(f"{key} occurs twice")
         items[key] = value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'" else value
     return items
 
@@ -139,14 +139,14 @@ def _job(identity: str, items: Mapping[str, str], cancelled: bool) -> tuple[dict
     """The numbers and texts of a job that has ended, and whether its charged time differs from its runtime."""
     match = _ID.fullmatch(identity)
     if match is None:
-        raise Odd(f"{identity[:30]!r} is no number of a job")
+        raise RecordError(f"{identity[:30]!r} is no number of a job")
     base, index = int(match[1]), match[2]
     times = {name: whole(items.get(name), name) for name in ("ctime", "qtime", "etime", "start", "end")}
     start, end = times["start"], times["end"]
     if start < 0 or end < 0:
-        raise Odd(f"there is no {'start' if start < 0 else 'end'}")
+        raise RecordError(f"there is no {'start' if start < 0 else 'end'}")
     if end < start:
-        raise Odd(f"end is {end}, before the start {start}")
+        raise RecordError(f"end is {end}, before the start {start}")
     allocated, requested = _allocated(items), _requested(items)
     processors = max(allocated if allocated > 0 else requested, 1)
     used = _spent(items.get("resources_used.walltime"), "resources_used.walltime")
@@ -155,7 +155,7 @@ def _job(identity: str, items: Mapping[str, str], cancelled: bool) -> tuple[dict
     code = items.get("Exit_status", "")
     known = re.fullmatch(r"-?[0-9]{1,6}", code) is not None
     if code and not known:
-        raise Odd(f"Exit_status is {code[:30]!r}, it must be a whole number")
+        raise RecordError(f"Exit_status is {code[:30]!r}, it must be a whole number")
     numbers = {
         "job_id": base if index is None else MISSING,
         "submit": times["ctime"] if times["ctime"] >= 0 else times["qtime"],
@@ -211,7 +211,7 @@ def _read(file: LogFile, options: ReadOptions) -> PbsLog:
             continue
         try:
             numbers, texts, differs = _job(identity, _items(match[4]), identity in deleted)
-        except Odd as error:
+        except RecordError as error:
             bad.add(number, str(error), text)
             continue
         rows.add(numbers, texts)

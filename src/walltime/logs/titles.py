@@ -82,13 +82,17 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 def candidates(words: Iterable[str], titles: Iterable[str]) -> list[tuple[str, str]]:
     """The unit (empty: none is said) and the title of columns that are called one of these words, those of earlier words first."""
+    rank_of: dict[str, int] = {}
+    for word in words:
+        rank_of.setdefault(word, len(rank_of))
     ranked = []
-    for rank, word in enumerate(words):
-        for title in titles:
-            plain = plain_title(title)
-            unit = next((ENDINGS[end] for end in ENDINGS if plain == word + end), "")
-            if plain == word or unit:
-                ranked.append((rank, unit, title))
+    for title in titles:
+        plain = plain_title(title)
+        if plain in rank_of:
+            ranked.append((rank_of[plain], "", title))
+        for end, unit in ENDINGS.items():
+            if plain.endswith(end) and plain[: -len(end)] in rank_of:
+                ranked.append((rank_of[plain[: -len(end)]], unit, title))
     return [(unit, title) for _, unit, title in sorted(ranked, key=lambda one: one[0])]
 
 

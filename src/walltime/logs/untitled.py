@@ -107,7 +107,7 @@ class _Untitled(Guessing):
                 times = self.clock_of(source)
                 by_title[title] = source, np.where(times > 0, times, np.nan)
         usual = {title: float(np.nanmedian(times)) for title, (_, times) in by_title.items() if np.isfinite(times).any()}
-        order = sorted(usual, key=lambda title: (usual[title], list(usual).index(title)))
+        order = sorted(usual, key=lambda title: usual[title])
         if len(order) < 2:
             return False
         for earlier, later in pairwise(order):

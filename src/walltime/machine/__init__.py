@@ -1,7 +1,7 @@
 """The machine as data: pools of nodes, partitions, outages and limits, and jobs placed on it."""
 
 from walltime.machine.files import read_machine, write_machine
-from walltime.machine.held import HINDSIGHT, refuse_hindsight, said_of_held, with_hindsight, write_held
+from walltime.machine.held import HINDSIGHT, hindsight_note, refuse_hindsight, with_hindsight, write_held
 from walltime.machine.machine import NO_OVERHEAD, Limit, Machine, Outage, Overhead, Partition, Pool, Qos, Share, Window
 from walltime.machine.placing import PLACING_RULES, Placement, place
 
@@ -19,10 +19,10 @@ __all__ = [
     "Qos",
     "Share",
     "Window",
+    "hindsight_note",
     "place",
     "read_machine",
     "refuse_hindsight",
-    "said_of_held",
     "with_hindsight",
     "write_held",
     "write_machine",

@@ -93,7 +93,7 @@ def with_hindsight(workload: Workload, machine: Machine | None, asked: bool, wha
     return held_back(workload, machine), replace(machine, eligible=None)
 
 
-def said_of_held(workload: Workload) -> str:
+def hindsight_note(workload: Workload) -> str:
     """What is known of these jobs by hindsight, in a sentence; empty if nothing is."""
     held = workload.columns.get(HINDSIGHT, np.zeros(0, np.int64))
     if not held.any():

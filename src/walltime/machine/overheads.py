@@ -21,7 +21,7 @@ Array = np.ndarray
 Time = TypeVar("Time", int, Array)
 
 
-def as_seen(workload: Workload, placement: Placement) -> tuple[Workload, Placement]:
+def scheduler_view(workload: Workload, placement: Placement) -> tuple[Workload, Placement]:
     """Jobs and what they need as the scheduler sees them: on ticks, and with its overheads in their runtimes and requests."""
     own = placement.machine.overhead
     if own == NO_OVERHEAD:

@@ -143,7 +143,7 @@ class Predictor(Specification):
         """The predictions, int64 s, one per job, if they need no learning; else None."""
         return None
 
-    def given_for(self, workload: Workload, requested: Array, runtime: Array) -> Array | None:
+    def predict_all(self, workload: Workload, requested: Array, runtime: Array) -> Array | None:
         """As `given`, for predictors that read columns of the log."""
         return self.given(requested, runtime)
 
@@ -152,7 +152,7 @@ class Predictor(Specification):
 
         Where `given` is -1 nothing is known, and the limit is taken, as it is for what is below that.
         """
-        given = self.given_for(workload, requested, runtime)
+        given = self.predict_all(workload, requested, runtime)
         if given is None:
             return None
         known = given >= 0

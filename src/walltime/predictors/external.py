@@ -46,7 +46,7 @@ class External(Predictor):
 
     def remarks(self, workload: Workload, requested: Array, runtime: Array) -> list[str]:
         """How many jobs have no prediction, or one below 0, and what the tests say that look for the future."""
-        predicted = self.given_for(workload, requested, runtime)
+        predicted = self.predict_all(workload, requested, runtime)
         assert predicted is not None
         none = int((predicted == -1).sum())
         remarks = [f"{none:,} of {len(workload):,} jobs have no prediction in {self.label}; the user's request is used for them."] * bool(
@@ -65,7 +65,7 @@ class LogColumn(External):
     column: str
     """the column's name"""
 
-    def given_for(self, workload: Workload, requested: Array, runtime: Array) -> Array:
+    def predict_all(self, workload: Workload, requested: Array, runtime: Array) -> Array:
         """The column in whole seconds."""
         if self.column in RECORDED:
             raise PolicyError(
@@ -94,7 +94,7 @@ class PredictionFile(External):
     column: str = "predicted"
     """`predicted`, or a quantile such as `p90`"""
 
-    def given_for(self, workload: Workload, requested: Array, runtime: Array) -> Array:
+    def predict_all(self, workload: Workload, requested: Array, runtime: Array) -> Array:
         """The predictions in whole seconds."""
         rows, place = self._rows_of(workload)
         predicted = np.where(place >= 0, rows.predicted[place], -1)

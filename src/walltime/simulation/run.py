@@ -14,7 +14,7 @@ from walltime.engine.interface.choice import check_features, choose, features_of
 from walltime.engine.problem import NEVER, Demands, Nodes, OarSettings, Outcome, Pools, Problem
 from walltime.estimates import effective_times
 from walltime.machine import NO_OVERHEAD, Machine, Placement, place
-from walltime.machine.overheads import as_seen, started
+from walltime.machine.overheads import scheduler_view, started
 from walltime.metrics import Dynamics
 from walltime.policy import PAPERS, Dialect, Policy
 from walltime.policy.log_view import LogView
@@ -230,7 +230,7 @@ def run_of(
             workload, placement, more = placed_on_nodes(workload, scheduler.policy, machine)
         else:
             workload, placement = place(workload, machine, extends=overrun == "extend")
-            seen, own = as_seen(workload, placement)
+            seen, own = scheduler_view(workload, placement)
             demands = Demands(own.second, own.partition, own.since, own.after, own.limits_of, own.windows_of)
             more = {"machine": pools_of(own), "demands": demands, "tick": machine.overhead.tick}
     jobs = workload if seen is None else seen

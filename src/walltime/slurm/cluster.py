@@ -15,7 +15,7 @@ from walltime.machine.files import write_machine
 from walltime.machine.machine import Limit, Machine, Outage, Partition, Pool, Qos, Share
 from walltime.slurm.records import ClusterRecords, Record, expand, file_text, read_records
 from walltime.slurm_values import gpus_of, resource_of
-from walltime.wording import harmless
+from walltime.wording import sanitize
 
 KEPT_SETTINGS = re.compile(
     r"(Scheduler|Priority|SelectType|Preempt|DefMem|MaxMem|Topology)\w*|SLURM_VERSION|MaxArraySize|MaxJobCount|OverTimeLimit|KillWait|"
@@ -110,14 +110,14 @@ class _Reading:
     def _policy(self) -> str:
         scheduler = self.records.settings.get("SchedulerType", "sched/backfill")
         if scheduler not in ("sched/backfill", "sched/builtin"):
-            self.notes.append(f"SchedulerType={harmless(scheduler)} is not modelled: taken as sched/backfill.")
+            self.notes.append(f"SchedulerType={sanitize(scheduler)} is not modelled: taken as sched/backfill.")
         preempt = self.records.settings.get("PreemptType", "preempt/none")
         if preempt not in (*NOTHING, "preempt/none"):
-            self.notes.append(f"PreemptType={harmless(preempt)}: preemption is not modelled.")
+            self.notes.append(f"PreemptType={sanitize(preempt)}: preemption is not modelled.")
         for name, what in (("Licenses", "licences are"), ("TopologyPlugin", "the topology is")):
             value = self.records.settings.get(name, "")
             if value not in (*NOTHING, "topology/none", "topology/default", "topology/flat"):
-                self.notes.append(f"{name}={harmless(value)}: {what} not modelled.")
+                self.notes.append(f"{name}={sanitize(value)}: {what} not modelled.")
         return "fcfs" if scheduler == "sched/builtin" else "slurm"
 
     def _second(self) -> str:
@@ -144,7 +144,7 @@ class _Reading:
             units = gpus_of(node.get("Gres", "")) if second == "gpus" else _whole(node, "RealMemory") - _whole(node, "MemSpecLimit")
             groups.setdefault((_whole(node, "Weight"), procs, max(units, 0), partitions), []).append(name)
             other = {one.split(":")[0] for one in node.get("Gres", "").split(",")} - {"gpu"} - NOTHING
-            left.update(f"with {harmless(one)}, which is not modelled" for one in other)
+            left.update(f"with {sanitize(one)}, which is not modelled" for one in other)
         for what, count in left.items():
             counted = _count(count, "node", "is" if "with " not in what else "", "are" if "with " not in what else "")
             self.notes.append(f"{counted} {what}{'' if 'with ' in what else ', and left out'}.")
@@ -170,27 +170,27 @@ class _Reading:
         unread: dict[str, list[str]] = {}
         for name, record in records.items():
             if name not in members:
-                self.notes.append(f"The partition {harmless(name)} has no nodes, and is left out.")
+                self.notes.append(f"The partition {sanitize(name)} has no nodes, and is left out.")
                 continue
             shares = record.get("OverSubscribe", "NO").upper()
             whole = shares == "EXCLUSIVE" or "NODE" in record.get("Exclusive", "").upper() or (linear and shares == "NO")
             exclusive = whole and len({size[pool] for pool in members[name]}) == 1
             if whole and not exclusive:
-                self.notes.append(f"{harmless(name)} gives whole nodes of several sizes: jobs get the processors that the log says.")
+                self.notes.append(f"{sanitize(name)} gives whole nodes of several sizes: jobs get the processors that the log says.")
             if record.get("Exclusive", "NO").upper() not in ("NO", "NODE"):
                 self.notes.append(
-                    f"{harmless(name)} is for one user or one block at a time (Exclusive={harmless(record['Exclusive'])}): not modelled."
+                    f"{sanitize(name)} is for one user or one block at a time (Exclusive={sanitize(record['Exclusive'])}): not modelled."
                 )
             if shares.startswith(("YES", "FORCE")) and not shares.endswith(":1"):
-                self.notes.append(f"{harmless(name)} lets jobs share processors (OverSubscribe={harmless(shares)}): not modelled.")
+                self.notes.append(f"{sanitize(name)} lets jobs share processors (OverSubscribe={sanitize(shares)}): not modelled.")
             if record.get("State", "UP") != "UP":
-                self.notes.append(f"{harmless(name)} is {harmless(record['State'])}: taken as if it were up.")
+                self.notes.append(f"{sanitize(name)} is {sanitize(record['State'])}: taken as if it were up.")
             for key, value in record.items():
                 if key not in _READ | _NO_MATTER and value not in NOTHING and not (key == "PreemptMode" or "MemPer" in key):
                     unread.setdefault(key, []).append(name)
             used = sum(pool.nodes for pool in pools if pool.name in members[name])
             if _whole(record, "TotalNodes") > used:
-                self.notes.append(f"{harmless(name)} has {_whole(record, 'TotalNodes'):,} nodes, of which {used:,} are used here.")
+                self.notes.append(f"{sanitize(name)} has {_whole(record, 'TotalNodes'):,} nodes, of which {used:,} are used here.")
             partition = Partition(
                 name=name,
                 pools=tuple(members[name]),
@@ -202,7 +202,7 @@ class _Reading:
             partitions.append((record.get("Default", "NO") != "YES", partition))
         for key, names in unread.items():
             does = "was applied before a job was in the log" if key in _FILTERS else "is not modelled"
-            self.notes.append(f"{harmless(key)} of {_listed(names)} {does}.")
+            self.notes.append(f"{sanitize(key)} of {_listed(names)} {does}.")
         if partitions and all(other for other, _ in partitions) and len(partitions) > 1:
             self.notes.append("No partition is said to be the default: jobs without one go to the first.")
         return [partition for _, partition in sorted(partitions, key=lambda item: item[0])]
@@ -220,17 +220,17 @@ class _Reading:
         for name, record in self.records.reservations.items():
             flags = record.get("Flags", "").upper().replace("+", ",").split(",")
             if "MAINT" not in flags:
-                self.notes.append(f"The reservation {harmless(name)} is not for maintenance: not modelled.")
+                self.notes.append(f"The reservation {sanitize(name)} is not for maintenance: not modelled.")
                 continue
             begin, end = _moment(record, "StartTime"), _moment(record, "EndTime")
             if any(flag in ("DAILY", "WEEKLY", "HOURLY", "WEEKDAY", "WEEKEND") for flag in flags):
-                self.notes.append(f"The maintenance {harmless(name)} repeats itself: only its next time is an outage.")
+                self.notes.append(f"The maintenance {sanitize(name)} repeats itself: only its next time is an outage.")
             nodes = {node for node in expand(record.get("Nodes", "")) if node in self.pool_of} - gone
             for other_begin, other_end, others in seen:
                 if other_begin < end and begin < other_end and nodes & others:
                     same = _count(len(nodes & others), "node", "", "")
                     self.notes.append(
-                        f"{same} of the maintenance {harmless(name)} in another one at the same time: gone during the other only."
+                        f"{same} of the maintenance {sanitize(name)} in another one at the same time: gone during the other only."
                     )
                     nodes -= others
             seen.append((begin, end, nodes))
@@ -291,7 +291,7 @@ def _whole(record: Record, name: str, otherwise: int = 0) -> int:
     if text in NOTHING:
         return otherwise if text != "0" else 0
     if not text.isdecimal() or len(text) > 15:
-        raise LogError(f"{name} is {harmless(text)!r}, it must be a whole number; print it again with scontrol show")
+        raise LogError(f"{name} is {sanitize(text)!r}, it must be a whole number; print it again with scontrol show")
     return int(text)
 
 
@@ -299,14 +299,14 @@ def _length(record: Record, name: str) -> int:
     try:
         return seconds_of(record[name])
     except ValueError as error:
-        raise LogError(f"{name} is {harmless(record[name])!r}, {error}; print it again with scontrol show") from error
+        raise LogError(f"{name} is {sanitize(record[name])!r}, {error}; print it again with scontrol show") from error
 
 
 def _moment(record: Record, name: str) -> datetime:
     try:
         return datetime.fromisoformat(record.get(name, "")).replace(tzinfo=None)  # Slurm prints local times
     except ValueError:
-        text = harmless(record.get(name, ""))
+        text = sanitize(record.get(name, ""))
         raise LogError(f"{name} is {text!r}, it must be a time such as 2026-03-10T08:00:00; unset SLURM_TIME_FORMAT") from None
 
 
@@ -324,7 +324,7 @@ def _count(number: int, what: str, one: str = "was", more: str = "were") -> str:
 
 
 def _listed(names: list[str]) -> str:
-    shown = ", ".join(harmless(name) for name in names[:3])
+    shown = ", ".join(sanitize(name) for name in names[:3])
     return shown if len(names) <= 3 else f"{shown} and {len(names) - 3:,} more partitions"
 
 
@@ -345,12 +345,12 @@ def _limits_of(records: ClusterRecords, partitions: Sequence[str], second: str, 
         if qos in rows:
             yield from _of_qos(rows[qos], partition, second, notes)
         elif qos not in ("N/A", "(null)", ""):
-            notes.append(f"{harmless(partition)} has the limits of {harmless(qos)}, which sacctmgr show qos does not tell.")
+            notes.append(f"{sanitize(partition)} has the limits of {sanitize(qos)}, which sacctmgr show qos does not tell.")
     others = [row for name, row in rows.items() if name not in partition_qos.values()]
     if len(others) == 1:
         yield from _of_qos(others[0], None, second, notes)
     else:
-        partly = [harmless(row["Name"]) for row in others if any(row.get(name) for name in (*_RUNNING, *_NOT_MODELLED))]
+        partly = [sanitize(row["Name"]) for row in others if any(row.get(name) for name in (*_RUNNING, *_NOT_MODELLED))]
         notes += [f"The limits of the quality of service {name}, for some of the jobs only, are not modelled." for name in partly]
 
 
@@ -362,9 +362,9 @@ def _of_qos(row: Record, partition: str | None, second: str, notes: list[str]) -
             yield Limit(by, partition, most["jobs"], most["procs"], most["second"])
         left = [one for one in resources.split(",") if one and one.partition("=")[0] not in ("cpu", _NAMES.get(second, second))]
         if left:
-            notes.append(f"{harmless(row['Name'])} limits {harmless(', '.join(left))}: not modelled.")
+            notes.append(f"{sanitize(row['Name'])} limits {sanitize(', '.join(left))}: not modelled.")
     others = [name for name in _NOT_MODELLED if row.get(name)]
-    notes += [f"{name} of the quality of service {harmless(row['Name'])} is not modelled." for name in others]
+    notes += [f"{name} of the quality of service {sanitize(row['Name'])} is not modelled." for name in others]
 
 
 def _number(text: str) -> int | None:

@@ -25,7 +25,7 @@ from walltime.slurm.cluster import cluster_of
 from walltime.slurm.records import SlurmError, file_text, read_records
 from walltime.slurm.snapshot_jobs import RUNNING, SNAPSHOT_RULES, WAITING, SnapshotJob
 from walltime.slurm.squeue import BETWEEN, SQUEUE_JSON, SQUEUE_TEXT, read_squeue_json, read_squeue_text
-from walltime.wording import harmless, printable
+from walltime.wording import printable, sanitize
 
 VERSION = 1
 KIND = "walltime snapshot"
@@ -166,7 +166,7 @@ def _ask(client: Client) -> tuple[list[tuple[str, str]], list[str]]:
             if kind == "nodes":
                 texts.append((kind, client.ask(*SINFO)))
             elif kind in MAY_FAIL:
-                notes.append(f"Left out: {harmless(str(error), 200)}.")
+                notes.append(f"Left out: {sanitize(str(error), 200)}.")
             else:
                 raise
     return texts, notes
@@ -230,7 +230,7 @@ def read_snapshot(path: str | os.PathLike[str]) -> Snapshot:
         raise LogError(f"{where}: is no snapshot; make one with walltime slurm snapshot", "not_a_snapshot")
     if document.get("version") != VERSION:
         raise LogError(
-            f"{where}: is a snapshot of version {harmless(str(document.get('version')))}, known is {VERSION}; take it again",
+            f"{where}: is a snapshot of version {sanitize(str(document.get('version')))}, known is {VERSION}; take it again",
             "unknown_version",
         )
     try:
@@ -254,7 +254,7 @@ def read_snapshot(path: str | os.PathLike[str]) -> Snapshot:
     except NotRunError:
         raise
     except (TypeError, ValueError, AttributeError) as error:
-        raise LogError(f"{where}: {harmless(str(error).removeprefix(f'{where}: '), 200)}", "wrong_field") from error
+        raise LogError(f"{where}: {sanitize(str(error).removeprefix(f'{where}: '), 200)}", "wrong_field") from error
 
 
 def _of_kind(document: Mapping[str, Any], name: str, kind: type) -> Any:
@@ -301,7 +301,7 @@ def _tells_of_a_cluster(text: str) -> bool:
 def _version(document: Mapping[str, Any]) -> str:
     meta = document.get("meta")
     slurm = (meta.get("slurm") or meta.get("Slurm")) if isinstance(meta, dict) else None
-    return harmless(str(slurm.get("release", ""))) if isinstance(slurm, dict) else ""
+    return sanitize(str(slurm.get("release", ""))) if isinstance(slurm, dict) else ""
 
 
 def _moment(document: Mapping[str, Any]) -> int | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from walltime.errors import LogError
-from walltime.wording import harmless
+from walltime.wording import sanitize
 
 RUNNING, WAITING = "running", "waiting"
 
@@ -83,13 +83,13 @@ class SnapshotJob:
         for name, value in values.items():
             kind = kinds.get(name)
             if kind is None:
-                raise LogError(f"a job has an unknown value {harmless(str(name))!r}; take the snapshot again")
+                raise LogError(f"a job has an unknown value {sanitize(str(name))!r}; take the snapshot again")
             right = {"str": str, "bool": bool}.get(kind, int)
             if value is None and "None" in kind:
                 continue
             counted = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MOST
             if not isinstance(value, right) or (right is int and not counted):
-                raise LogError(f"{name} of a job cannot be {harmless(str(value))!r}; take the snapshot again")
+                raise LogError(f"{name} of a job cannot be {sanitize(str(value))!r}; take the snapshot again")
         if "job" not in values or values.get("state") not in (RUNNING, WAITING):
             raise LogError("a job has no number, or neither runs nor waits; take the snapshot again")
         job = cls(**values)

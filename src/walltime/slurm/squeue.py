@@ -24,7 +24,7 @@ from walltime.slurm_values import (
     text_of,
     time_of,
 )
-from walltime.wording import harmless
+from walltime.wording import sanitize
 
 BETWEEN = "\x1f"
 FIELDS = {
@@ -79,7 +79,7 @@ def _gather(
         except ValueError as error:
             counts["bad_record"] += 1
             if counts["bad_record"] <= 3:
-                notes.append(f"{what} {place} of squeue: {harmless(str(error), 200)}.")
+                notes.append(f"{what} {place} of squeue: {sanitize(str(error), 200)}.")
             continue
         if len(jobs) + len(more) > MOST_JOBS:
             counts["too_many_tasks"] += len(more) if len(more) <= MOST_JOBS else 1
@@ -210,7 +210,7 @@ def _of_line(line: str, counts: Counter[str], zone: tzinfo) -> list[SnapshotJob]
 
     def whole(name: str) -> int | None:
         if of[name] and not (of[name].isascii() and of[name].isdecimal() and len(of[name]) <= 12):
-            raise OddError(f"{name} is {harmless(of[name])!r}, it must be a whole number")
+            raise OddError(f"{name} is {sanitize(of[name])!r}, it must be a whole number")
         return int(of[name]) if of[name] else None
 
     waits = of["state"] == "PENDING"

@@ -9,8 +9,10 @@ if TYPE_CHECKING:
     from walltime.tuning.final_table import judge as judge
     from walltime.tuning.fitting import SIMPLE as SIMPLE
     from walltime.tuning.fitting import Candidate as Candidate
+    from walltime.tuning.fitting import FitSettings as FitSettings
     from walltime.tuning.fitting import Tuning as Tuning
     from walltime.tuning.fitting import tune as tune
+    from walltime.tuning.formula_search import SearchSettings as SearchSettings
     from walltime.tuning.formula_search import search_orders as search_orders
     from walltime.tuning.order_file import OrderFile as OrderFile
     from walltime.tuning.order_file import read_order_file as read_order_file

@@ -12,7 +12,7 @@ import numpy as np
 from walltime.errors import PolicyError, WorkloadError
 from walltime.metrics import Interval, halves_differ
 from walltime.policy import FCFS, Policy, parse_order
-from walltime.policy.formulas import SCORES
+from walltime.policy.formulas import SCORES, WeightedOrder
 from walltime.policy.registry import NAMED_ORDERS
 from walltime.provenance import version
 from walltime.simulation.run import simulate
@@ -123,116 +123,145 @@ def _said(what: str, change: Interval, other: str, count: int) -> str:
     return f"there is no clear difference between {what} and {other}: {span}."
 
 
+@dataclass(frozen=True)
+class FitSettings:
+    """What `tune` fits and on what; raises PolicyError for what cannot be tuned.
+
+    `score`: `linear` or `power` (see `walltime.policy.score_order`), with these `features`, by default `FEATURES`. `where`: whether it is
+    the `order` of the queue or the `backfill-order`. Windows are `days` long; the jobs of `warm` days before and after each are simulated,
+    too, but not measured. The first `share` of the log is for training, with `most` windows spread over it; the windows after it are for
+    the test, and no job is measured in both. Each window is simulated `copies` times: as it is, and shaken by up to `shake` s, always in
+    the same ways, so that all candidates meet the same jobs. `budget`: candidates. `optimiser`: `cma` or `random`. `metric`: a field of the
+    summary of which less is better; the cost is the mean over windows of its logarithm.
+    """
+
+    score: str = "power"
+    features: Sequence[str] | None = None
+    where: str = "order"
+    days: int = 30
+    warm: int = 7
+    share: float = 0.5
+    most: int = 6
+    copies: int = 2
+    shake: int = 60
+    budget: int = 150
+    optimiser: str = "cma"
+    seed: int = 0
+    overrun: str = "kill"
+    metric: str = "mean_bounded_slowdown"
+
+    def __post_init__(self) -> None:
+        check_cost(self.metric)
+        check_optimiser(self.optimiser)
+        if self.score not in SCORES:
+            raise PolicyError(f"unknown kind of score {self.score!r}; known are {', '.join(SCORES)}", "unknown_score")
+        if isinstance(self.features, str) or not self.chosen:
+            raise PolicyError(
+                f"a score needs at least one feature, in a list: {', '.join(SCORES[self.score].known_features())}", "no_features"
+            )
+        self.order(np.ones(len(self.chosen)), np.ones(len(self.chosen)))
+        for name in ("days", "copies", "budget", "most"):
+            if not isinstance(value := getattr(self, name), int) or value < 1:
+                raise PolicyError(f"{name} must be a whole number of at least 1, not {value!r}", "number_out_of_range")
+        if not 0 < self.share < 1:
+            raise PolicyError(f"the share of the log for training must be between 0 and 1, not {self.share!r}", "number_out_of_range")
+
+    @property
+    def chosen(self) -> list[str]:
+        """The features."""
+        return list(FEATURES[self.score] if self.features is None else self.features)
+
+    def order(self, point: Array, scales: Array) -> WeightedOrder:
+        """Return the order at a point, as in `make_order`."""
+        return make_order(point, self.score, self.chosen, scales)
+
+
+class _Costs:
+    """Costs of schedulers on windows, kept in a folder."""
+
+    def __init__(self, windows: Sequence[Window], settings: FitSettings, folder: Path | None, workers: int | None):
+        self.trials = Trials(windows, settings.metric, settings.copies, settings.shake, settings.seed, settings.overrun, workers)
+        plan = {name: getattr(settings, name) for name in ("metric", "copies", "shake", "seed", "overrun")}
+        self.folder = CostFolder(folder, plan | {"windows": [one.checksum for one in windows], "version": version()})
+
+    def of(self, schedulers: Sequence[Scheduler], progress: Callable[[int], None] | None = None) -> Array:
+        """As `Trials.costs`; `progress` is called with the number of schedulers done."""
+        tell = None if progress is None else lambda runs: progress(runs // len(self.trials.runs))
+        return self.folder.costs(schedulers, lambda some: self.trials.costs(some, tell))
+
+
 def tune(
     workload: Workload,
     policy: Policy | Scheduler | str = "easy",
     *,
-    score: str = "power",
-    features: Sequence[str] | None = None,
-    where: str = "order",
-    metric: str = "mean_bounded_slowdown",
-    days: int = 30,
-    warm: int = 7,
-    share: float = 0.5,
-    most: int = 6,
-    copies: int = 2,
-    shake: int = 60,
-    budget: int = 150,
-    optimiser: str = "cma",
-    seed: int = 0,
-    overrun: str = "kill",
     store: str | Path | None = None,
     workers: int | None = None,
     progress: Callable[[int], None] | None = None,
+    **options: Any,
 ) -> Tuning:
     """Fit the weights of a score as queue order on the early windows of a log, and test it on all later ones.
 
-    `policy`: the scheduler that gets the order, and the baseline. `score`: `linear` or `power` (see `walltime.policy.score_order`), with
-    these `features`. `where`: whether it is the `order` of the queue or the `backfill-order`. `metric`: a field of the summary of which
-    less is better. Windows are `days` long; the jobs of `warm` days before and after each are simulated, too, but not measured. The first
-    `share` of the log is for training, with `most` windows spread over it; the windows after it are for the test, and the jobs of no window
-    are measured in both. Each window is simulated `copies` times: as it is, and shaken by up to `shake` s, always in the same ways, so that
-    all candidates meet the same jobs. The cost is the mean over windows of the logarithm of the metric. `budget`: candidates. `optimiser`:
-    `cma` or `random`. `store`: a folder that keeps what was simulated; the same call goes on from there. `workers`: threads, by default one
-    per core. `progress` is called with the number of candidates done.
+    `policy`: the scheduler that gets the order, and the baseline. `options`: the fields of `FitSettings`. `store`: a folder that keeps what
+    was simulated; the same call goes on from there. `workers`: threads, by default one per core. `progress` is called with the number of
+    candidates done.
 
     Raises PolicyError for what cannot be tuned, WorkloadError for a log too short for two training and two test windows, OutputError for a
     folder that has the results of another search.
     """
     check_workload(workload)
     base = Scheduler.of(policy)
-    check_cost(metric)
-    check_optimiser(optimiser)
-    if score not in SCORES:
-        raise PolicyError(f"unknown kind of score {score!r}; known are {', '.join(SCORES)}", "unknown_score")
-    chosen = tuple(FEATURES[score] if features is None else features)
-    if not chosen or isinstance(features, str):
-        raise PolicyError(f"a score needs at least one feature, in a list: {', '.join(SCORES[score].known_features())}", "no_features")
-    make_order(np.ones(len(chosen)), score, chosen, np.ones(len(chosen)))
-    with_order(base, FCFS, where)
-    _check_numbers(days=days, copies=copies, budget=budget, most=most)
-    if not 0 < share < 1:
-        raise PolicyError(f"the share of the log for training must be between 0 and 1, not {share!r}", "number_out_of_range")
-    early, late = split(workload, days, warm, share, most)
-    settings: dict[str, Any] = {"score": score, "features": list(chosen), "where": where, "days": days, "warm": warm, "share": share}
-    settings |= {"most": most, "copies": copies, "shake": shake, "budget": budget, "optimiser": optimiser, "seed": seed, "overrun": overrun}
-    kept = [
-        CostFolder(
-            None if store is None else Path(store) / part,
-            {
-                "windows": [one.checksum for one in some],
-                "metric": metric,
-                "copies": copies,
-                "shake": shake,
-                "seed": seed,
-                "overrun": overrun,
-                "version": version(),
-            },
-        )
+    settings = FitSettings(**options)
+    with_order(base, FCFS, settings.where)
+    early, late = split(workload, settings.days, settings.warm, settings.share, settings.most)
+    training, test = (
+        _Costs(some, settings, None if store is None else Path(store) / part, workers)
         for part, some in (("training", early), ("test", late))
-    ]
-    training, test = (Trials(some, metric, copies, shake, seed, overrun, workers) for some in (early, late))
-    scales = _scales(early, base, score, chosen, overrun)
-    of_base = kept[0].costs([base], training.costs)[0]
-    done = 0
-
-    def evaluate(points: list[Array]) -> list[float]:
-        nonlocal done
-        candidates = [with_order(base, make_order(point, score, chosen, scales), where) for point in points]
-        tell = None if progress is None else lambda runs: progress(done + runs // len(training.runs))
-        of_candidates = kept[0].costs(candidates, lambda some: training.costs(some, tell))
-        done += len(points)
-        return [float(value) for value in (of_candidates - of_base).mean(axis=1)]
-
-    point, _ = search(evaluate, len(chosen), budget, optimiser, seed)
-    fitted = with_order(base, make_order(point, score, chosen, scales), where)
-    simple = [one for one in (with_order(base, parse_order(name), where) for name in SIMPLE) if one.label != base.label]
+    )
+    fitted, done = _fit(base, training, settings, progress)
+    simple = [one for one in (with_order(base, parse_order(name), settings.where) for name in SIMPLE) if one.label != base.label]
     everyone = [base, fitted, *simple]
-    in_training = kept[0].costs(everyone, training.costs)
-    in_test = kept[1].costs(everyone, test.costs)
+    in_training, in_test = training.of(everyone), test.of(everyone)
     rows = [
         Candidate(one.label, percent(float((a - in_training[0]).mean())), change_interval(b - in_test[0]))
         for one, a, b in zip(everyone, in_training, in_test, strict=True)
     ]
     best = 2 + int(np.argmin(in_training[2:].mean(axis=1)))
-    costs = np.exp(in_test) - (0.0 if "slowdown" in metric else 1.0)
+    costs = np.exp(in_test) - (0.0 if "slowdown" in settings.metric else 1.0)
+    said = asdict(settings) | {"features": settings.chosen}
     return Tuning(
         log=workload.origin.name,
         sha256=workload.origin.sha256,
-        metric=metric,
+        metric=said.pop("metric"),
         baseline=base.label,
         fitted=rows[1],
         others=tuple(rows[2:]),
         best_simple=rows[best].scheduler,
         against_simple=change_interval(in_test[1] - in_test[best]),
         months=tuple((one.begin, float(a), float(b)) for one, a, b in zip(late, costs[0], costs[1], strict=True)),
-        longest_wait=_longest(late, (base, fitted), overrun),
+        longest_wait=_longest(late, (base, fitted), settings.overrun),
         halves_differ=halves_differ(in_test[1] - in_test[0]),
         evaluations=done,
         training=len(early),
         test=len(late),
-        settings=settings,
+        settings=said,
     )
+
+
+def _fit(base: Scheduler, training: _Costs, settings: FitSettings, progress: Callable[[int], None] | None) -> tuple[Scheduler, int]:
+    """Return the scheduler with the best order found, and the number of candidates."""
+    scales = _scales(base, training.trials.windows, settings)
+    of_base = training.of([base])[0]
+    done = 0
+
+    def evaluate(points: list[Array]) -> list[float]:
+        nonlocal done
+        candidates = [with_order(base, settings.order(point, scales), settings.where) for point in points]
+        costs = training.of(candidates, None if progress is None else lambda more: progress(done + more))
+        done += len(points)
+        return [float(value) for value in (costs - of_base).mean(axis=1)]
+
+    point, _ = search(evaluate, len(settings.chosen), settings.budget, settings.optimiser, settings.seed)
+    return with_order(base, settings.order(point, scales), settings.where), done
 
 
 def split(workload: Workload, days: int, warm: int, share: float, most: int) -> tuple[list[Window], list[Window]]:
@@ -254,27 +283,21 @@ def split(workload: Workload, days: int, warm: int, share: float, most: int) -> 
     return [early[k] for k in chosen], late
 
 
-def _scales(early: Sequence[Window], base: Scheduler, kind: str, features: Sequence[str], overrun: str) -> Array:
+def _scales(base: Scheduler, early: Sequence[Window], settings: FitSettings) -> Array:
     """How much each feature varies over the jobs of the training windows, as they start under the baseline; float64, all above 0."""
     columns = []
     for window in early:
-        schedule = simulate(window.jobs, base, overrun=overrun)
+        schedule = simulate(window.jobs, base, overrun=settings.overrun)
         parts = schedule.wait, schedule.workload.believed, schedule.workload.procs
         columns.append([part.astype(np.float64) for part in parts])
     wait, believed, procs = (np.concatenate(part) for part in zip(*columns, strict=True))
     logarithms = {"wait": np.log(wait + 1), "believed": np.log(believed), "procs": np.log(procs), "area": np.log(believed * procs)}
     values = {"wait": wait / 3600, "believed": believed / 3600, "procs": procs, "area": believed * procs / 3600}
     values |= {f"log-{name}": column for name, column in logarithms.items()}
-    spread = [float(np.std((logarithms if kind == "power" else values)[name])) for name in features]
+    spread = [float(np.std((logarithms if settings.score == "power" else values)[name])) for name in settings.chosen]
     return np.array([one if one > 0 else 1.0 for one in spread])
 
 
 def _longest(late: Sequence[Window], pair: tuple[Scheduler, Scheduler], overrun: str) -> tuple[float, float]:
     before, after = (max(one.run(scheduler, overrun=overrun).max_wait for one in late) for scheduler in pair)
     return before, after
-
-
-def _check_numbers(**numbers: int) -> None:
-    for name, value in numbers.items():
-        if not isinstance(value, int) or value < 1:
-            raise PolicyError(f"{name} must be a whole number of at least 1, not {value!r}", "number_out_of_range")

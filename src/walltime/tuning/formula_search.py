@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from walltime.policy.orders import HISTORY
 from walltime.provenance import version
 from walltime.simulation.specification import Scheduler, parse_scheduler
 from walltime.tuning.final_table import named_schedulers
-from walltime.tuning.objectives import OBJECTIVES, Part, Parts, by_log, late_percents, merit, parts_of
+from walltime.tuning.objectives import OBJECTIVES, Parts, by_log, late_percents, merit, parts_of
 from walltime.tuning.order_file import LogIdentity, OrderFile, Point
 from walltime.tuning.search import check_optimiser
 from walltime.tuning.search import search as minimise
@@ -61,6 +62,7 @@ CHOOSING = "choosing by the later jobs"
 STEP = 0.35
 """Standard deviation of the first changes of a weight, and of the logarithm of the limit."""
 DIGITS = 3
+EASY = Scheduler(Easy())
 FEWEST = 50
 """Of fewer jobs of a log it cannot be said which order is good."""
 
@@ -168,37 +170,65 @@ class _Costs:
         return tuple(round(float(value), 4) for value in np.exp(by_log(self.tried[label], self.parts.logs).mean(axis=0)))
 
 
+@dataclass(frozen=True)
+class SearchSettings:
+    """How `search_orders` searches; raises PolicyError for impossible settings.
+
+    It ends after `budget` evaluations, or the few more of the last step. The first `share` of each log's jobs is for training, the rest for
+    choosing among the steps. Each is simulated `copies` times, as recorded and shaken by up to `shaken` s, always the same copies.
+    `penalty`: as in `objectives.merit`. `predictor`: one whose predictions decide the order, and with another `believe` also what jobs are
+    planned by. `fair`: of how many earlier jobs of each log it is found whether they start later than their fair start.
+    """
+
+    budget: int = 1500
+    share: float = 0.6
+    copies: int = 2
+    shaken: int = 60
+    penalty: float = 3.0
+    optimiser: str = "cma"
+    seed: int = 0
+    predictor: str = ""
+    believe: str = BELIEF
+    fair: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share < 1 or self.copies < 1 or self.budget < 1 or self.penalty < 0 or self.fair < 0:
+            raise PolicyError("a search needs a share between 0 and 1, at least one copy and one evaluation, and nothing negative")
+        check_optimiser(self.optimiser)
+
+    def plan(self, logs: Sequence[Workload]) -> dict[str, Any]:
+        """Return what costs depend on, for their folder."""
+        plan = {name: getattr(self, name) for name in ("share", "copies", "shaken", "penalty", "seed")} | {"version": version()}
+        plan |= {"predictor": self.predictor} if self.predictor else {}
+        plan |= {"believe": self.believe} if self.believe != BELIEF else {}
+        return plan | {"logs": [log.origin.name for log in logs], "checksums": [log.origin.sha256 for log in logs]}
+
+    def starts(self, logs: Sequence[Workload]) -> list[Formula]:
+        """Return `STARTS` with these predictions, and the terms that all logs have."""
+        clocks = all(log.origin.unix_start_time is not None for log in logs)
+        terms = tuple(one for one in TERMS if clocks or "hour" not in one)
+        return [replace(one, predictor=self.predictor, believe=self.believe, choices=terms) for one in STARTS]
+
+
 def search_orders(
     logs: Sequence[Workload],
     *,
-    budget: int = 1500,
-    share: float = 0.6,
-    copies: int = 2,
-    shaken: int = 60,
-    penalty: float = 3.0,
-    optimiser: str = "cma",
-    seed: int = 0,
-    predictor: str = "",
-    believe: str = BELIEF,
-    fair: int = 0,
     store: str | Path | None = None,
     workers: int | None = None,
     progress: Callable[[int, str], None] | None = None,
+    **options: Any,
 ) -> OrderFile:
     """Search for a queue order that is good on all of these logs, without a longer longest wait than EASY's.
 
-    The first `share` of each log's jobs is for training, the rest for choosing among the steps. Each is simulated `copies` times, as
-    recorded and shaken by up to `shaken` s, always the same copies. What is minimised is `objectives.merit` with this `penalty`, the mean
-    over the logs. It climbs from all of `STARTS` at once: each step tries all forms that are one term, other order or half-life
-    away, with weights by CMA-ES. A larger form must gain on the one before it by more than the 90 % interval over the parts, or this climb
-    ends; a smaller form is taken if it loses nothing. All end after `budget` evaluations, or the few more of the last step. Chosen is
-    the step, with a limit, that has the lowest mean bounded slowdown on the later jobs without a longer longest wait than EASY's.
-    `predictor`: one whose predictions decide the order, and with another `believe` also what jobs are planned by. `fair`: of so many
-    earlier jobs of each log it is found whether they start later than their fair start, under what is on the front, what was chosen, and
-    EASY; 0 for none. `store`: a folder in which evaluations are kept, so that a search that was interrupted goes on. `progress` is called
-    with the evaluations so far and the best formula, or `CHOOSING`. Raises PolicyError for impossible settings, and WorkloadError without
-    a log, or for one of under `FEWEST` jobs.
+    `options`: the fields of `SearchSettings`. What is minimised is `objectives.merit`, the mean over the logs. It climbs from all of
+    `STARTS` at once: each step tries all forms that are one term, other order or half-life away, with weights by CMA-ES. A larger form must
+    gain on the one before it by more than the 90 % interval over the parts, or this climb ends; a smaller form is taken if it loses
+    nothing. Chosen is the step, with a limit, that has the lowest mean bounded slowdown on the later jobs without a longer longest wait
+    than EASY's. `store`: a folder in which evaluations are kept, so that a search that was interrupted goes on. `progress` is called with
+    the evaluations so far and the best formula, or `CHOOSING`. Raises PolicyError for impossible settings, and WorkloadError without a log,
+    or for one of under `FEWEST` jobs.
     """
+    settings = SearchSettings(**options)
     if not logs:
         raise WorkloadError("a search needs a log or more")
     for log in logs:
@@ -206,61 +236,40 @@ def search_orders(
             raise WorkloadError(
                 f"{log.origin.name} has {len(log)} jobs, too few for a search; give logs of at least {FEWEST}", "too_few_jobs"
             )
-    if not 0 < share < 1 or copies < 1 or budget < 1 or penalty < 0 or fair < 0:
-        raise PolicyError("a search needs a share between 0 and 1, at least one copy and one evaluation, and nothing negative")
-    check_optimiser(optimiser)
-    early, late = parts_of(logs, share, copies, shaken, seed)
-    settings = {"share": share, "copies": copies, "shaken": shaken, "penalty": penalty, "seed": seed, "version": version()}
-    settings |= {"predictor": predictor} if predictor else {}
-    settings |= {"believe": believe} if believe != BELIEF else {}
-    settings |= {"logs": [log.origin.name for log in logs], "checksums": [log.origin.sha256 for log in logs]}
-    easy = Scheduler(Easy())
-
-    def costs_of(part: str, jobs: list[Part]) -> _Costs:
-        return _Costs(Parts(jobs, easy, workers), CostFolder(None if store is None else Path(store) / part, settings))
-
-    training = costs_of("training", early)
-    clocks = all(log.origin.unix_start_time is not None for log in logs)
-    terms = tuple(one for one in TERMS if clocks or "hour" not in one)
-    starts = [replace(one, predictor=predictor, believe=believe, choices=terms) for one in STARTS]
-    climbed, done = _climb(training, starts, budget, penalty, optimiser, seed, progress)
-    steps = [one.plain for one in climbed]
-    choosing = costs_of("choosing", late)
-    named = [one for _, one in named_schedulers()]
-    limited = [replace(one, limit=limit) for one in steps for limit in LIMITS]
-    front = _front(training)
+    early, late = parts_of(logs, settings.share, settings.copies, settings.shaken, settings.seed)
+    training, choosing = (
+        _Costs(Parts(jobs, EASY, workers), CostFolder(None if store is None else Path(store) / part, settings.plan(logs)))
+        for part, jobs in (("training", early), ("choosing", late))
+    )
+    climb = _Climb(training, settings, progress)
+    steps = [one.plain for one in climb.formulas(settings.starts(logs))]
+    limited = [*steps, *(replace(one, limit=limit) for one in steps for limit in LIMITS)]
+    named, front = [one for _, one in named_schedulers()], _front(training)
     if progress is not None:
-        progress(done, CHOOSING)
+        progress(climb.done, CHOOSING)
+    front += [EASY] if settings.fair else []
     for costs in (training, choosing):
-        costs.of([one.scheduler for one in (*steps, *limited)] + named + front)
-    chosen = _chosen([*steps, *limited], training, choosing)
-    shown = list(dict.fromkeys([*front, chosen.scheduler, easy] if fair else []))
-    percents = late_percents(shown, early, fair, seed, workers)
-    lateness = {one.label: round(float(value), 2) for one, value in zip(shown, percents, strict=True)}
-    if fair:
-        front.append(easy)
-        for costs in (training, choosing):
-            costs.of([easy])
+        costs.of([*(one.scheduler for one in limited), *named, *front])
+    chosen = _chosen(limited, training, choosing)
+    lateness: dict[str, float] = {}
+    if settings.fair:
+        shown = list(dict.fromkeys([*front, chosen.scheduler]))
+        percents = late_percents(shown, early, settings.fair, settings.seed, workers).tolist()
+        lateness = {one.label: round(value, 2) for one, value in zip(shown, percents, strict=True)}
 
-    def point(label: str) -> Point:
-        return Point(label, training.mean(label), choosing.mean(label), lateness.get(label, -1.0))
+    def points(schedulers: Sequence[Scheduler]) -> tuple[Point, ...]:
+        labels = [one.label for one in schedulers]
+        return tuple(Point(label, training.mean(label), choosing.mean(label), lateness.get(label, -1.0)) for label in labels)
 
     return OrderFile(
         scheduler=chosen.scheduler.label,
-        seed=seed,
-        evaluations=done,
-        budget=budget,
-        share=share,
-        copies=copies,
-        shaken=shaken,
-        penalty=penalty,
-        optimiser=optimiser,
-        predictor=predictor,
+        evaluations=climb.done,
         version=version(),
         log=tuple(map(LogIdentity.of, logs)),
-        step=tuple(point(one.scheduler.label) for one in (*steps, chosen)),
-        front=tuple(point(one.label) for one in front),
-        named=tuple(point(one.label) for one in named),
+        step=points([one.scheduler for one in (*steps, chosen)]),
+        front=points(front),
+        named=points(named),
+        **{name: getattr(settings, name) for name in ("seed", "budget", "share", "copies", "shaken", "penalty", "optimiser", "predictor")},
     )
 
 
@@ -278,62 +287,54 @@ def _chosen(formulas: Sequence[Formula], training: _Costs, choosing: _Costs) -> 
     return min(formulas, key=judged)
 
 
-def _climb(
-    costs: _Costs,
-    starts: Sequence[Formula],
-    budget: int,
-    penalty: float,
-    optimiser: str,
-    seed: int,
-    progress: Callable[[int, str], None] | None,
-) -> tuple[list[Formula], int]:
-    """The formulas after each step from each start, and the number of evaluations."""
-    done = 0
-    best = (np.inf, starts[0])
+class _Climb:
+    """Steps to better formulas; `done`: evaluations so far."""
 
-    def tuned(formula: Formula, evaluations: int) -> tuple[float, Formula]:
-        nonlocal done
+    def __init__(self, costs: _Costs, settings: SearchSettings, progress: Callable[[int, str], None] | None):
+        self.costs, self.settings, self.progress = costs, settings, progress
+        self.done = 0
+        self._best = ""
+
+    def formulas(self, starts: Sequence[Formula]) -> list[Formula]:
+        """Return the formulas after each step from each start."""
+        self._best = starts[0].scheduler.label
+        paths = [[self._tuned(one, 4)] for one in starts]
+        climbing = list(paths)
+        while climbing and self.done < self.settings.budget:
+            for path in list(climbing):
+                self._best = min((one[-1] for one in paths), key=lambda one: one[0])[1].scheduler.label
+                step = self._following(*path[-1]) if self.done < self.settings.budget else None
+                if step is None:
+                    climbing.remove(path)
+                else:
+                    path.append(step)
+        return [formula for path in paths for _, formula in path]
+
+    def _tuned(self, formula: Formula, generations: int) -> tuple[float, Formula]:
+        """The lowest merit near a formula, and where it is; a generation is a first look at a form."""
         dimensions = len(formula.terms) + 1
 
         def evaluate(points: list[Array]) -> list[float]:
-            nonlocal done
             some = [formula.at(point).scheduler for point in points]
-            done += len(points)
-            values = merit(costs.of(some), costs.parts.logs, penalty).mean(axis=1)
-            if progress is not None:
-                progress(done, best[1].scheduler.label)
+            self.done += len(points)
+            values = merit(self.costs.of(some), self.costs.parts.logs, self.settings.penalty).mean(axis=1)
+            if self.progress is not None:
+                self.progress(self.done, self._best)
             return [float(value) for value in values]
 
-        point, value = minimise(evaluate, dimensions, evaluations, optimiser, seed)
+        point, value = minimise(evaluate, dimensions, generations * (4 + len(formula.terms)), self.settings.optimiser, self.settings.seed)
         start = evaluate([np.zeros(dimensions)])[0]
         return (start, formula) if start <= value else (value, formula.at(point))
 
-    def following(before: tuple[float, Formula]) -> tuple[float, Formula] | None:
+    def _following(self, merit_before: float, before: Formula) -> tuple[float, Formula] | None:
         """The next step; None at the top."""
-        tries = sorted((tuned(one, _few(len(one.terms))) for one in before[1].neighbours()), key=lambda one: one[0])
-        tries = sorted((tuned(one, 4 * _few(len(one.terms))) for _, one in tries[:3]), key=lambda one: one[0])
-        found = next((one for one in tries if _pays(costs, before[1], one[1], penalty)), None)
-        if found is None:
-            found = tuned(before[1], 4 * _few(len(before[1].terms)))
-            return found if found[0] < before[0] - 1e-4 else None
-        return found
-
-    paths = [[tuned(one, 4 * _few(len(one.terms)))] for one in starts]
-    climbing = list(paths)
-    while climbing and done < budget:
-        for path in list(climbing):
-            best = min((one[-1] for one in paths), key=lambda one: one[0])
-            step = following(path[-1]) if done < budget else None
-            if step is None:
-                climbing.remove(path)
-            else:
-                path.append(step)
-    return [formula for path in paths for _, formula in path], done
-
-
-def _few(terms: int) -> int:
-    """Evaluations of a first look at a form: one generation."""
-    return 4 + terms
+        tries = sorted((self._tuned(one, 1) for one in before.neighbours()), key=lambda one: one[0])
+        tries = sorted((self._tuned(one, 4) for _, one in tries[:3]), key=lambda one: one[0])
+        found = next((one for one in tries if _pays(self.costs, before, one[1], self.settings.penalty)), None)
+        if found is not None:
+            return found
+        found = self._tuned(before, 4)
+        return found if found[0] < merit_before - 1e-4 else None
 
 
 def _pays(costs: _Costs, before: Formula, after: Formula, penalty: float) -> bool:

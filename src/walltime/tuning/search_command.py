@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -35,6 +35,7 @@ class SearchOptions:
     believe: Annotated[str | None, o.option("--believe", "The order alone if not said.", SEARCH)] = None
     fair: Annotated[int, o.own("Jobs per log whose fair starts are found under what is on the front.", SEARCH, min=0)] = 0
     store: Annotated[Path | None, o.option("--store", panel=SEARCH)] = None
+    seed: o.SeedOption = 0
     workers: o.WorkersOption = None
 
 
@@ -53,7 +54,6 @@ def search(
     *,
     searching: SearchOptions,
     judging: JudgementOptions,
-    seed: o.SeedOption = 0,
     own: o.OwnOption = None,
     stretch: Stretch,
     reading: LogOptions,
@@ -71,12 +71,13 @@ def search(
     from walltime.tuning.formula_search import CHOOSING, search_orders
     from walltime.tuning.order_file import write_order_file
     from walltime.tuning.order_search_page import search_page, search_tables
-    from walltime.tuning.trials import BELIEF
 
     if judging.again:
         raise PolicyError("--again is for --final; leave it out")
     if searching.believe is not None and searching.predictor is None:
         raise PolicyError("--believe says what is done with predictions; name a --predictor too")
+    options = {name: value for name, value in asdict(searching).items() if value is not None}
+    options |= {"share": 1 - options.pop("test_share"), "shaken": options.pop("shake")}
     with progress_bar(searching.budget, "schedulers") as progress:
 
         def show(done: int, what: str) -> None:
@@ -84,22 +85,7 @@ def search(
             note = what if what == CHOOSING else over
             progress(done, **({"total": None, "note": note} if note else {}))
 
-        found = search_orders(
-            logs,
-            budget=searching.budget,
-            share=1 - searching.test_share,
-            copies=searching.copies or 2,
-            shaken=searching.shake,
-            penalty=searching.penalty,
-            optimiser=searching.optimiser,
-            seed=seed,
-            predictor=searching.predictor or "",
-            believe=searching.believe or BELIEF,
-            fair=searching.fair,
-            store=searching.store,
-            workers=searching.workers,
-            progress=show,
-        )
+        found = search_orders(logs, progress=show, **options)
     if out is not None:
         write_order_file(found, out)
     if output.report is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -59,28 +59,12 @@ def tune(
     from walltime.tuning.page import tuning_page, tuning_tables
 
     workload = stretch.alone(reading.load(trace)[0])
+    options = asdict(fitting)
+    options |= {"warm": options.pop("margin"), "share": 1 - options.pop("test_share")}
+    if fitting.features is not None:
+        options["features"] = [name.strip() for name in fitting.features.split("/")]
     with progress_bar(fitting.budget, "candidates") as progress:
-        result = fit(
-            workload,
-            runs.policy,
-            score=fitting.score,
-            features=None if fitting.features is None else [name.strip() for name in fitting.features.split("/")],
-            where=fitting.where,
-            metric=runs.metric,
-            days=fitting.days,
-            warm=fitting.margin,
-            share=1 - fitting.test_share,
-            most=fitting.most,
-            copies=fitting.copies,
-            shake=fitting.shake,
-            budget=fitting.budget,
-            optimiser=fitting.optimiser,
-            seed=runs.seed,
-            overrun=runs.overrun,
-            store=fitting.store,
-            workers=fitting.workers,
-            progress=progress,
-        )
+        result = fit(workload, progress=progress, **asdict(runs), **options)
     if out is not None:
         write_json(result.as_dict(), out)
     if output.report is not None:

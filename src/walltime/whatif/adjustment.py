@@ -34,7 +34,7 @@ class TimeMin(Predictor):
         """The column's name."""
         return "time_min"
 
-    def given_for(self, workload: Workload, requested: Array, runtime: Array) -> Array:
+    def predict_all(self, workload: Workload, requested: Array, runtime: Array) -> Array:
         """The column `time_min` where there is one, int64 s."""
         least = workload.columns["time_min"]
         return np.where(least > 0, least, requested)

@@ -17,7 +17,7 @@ import numpy as np
 from walltime import metrics
 from walltime.errors import LogError, WorkloadError
 from walltime.files import whole_file
-from walltime.machine import Machine, said_of_held, with_hindsight, write_machine
+from walltime.machine import Machine, hindsight_note, with_hindsight, write_machine
 from walltime.machine.warm_start import carried_over
 from walltime.metrics.agreement import NEAR, Agreement, agreement
 from walltime.metrics.summary import Averages
@@ -30,7 +30,7 @@ from walltime.simulation.specification import Scheduler
 from walltime.whatif.pool_groups import PoolGroup, pool_groups
 from walltime.whatif.setting import Setting, machine_of, without_warnings
 from walltime.whatif.wait_causes import Evidence, WaitCause, find_evidence
-from walltime.wording import harmless, human_time, printable
+from walltime.wording import human_time, printable, sanitize
 from walltime.workload import Workload, check_workload
 from walltime.workload.columns import GROUPED_COLUMNS
 
@@ -193,16 +193,16 @@ def calibrate(
         log=jobs.origin.name,
         sha256=jobs.origin.sha256,
         jobs_sha256=jobs_sha256(workload),
-        machine=harmless(machine.name),
+        machine=sanitize(machine.name),
         machine_digest=machine_digest(machine),
         policy=schedule.label,
         trim=trim,
         rows=rows,
         months=months,
         utilization=_utilization(schedule, start, groups),
-        evidence=replace(evidence, hints=[*filter(None, [said_of_held(jobs)]), *evidence.hints, *_killed(schedule), *left_out(setting)]),
+        evidence=replace(evidence, hints=[*filter(None, [hindsight_note(jobs)]), *evidence.hints, *_killed(schedule), *left_out(setting)]),
         version=version(),
-        by_hindsight=bool(said_of_held(jobs)),
+        by_hindsight=bool(hindsight_note(jobs)),
     )
 
 
@@ -243,7 +243,7 @@ def _killed(schedule: Schedule) -> list[str]:
 def left_out(setting: Setting) -> list[str]:
     """What to say of settings of Slurm that are not modelled."""
     notes = setting.not_modelled
-    return [f"Settings of Slurm that are not modelled: {', '.join(map(harmless, notes))}."] if notes else []
+    return [f"Settings of Slurm that are not modelled: {', '.join(map(sanitize, notes))}."] if notes else []
 
 
 def verdict(calibration: Calibration) -> list[str]:

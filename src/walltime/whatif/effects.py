@@ -14,7 +14,7 @@ from walltime.metrics.summary import Averages
 from walltime.metrics.weekly_interval import LogWeeks, share_that_agrees
 from walltime.schedule.groups import UNKNOWN, group_jobs
 from walltime.schedule.schedule import Schedule
-from walltime.whatif.calibration import ALL, GROUPED_BY, Calibration
+from walltime.whatif.calibration import ALL, GROUPED_BY, MOST_GROUPS, Calibration
 from walltime.whatif.cost import Cost
 from walltime.whatif.setting import Setting
 from walltime.wording import human_time
@@ -25,8 +25,6 @@ Pairs = tuple[Array, Array]
 
 MEASURES = ("mean_wait", "median_wait", "p90_wait", "mean_bounded_slowdown")
 """What is measured of the jobs; besides, the utilization."""
-MOST_GROUPS = 40
-"""A grouping with more groups has no rows."""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from walltime.whatif.cost import Cost
 from walltime.whatif.effects import Difference, Effect, GroupEffect, signed
 from walltime.whatif.simulations import TODAY
 from walltime.whatif.whatif import REACT, WhatIf
-from walltime.wording import UNDEFINED, harmless, human_number, human_percent, human_time, listed
+from walltime.wording import UNDEFINED, human_number, human_percent, human_time, listed, sanitize
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -64,7 +64,7 @@ def what_if_page(answer: WhatIf, settings: Mapping[str, Any] | None = None) -> P
     log = Table(("what", "value"), workload_facts(jobs, record["log"]), "The log", texts=-1)
     return Page(
         "what a change would do",
-        f"What if: {several} on {harmless(answer.machine.name)}",
+        f"What if: {several} on {sanitize(answer.machine.name)}",
         [answer.answer(alone=False)],
         [
             Section("What each change does", [*map(Paragraph, answer.one_by_one()), *effects.blocks, curves]),
@@ -156,7 +156,7 @@ def tables_of(answer: WhatIf) -> list[Table]:
     numbers = [f"({k})" for k in range(1, len(answer.effects) + 1)]
     names = [f"{number} {effect.name}" for number, effect in zip(numbers, answer.effects, strict=True)]
     measured = int(answer.measured.sum())
-    title = f"{answer.today.workload.origin.name}: {measured:,} jobs measured, {answer.today.label} on {harmless(answer.machine.name)}"
+    title = f"{answer.today.workload.origin.name}: {measured:,} jobs measured, {answer.today.label} on {sanitize(answer.machine.name)}"
     sure = [[name, *cells] for name, cells in zip(names, sure_rows(answer), strict=True)]
     tables = [
         effects_table(answer, names, title).without("jobs"),

@@ -22,7 +22,7 @@ from walltime.whatif.change_names import change_name
 from walltime.whatif.changes import Change
 from walltime.whatif.effects import MEASURES, OtherUsers, measures_of, pairs
 from walltime.whatif.setting import SHAKE, Setting
-from walltime.wording import harmless, shown
+from walltime.wording import sanitize, shown
 from walltime.workload import Workload
 from walltime.workload.resampling import resample_weeks, with_sessions
 
@@ -30,7 +30,7 @@ Array = np.ndarray
 Check = Callable[[int], None]
 
 TODAY = "today"
-TOGETHER = "all together"
+ALL_CHANGES = "all together"
 LONGEST = 500
 """Characters of a label."""
 
@@ -145,14 +145,14 @@ def settings_of(machine: Machine, changes: Sequence[Change], policy: str | Polic
     settings = [NamedSetting(TODAY, TODAY, today, [])]
     for change in changes:
         setting, became = change.apply(today)
-        words = harmless(change.label, LONGEST), harmless(change_name(change), LONGEST)
-        settings.append(NamedSetting(*words, setting, [harmless(line, LONGEST) for line in became]))
+        words = sanitize(change.label, LONGEST), sanitize(change_name(change), LONGEST)
+        settings.append(NamedSetting(*words, setting, [sanitize(line, LONGEST) for line in became]))
     if len(changes) > 1:
         setting, became = today, []
         for change in changes:
-            setting, more = _explained(TOGETHER, partial(change.apply, setting))
-            became += [harmless(line, LONGEST) for line in more]
-        settings.append(NamedSetting(TOGETHER, TOGETHER, setting, became))
+            setting, more = _explained(ALL_CHANGES, partial(change.apply, setting))
+            became += [sanitize(line, LONGEST) for line in more]
+        settings.append(NamedSetting(ALL_CHANGES, ALL_CHANGES, setting, became))
     for one in settings:
         _explained(one.label, one.setting.scheduler)
     return settings
@@ -172,7 +172,7 @@ def _explained(label: str, make: Callable[[], Any]) -> Any:
         if label == TODAY:
             raise
         raise type(error)(
-            f"under the change {shown(label)}: {error}" if label != TOGETHER else f"with all changes together: {error}"
+            f"under the change {shown(label)}: {error}" if label != ALL_CHANGES else f"with all changes together: {error}"
         ) from error
 
 

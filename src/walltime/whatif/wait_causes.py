@@ -35,7 +35,7 @@ CAPACITY = "processors, or its turn"
 RARE = 0.005
 """A machine is over-full for less than this share of the time where the times of a log are a little off."""
 SHORT = "so rarely that the times of the log may be a little off."
-LITTLE = "the machine's file has too little there, or nodes were shared."
+TOO_LITTLE = "the machine's file has too little there, or nodes were shared."
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def _hints(schedule: Schedule, placement: Placement, start: Array, groups: Seque
             hints.append(
                 f"{len(over):,} jobs are recorded to have started on {where} when that made more than its {group.procs:,} processors busy "
                 f"(up to {group.most:,}, {100 * group.overfull_share():.1f} % of the time): "
-                + (SHORT if group.overfull_share() < RARE else LITTLE)
+                + (SHORT if group.overfull_share() < RARE else TOO_LITTLE)
             )
         elif group.most < 0.9 * group.procs:
             hints.append(

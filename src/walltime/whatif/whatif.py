@@ -10,7 +10,7 @@ import numpy as np
 
 from walltime import metrics
 from walltime.errors import PolicyError
-from walltime.machine import Machine, said_of_held, with_hindsight
+from walltime.machine import Machine, hindsight_note, with_hindsight
 from walltime.metrics.intervals import KINDS, LEVEL
 from walltime.policy import Policy
 from walltime.provenance import plain, version
@@ -23,7 +23,7 @@ from walltime.whatif.cost import Cost, cost
 from walltime.whatif.effects import MEASURES, Effect, OtherUsers, differences, doubts, gains_of, group_effects, measures_of, pairs, signed
 from walltime.whatif.setting import SHAKE, machine_of, without_warnings
 from walltime.whatif.simulations import TODAY, NamedSetting, settings_of, simulate_all
-from walltime.wording import harmless, seed_fault, shown
+from walltime.wording import sanitize, seed_fault, shown
 from walltime.workload import Workload, check_workload
 
 Array = np.ndarray
@@ -93,7 +93,7 @@ class WhatIf:
     @property
     def caveats(self) -> list[str]:
         """What a reader should know besides the general caveats of simulations, in sentences."""
-        said = list(filter(None, [said_of_held(self.today.workload)]))
+        said = list(filter(None, [hindsight_note(self.today.workload)]))
         if self.calibration is None:
             said.append("The log records no waits, so nothing is known of how far the simulation resembles the machine.")
         else:
@@ -138,7 +138,7 @@ class WhatIf:
 
     def answer(self, alone: bool = True) -> str:
         """The result and its price in one sentence, and in another whether it can be trusted; `alone`: also each change alone."""
-        known = "Jobs wait only from when, by hindsight, they were free to start. " if said_of_held(self.today.workload) else ""
+        known = "Jobs wait only from when, by hindsight, they were free to start. " if hindsight_note(self.today.workload) else ""
         return f"{known}{answer_of(self.effects, alone)}"
 
     def one_by_one(self) -> list[str]:
@@ -168,7 +168,7 @@ class WhatIf:
         content = {
             "log": origin.name,
             "sha256": origin.sha256,
-            "machine": harmless(self.machine.name),
+            "machine": sanitize(self.machine.name),
             "policy": self.today.label,
             "answer": self.answer(),
             "submissions": self.submissions,

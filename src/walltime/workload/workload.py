@@ -13,7 +13,7 @@ import numpy as np
 
 from walltime.errors import WorkloadError
 from walltime.tables import Facts, number
-from walltime.wording import harmless, seed_fault, shown
+from walltime.wording import sanitize, seed_fault, shown
 
 if TYPE_CHECKING:
     import polars as pl
@@ -70,7 +70,7 @@ class Origin:
         ('alice', '1')
         """
         texts = self.names.get(column, ())
-        return harmless(texts[number - 1]) if 0 < number <= len(texts) else str(number)
+        return sanitize(texts[number - 1]) if 0 < number <= len(texts) else str(number)
 
     def after(self, step: str) -> Origin:
         """The same origin with one more step."""

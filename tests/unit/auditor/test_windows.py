@@ -12,7 +12,7 @@ from tests.strategies import examples
 from walltime.auditor.windows import SiteWindows
 from walltime.machine import Machine, Overhead, Partition, Pool, Window, place
 from walltime.machine.machine import DAYS
-from walltime.machine.overheads import as_seen
+from walltime.machine.overheads import scheduler_view
 
 DAY = 86_400
 ZONES = (
@@ -69,7 +69,7 @@ def site_of(seed):
 def test_shut__is_what_the_engines_are_given(seed):
     draw, jobs, machine = site_of(seed)
     placed, placement = place(jobs, machine)
-    seen_jobs, seen = as_seen(placed, placement)
+    seen_jobs, seen = scheduler_view(placed, placement)
     tick, last = machine.overhead.tick, 400 * DAY
     own = SiteWindows(placed, placement, seen_jobs.believed, last)
     near = [time for time in own.changes() if placed.submit[0] <= time <= last][:200]

@@ -10,7 +10,7 @@ import pytest
 import walltime as wt
 from tests.cli import call, one_line
 from tests.errors import raises
-from tests.pages import headings
+from tests.pages import outline
 from walltime.benchmark.predictions import MEASURES, SCHEDULERS, SLURM, judge_predictions, tells
 
 
@@ -118,7 +118,7 @@ def test_command__prints_writes_and_takes_files(golden, tmp_path, capsys):
     assert (record["suite"], record["version"]) == ("predictions", 2)
     by_name = {row["predictor"]: row for row in record["rows"]}
     assert by_name[f"file:{tmp_path}/preds.csv"]["gains"] == by_name["exact"]["gains"]
-    golden("benchmark", headings((tmp_path / "page.html").read_text()))
+    golden("benchmark", outline((tmp_path / "page.html").read_text()))
     golden("benchmark", call(capsys, *words[:-2], "--only", "--predictor", "last")[1])
 
 

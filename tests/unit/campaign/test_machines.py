@@ -97,4 +97,4 @@ def test_simulate_many__on_a_machine(plan):
 )
 def test_bad_plans__one_line(golden, capsys, plan, old, new):
     plan.write_text(PLAN.replace(old, new))
-    golden("campaign-run", one_line(*call(capsys, "campaign", "run", plan)))
+    golden("campaign", one_line(*call(capsys, "campaign", "run", plan)))

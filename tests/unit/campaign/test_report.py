@@ -139,7 +139,7 @@ def test_status__and_a_plan_that_is_half_done(golden, capsys, plan):
     ],
 )
 def test_report__refuses_what_it_does_not_know(golden, capsys, plan, options):
-    golden("campaign-report", one_line(*call(capsys, "campaign", "report", plan, *options)))
+    golden("campaign", one_line(*call(capsys, "campaign", "report", plan, *options)))
 
 
 def test_report__of_nothing(golden, capsys, tmp_path):

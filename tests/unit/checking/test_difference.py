@@ -8,7 +8,7 @@ import pytest
 import walltime as wt
 from tests.cli import call, one_line
 from tests.errors import raises
-from tests.pages import headings
+from tests.pages import outline
 from tests.traces import published_path, trace_path
 from walltime.checking import scheduler_trials
 
@@ -98,7 +98,7 @@ def test_diff_command__prints_and_writes(golden, tmp_path, capsys):
     assert not record["identical"]
     page = (tmp_path / "page.html").read_text()
     assert "What was tried" in page
-    golden("diff", headings(page))
+    golden("diff", outline(page))
     assert "1 of 4" in page
     assert (tmp_path / "d.svg").stat().st_size > 1000
     assert "are the same schedule" in call(capsys, "diff", files[0], files[0], *log)[1]
@@ -117,8 +117,7 @@ def test_diff_command__refuses_in_one_line(tmp_path, capsys):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "told"),
-    [("easy", "what easy in the dialect pyss gives"), ("easypp", "what easy++ in the dialect predictsim gives")],
+    ("name", "told"), [("easy", "what easy in the dialect pyss gives"), ("easypp", "what easy++ in the dialect predictsim gives")]
 )
 def test_diff__explains_published_schedules(golden, name, told):
     jobs = wt.read(trace_path("KTH-SP2-1996-2.sc15.recon"))

@@ -10,6 +10,7 @@ import pytest
 
 import walltime as wt
 from tests.cli import HEADER, call, one_line, record
+from tests.pages import outline
 from walltime.campaign import Store, read_plan, run_campaign
 
 
@@ -160,21 +161,14 @@ def test_predict__takes_the_order_of_simultaneous_events_from_the_dialect(capsys
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["info", "--window", "0:36000"],
-        ["predict", "--predictor", "last"],
-        ["suggest", "--user", 1],
-    ],
-)
+@pytest.mark.parametrize("arguments", [["info", "--window", "0:36000"], ["predict", "--predictor", "last"], ["suggest", "--user", 1]])
 def test_report__has_the_answer_three_numbers_and_a_picture(golden, capsys, log, tmp_path, arguments):
     page = tmp_path / "page.html"
     status, out, err = call(capsys, arguments[0], log, *arguments[1:], "--report", page)
     assert status == 0, err
     assert f"report written to {page}" in out
     text = page.read_text()
-    golden("predict", text)
+    golden(arguments[0], outline(text))
     first = text[: text.index("<h2")]
     assert first.count('class="number"') == 3 or first.count("<dt>") >= 3
     assert "<svg" in first

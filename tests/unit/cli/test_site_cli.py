@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli import call, one_line
-from tests.pages import headings
+from tests.pages import outline
 from tests.sites import MACHINE, jobs_of, recorded_as, write_site
 from walltime.machine import Machine, write_machine
 
@@ -27,7 +27,7 @@ def test_calibrate__prints_the_verdict_and_writes_what_what_if_reads(golden, cap
     golden("calibrate", out)
     assert "calibration written to" in out
     page = (folder / "c.html").read_text()
-    golden("calibrate", headings(page))
+    golden("calibrate", outline(page))
     status, out, _ = call(
         capsys, "what-if", log, "--machine", cluster, "--change", "nodes+=50%", "--calibration", folder / "c.json", "--replications", 0
     )

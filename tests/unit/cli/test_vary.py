@@ -358,15 +358,7 @@ def test_flurries__of_a_log_without_users_get_one_line(capsys, tmp_path):
     assert "does not record users" in one_line(*call(capsys, "simulate", path, "--load", 0.5, "--scale-by", "users"))
 
 
-@pytest.mark.parametrize(
-    "out",
-    [
-        "clean.txt",
-        "clean",
-        "none/clean.swf",
-        "folder.swf",
-    ],
-)
+@pytest.mark.parametrize("out", ["clean.txt", "clean", "none/clean.swf", "folder.swf"])
 def test_clean__refuses_what_it_cannot_write_before_it_reads(golden, capsys, monkeypatch, tmp_path, out):
     monkeypatch.chdir(tmp_path)
     Path("folder.swf").mkdir()

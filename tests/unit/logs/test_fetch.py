@@ -114,18 +114,16 @@ def test_fetch__refuses_what_is_not_what_it_was(mirror):
     path = fetch("KTH-SP2").path
     path.unlink()
     mirror.body = LOG + b"more"
-    with raises(LogError, "wrong_checksum") as error:
+    with raises(LogError, "wrong_checksum"):
         fetch("KTH-SP2")
-    assert "\n" not in str(error.value)
     assert not path.exists()
     assert sorted(p.name for p in path.parent.iterdir()) == [RECORD]
 
 
 def test_fetch__goes_on_where_a_cut_connection_stopped(mirror, tmp_path):
     mirror.cut_after, mirror.cuts = len(LOG) - 1000, 1
-    with raises(LogError, "broken_connection") as error:
+    with raises(LogError, "broken_connection"):
         fetch("KTH-SP2")
-    assert "\n" not in str(error.value)
     part = tmp_path / "logs" / f"{ENTRY.file}.part"
     have = part.stat().st_size
     assert 0 < have < len(LOG)
@@ -171,9 +169,8 @@ def test_fetch__keeps_a_compressed_file_as_it_is_stored(mirror):
 @pytest.mark.parametrize(("status", "message"), [(404, "missing_download"), (503, "server_refusal")])
 def test_fetch__says_what_the_server_said(mirror, status, message):
     mirror.status = status
-    with raises(LogError, message) as error:
+    with raises(LogError, message):
         fetch("KTH-SP2")
-    assert "\n" not in str(error.value)
 
 
 def test_fetch__without_a_network_says_so(monkeypatch, tmp_path):

@@ -172,9 +172,8 @@ def test_read__of_a_directory(golden, tmp_path):
 @pytest.mark.parametrize("value", [5, None, 1.5, ["KTH-SP2"], {"a": 1}])
 @pytest.mark.parametrize("reader", [wt.read, wt.logs.read_log, wt.logs.read_swf])
 def test_read__of_something_else(reader, value):
-    with raises(wt.LogError, "wrong_type") as error:
+    with raises(wt.LogError, "wrong_type"):
         reader(value)
-    assert "\n" not in str(error.value)
 
 
 def test_read__of_a_workload(golden):

@@ -140,14 +140,7 @@ def test_generate__writes_every_format_that_convert_writes(capsys, tmp_path, nam
     assert jobs.runtime.tolist() == same.runtime.tolist()
 
 
-@pytest.mark.parametrize(
-    ("key", "hint"),
-    [
-        ("procs", "requested_procs"),
-        ("Submit", "'submit'"),
-        ("Requested Procs", "'requested_procs'"),
-    ],
-)
+@pytest.mark.parametrize(("key", "hint"), [("procs", "requested_procs"), ("Submit", "'submit'"), ("Requested Procs", "'requested_procs'")])
 def test_mapping__wrong_key_names_the_right_one(written, key, hint):
     mapping = written(f'[columns]\n"{key}" = "t"\nruntime = "r"\nallocated_procs = "procs"\n', "m.toml")
     with raises(LogError, "unknown_column", hint):

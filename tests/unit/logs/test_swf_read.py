@@ -387,21 +387,17 @@ def test_bad_file__directory(golden, tmp_path):
     golden("info", error_of(tmp_path))
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        PermissionError(13, "Permission denied"),
-        OSError(5, "Input/output error"),
-    ],
-)
+@pytest.mark.parametrize("error", [PermissionError(13, "Permission denied"), OSError(5, "Input/output error")])
 def test_bad_file__system_error(golden, written, monkeypatch, error):
     path = written(GOOD)
 
     def refuse(*_, **__):
         raise error
 
-    monkeypatch.setattr(Path, "open", refuse)
-    golden("info", error_of(path))
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "open", refuse)
+        said = error_of(path)
+    golden("info", said)
 
 
 def test_bad_file__not_a_folder_on_the_way(golden, written):
@@ -420,9 +416,7 @@ def test_bad_file__no_records(golden, written, content):
 
 @pytest.mark.parametrize("skip", [False, True])
 @pytest.mark.parametrize(
-    ("content", "line"),
-    [(b"\x7fELF\x02\x01\x01\x00\x00", 1), (f"{GOOD}\n{GOOD}\n".encode() + b"1 \x00 3", 3)],
-    ids=["program", "damaged"],
+    ("content", "line"), [(b"\x7fELF\x02\x01\x01\x00\x00", 1), (f"{GOOD}\n{GOOD}\n".encode() + b"1 \x00 3", 3)], ids=["program", "damaged"]
 )
 def test_bad_file__binary(golden, written, content, line, skip):
     golden("info", error_of(written(content), skip_bad_lines=skip))

@@ -241,5 +241,5 @@ def test_file__a_wrong_overhead_is_one_line(line, message):
 
 
 def test_slurm__has_overheads_of_its_own():
-    with raises(PolicyError, "unsupported_policy"):
+    with raises(PolicyError, "unsupported_policy", "overheads"):
         wt.simulate(jobs([0], [1], [1]), "slurm", machine=machine(start=3))

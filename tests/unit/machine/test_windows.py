@@ -312,7 +312,7 @@ def test_window__needs_a_log_that_says_when_it_starts_and_a_policy_that_knows_wi
     workload = jobs([0], [1], [1])
     with raises(WorkloadError, "unknown_start_time"):
         place(replace(workload, origin=replace(workload.origin, unix_start_time=None)), machine(Window("08:00")))
-    with raises(PolicyError, "unsupported_policy", "slurm"):
+    with raises(PolicyError, "unsupported_policy", "slurm", "hours"):
         wt.simulate(workload, "slurm", machine=machine(Window("08:00")))
 
 

@@ -73,16 +73,7 @@ def test_label__parses_back(text):
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "expr:3",
-        "expr:wiat",
-        "expr:wait**2",
-        "expr:open(wait)",
-        "expr:max(wait)",
-        "expr:wait+",
-        "expr:user_used",
-    ],
+    "text", ["expr:3", "expr:wiat", "expr:wait**2", "expr:open(wait)", "expr:max(wait)", "expr:wait+", "expr:user_used"]
 )
 def test_expression__says_what_is_wrong(golden, text):
     with pytest.raises(wt.PolicyError) as caught:

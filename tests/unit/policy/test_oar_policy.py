@@ -84,15 +84,15 @@ def test_whole_nodes():
 @pytest.mark.parametrize(
     ("machine", "columns", "what"),
     [
-        (single(2, limits=(Limit((), None, 1),)), {}, "unsupported_policy"),
-        (single(2, outages=(Outage("all", 5, 9, 1, None),)), {}, "unsupported_policy"),
-        (Machine((Pool("a", 1, 1), Pool("b", 1, 2)), (Partition("main", ("a", "b")),)), {}, "mixed_nodes"),
-        (Machine((Pool("a", 1, 1),), (Partition("m", ("a",)), Partition("n", ("a",), tier=2))), {}, "unsupported_policy"),
-    ],
+        (single(2, limits=(Limit((), None, 1),)), {}, ("unsupported_policy", "limits")),
+        (single(2, outages=(Outage("all", 5, 9, 1, None),)), {}, ("unsupported_policy", "outages")),
+        (Machine((Pool("a", 1, 1), Pool("b", 1, 2)), (Partition("main", ("a", "b")),)), {}, ("mixed_nodes",)),
+        (Machine((Pool("a", 1, 1),), (Partition("m", ("a",)), Partition("n", ("a",), tier=2))), {}, ("unsupported_policy", "tiers"))
+    ]
 )  # fmt: skip
 def test_what_is_not_modelled_is_refused(machine, columns, what):
     jobs = Workload.from_arrays(submit=[0], runtime=[1], requested=[1], procs=[1], machine_procs=3, columns=columns)
-    with raises((PolicyError, WorkloadError), what):
+    with raises((PolicyError, WorkloadError), *what):
         wt.simulate(jobs, "oar", machine=machine)
 
 

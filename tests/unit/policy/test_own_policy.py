@@ -111,17 +111,7 @@ def test_options__are_those_of_the_class_and_of_predictions(file):
     assert wt.simulation.parse_scheduler(scheduler.label).label == scheduler.label
 
 
-@pytest.mark.parametrize(
-    "spelled",
-    [
-        "Wrong",
-        "Asks",
-        "Weekly,hours=3",
-        "Weekly,hours",
-        "Nothing",
-        "Absent",
-    ],
-)
+@pytest.mark.parametrize("spelled", ["Wrong", "Asks", "Weekly,hours=3", "Weekly,hours", "Nothing", "Absent"])
 def test_errors__are_one_line_with_file_and_line(golden, file, capsys, tmp_path, spelled):
     wt.logs.write_swf(tmp_path / "log.swf", JOBS)
     golden("simulate", one_line(*call(capsys, "simulate", tmp_path / "log.swf", "--policy", f"{file}:{spelled}")))
@@ -164,9 +154,8 @@ def test_faults_of_a_signature_or_an_answer__name_file_and_line(capsys, tmp_path
 @pytest.mark.parametrize(("text", "line"), [("x = (\n", 1), ("import walltime\n\n1 / 0\n", 3)])
 def test_files_that_cannot_be_loaded__are_named_with_the_line(tmp_path, text, line):
     (tmp_path / "bad.py").write_text(text)
-    with raises(wt.PolicyError, "own_code_failure", line, "bad.py") as caught:
+    with raises(wt.PolicyError, "own_code_failure", line, "bad.py"):
         wt.simulation.parse_scheduler(f"{tmp_path}/bad.py:Mine")
-    assert "\n" not in str(caught.value)
 
 
 def test_predictors_of_ones_own__say_where_they_fail(tmp_path):

@@ -50,19 +50,7 @@ def test_parse_policy__passes_the_orders_on():
     assert wt.policy.parse_policy("fcfs", wt.SJF) == wt.NoBackfilling(order=wt.SJF)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "sjf",
-        "easy:1",
-        "hybrid:-1",
-        "hybrid:1.5",
-        "hybrid:x",
-        "fcfs:0",
-        "conservative:9",
-    ],
-)
+@pytest.mark.parametrize("text", ["", "sjf", "easy:1", "hybrid:-1", "hybrid:1.5", "hybrid:x", "fcfs:0", "conservative:9"])
 def test_parse_policy__says_what_is_wrong(golden, text):
     with pytest.raises(wt.PolicyError) as caught:
         wt.policy.parse_policy(text)

@@ -113,7 +113,7 @@ def test_correction__must_rise():
 
 def test_wfp__threshold_needs_a_policy_with_one_reservation():
     order = wt.policy.Wfp(exponent=2, threshold=0.75)
-    with raises(wt.PolicyError, "unsupported_policy"):
+    with raises(wt.PolicyError, "unsupported_policy", "threshold"):
         wt.simulate(JOBS, wt.Conservative(order=order))
     with raises(wt.PolicyError, "wrong_value", "0"):
         wt.policy.Wfp(threshold=1.5)

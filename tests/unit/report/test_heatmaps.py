@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 import walltime as wt
-from tests.pages import headings, render
+from tests.pages import outline, render
 from tests.strategies import workloads
 from walltime.comparison.heatmaps import SHADES, heat_maps, scale_of, short_time, size_grid, size_map, week_grid, week_map
 
@@ -90,7 +90,7 @@ def test_page__has_heat_maps_with_a_description_and_a_table(golden):
     page = render([schedule()])
     assert ">Who waits</h2>" in page
     assert page.count('aria-label="Heat map') == 3  # the wide one's box has it, too
-    golden("compare", headings(page))
+    golden("compare", outline(page))
     assert not re.search(r'id="(?!first-|size1-|week1-|wait-|slowdown-|time-|gantt1-|caveats|live-|section-)', page)
     assert "by hours and days" not in render([schedule(wt.workload.Origin())])
 
@@ -100,7 +100,7 @@ def test_page__has_tables_of_groups_that_the_log_knows(golden):
     users = {"user": np.array([1, 2, 2, 3]), "queue": np.array([1, 1, 1, 2])}
     workload = wt.Workload.from_arrays(submit=[0, 1, 2, 3], runtime=[10] * 4, procs=[1, 2, 2, 1], machine_procs=2, columns=users)
     page = render([wt.simulate(workload, "fcfs"), wt.simulate(workload, "easy")])
-    golden("compare", headings(page))
+    golden("compare", outline(page))
     assert "Mean wait by queue" in page
     assert "Mean wait by partition" not in page
     assert "mean wait, EASY" in page

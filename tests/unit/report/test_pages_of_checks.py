@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.cli import call, one_line
-from tests.pages import headings
+from tests.pages import outline
 from walltime import Conservative, Easy, Workload, simulate
 from walltime.auditor import audit
 from walltime.checking.audit_page import audit_page
@@ -38,7 +38,7 @@ def test_explanation__says_why_and_what_would_have_helped(golden):
     golden("explain", page.answer[0])
     assert [value for _, value in page.numbers] == ["1 min 48 s", "0", "1 min 48 s"]
     html = render(page)
-    golden("explain", headings(html))
+    golden("explain", outline(html))
     assert "Who overtook it" not in html
 
 

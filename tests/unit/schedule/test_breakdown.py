@@ -223,14 +223,7 @@ def test_compare__by(capsys, log):
 
 
 @pytest.mark.parametrize("command", ["simulate", "compare"])
-@pytest.mark.parametrize(
-    "options",
-    [
-        ["--by", "sise"],
-        ["--by", "queue"],
-        ["--by", "size", "--replications", "2", "--shake", "5"],
-    ],
-)
+@pytest.mark.parametrize("options", [["--by", "sise"], ["--by", "queue"], ["--by", "size", "--replications", "2", "--shake", "5"]])
 def test_by__refuses(golden, capsys, log, command, options):
     golden(command, one_line(*call(capsys, command, log, *options)))
 

@@ -11,7 +11,7 @@ from scipy import stats
 import walltime as wt
 from tests.cli import HEADER, call
 from tests.errors import raises
-from tests.pages import headings, render
+from tests.pages import outline, render
 from tests.traces import trace_path
 from walltime import metrics
 from walltime.errors import WorkloadError
@@ -103,5 +103,5 @@ def test_report__shows_recorded_waits_of_a_real_log(golden):
     page = render([wt.simulate(workload, "easy"), wt.simulate(workload, "conservative")])
     assert ">Recorded waits</h2>" in page
     assert "Recorded waits by class" in page
-    golden("simulate", headings(page))
+    golden("simulate", outline(page))
     assert "4 h 15 min" in page

@@ -9,7 +9,7 @@ import pytest
 import walltime as wt
 from tests.cli import HEADER, call, one_line, record
 from tests.errors import raises
-from tests.pages import headings
+from tests.pages import outline
 from walltime.accuracy.adjusted import FEW_UNDER, MOST_ACCURATE, OF_PAPER, USERS, adjust_walltimes, tang13_schemes
 from walltime.accuracy.advice import advise_users, advised_requests
 from walltime.accuracy.page import accuracy_page, answer
@@ -240,7 +240,7 @@ def test_page__same_bytes_and_every_figure_is_described(golden):
     assert page == render(accuracy_page(found))
     assert page.count("<figure>") == 4
     assert page.count('role="img" aria-label="') == 5, "the first figure also as a telephone shows it"
-    golden("estimates", headings(page))
+    golden("estimates", outline(page))
     assert answer(found) in page.replace("&nbsp;", " ").replace("&#x27;", "'")
 
 

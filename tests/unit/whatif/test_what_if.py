@@ -153,9 +153,8 @@ def test_what_if__of_loads_and_requests(jobs):
     ],
 )
 def test_what_if__wrong_arguments_are_refused(jobs, changes, options, said):
-    with raises(PolicyError, *said) as caught:
+    with raises(PolicyError, *said):
         what_if(jobs, MACHINE, changes, **options)
-    assert "\n" not in str(caught.value)
 
 
 def test_what_if__settings_of_slurm_that_are_not_modelled_are_told_once(jobs, recwarn):

@@ -39,7 +39,8 @@ class ReferenceEngine:
     def run(self, progress: Callable[[int], None] | None = None) -> None:
         """Run to the end; `progress` is not called. Raises EngineError if jobs are left that nothing will start."""
         begin = time.perf_counter()
-        self.reference.run()
+        while self.reference.step():
+            pass
         self.done = True
         self.seconds += time.perf_counter() - begin
 

@@ -114,6 +114,15 @@ class Engine:
         self.history = GroupHistory(self.known.columns)
         self._scores: dict[tuple[Order, int, int], float] = {}  # those that do not change while jobs wait
 
+    def step(self, until: float = math.inf) -> bool:
+        """Handle the next event; False if there is none, or it is later than `until`, s."""
+        raise NotImplementedError
+
+    def run(self) -> None:
+        """Simulate until every job has started and ended."""
+        while self.step():
+            pass
+
     def _in_order(self, jobs: Sequence[Any], order: Order) -> list[Any]:
         """Highest score first, ties by arrival."""
         by_arrival = sorted(jobs, key=lambda job: job.arrival)
@@ -193,6 +202,19 @@ class Engine:
         if job.reservation >= 0 and job.believed != planned:
             self.reservations_void = True
 
+    def _enter(self, job: Job) -> None:
+        """A job that is submitted now waits."""
+        job.arrival = self._arrived
+        self._arrived += 1
+        self.waiting.append(job)
+        self._introduce(job)
+
+    def _introduce(self, job: Job) -> None:
+        """Predict a job that is new, and tell a policy in plain Python of it."""
+        self._predict(job)
+        if self._own is not None:
+            self._own.submitted(job, self.now)
+
     def _next_tick(self, time: int) -> int:
         """When something that happens then is seen."""
         return -(-time // self.tick) * self.tick
@@ -203,13 +225,17 @@ class Engine:
         return self._next_tick(begin + length) - begin
 
     def _note_start(self, job: Job) -> None:
-        """Tell the predictor that a job has started, and note it."""
+        """Tell the predictor and a policy in plain Python that a job has started, and note it."""
+        if self._own is not None:
+            self._own.started(job, self.now)
         self.history.started(job.index, job.submit, job.start)
         if self.predictions is not None:
             self.predictions.history.started(job.index, job.submit, max(job.start, 0))
 
     def _note_end(self, job: Job) -> None:
         """Learn from a job that has ended now, and note it."""
+        if self._own is not None:
+            self._own.ended(job, self.now)
         ran = max(job.runtime, 10)
         self._slowdowns.append(1000 * max(job.end - job.submit, ran) // ran)
         self.history.ended(job.index, job.runtime, job.procs, self.now)

@@ -75,7 +75,7 @@ class Block:
 
 
 class SlurmReference:
-    """One simulation of Slurm's scheduling; `run` it, then read `jobs`, or the columns of its outcome."""
+    """One simulation of Slurm's scheduling; `step` it to its end, then read `jobs`, or the columns of its outcome."""
 
     def __init__(self, problem: Problem):
         machine, demands, settings = problem.machine, problem.demands, problem.settings
@@ -132,11 +132,6 @@ class SlurmReference:
             if not self._enough(job, free):
                 raise WorkloadError(f"there is no room for job number {job.index + 1}, which runs at first", "overfull_machine")
             self._run(job, free, job.since, job.believed)
-
-    def run(self) -> None:
-        """Simulate until every job has started and ended."""
-        while self.step():
-            pass
 
     def step(self, until: float = math.inf) -> bool:
         """Handle the next event and make the passes after it; False if there is none, or it is later than `until`, s."""

@@ -56,11 +56,6 @@ class Reference(Engine):
 
     # ------------------------------------------------------------------ events
 
-    def run(self) -> None:
-        """Simulate until every job has started and ended."""
-        while self.step():
-            pass
-
     def step(self, until: float = math.inf) -> bool:
         """Handle the next event and make the pass after it; False if there is none (then `done`), or it is later than `until`, s."""
         times = [job.end for job in self.running] + [self.now] * len(self.terminating)
@@ -140,18 +135,7 @@ class Reference(Engine):
             self._arrive()
 
     def _arrive(self) -> None:
-        job = self._arriving.pop(0)
-        job.arrival = self._arrived
-        self._arrived += 1
-        self.waiting.append(job)
-        self._predict(job)
-        if self._own is not None:
-            self._own.submitted(job, self.now)
-
-    def _note_end(self, job: Job) -> None:
-        if self._own is not None:
-            self._own.ended(job, self.now)
-        super()._note_end(job)
+        self._enter(self._arriving.pop(0))
 
     def _correct_expired(self) -> bool:
         corrected = super()._correct_expired()
@@ -183,8 +167,6 @@ class Reference(Engine):
         self.waiting.remove(job)
         self.running.append(job)
         self._note_start(job)
-        if self._own is not None:
-            self._own.started(job, self.now)
 
     def _kind_behind(self, job: Job, ahead: Iterable[Job]) -> int:
         """A job that starts while another one ahead of it waits is backfilled."""

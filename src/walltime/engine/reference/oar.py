@@ -98,7 +98,7 @@ class SlotPlan:
 
 
 class OarReference:
-    """One simulation of OAR's scheduling; `run` it, then read `jobs` and `slots`."""
+    """One simulation of OAR's scheduling; `step` it to its end, then read `jobs` and `slots`."""
 
     def __init__(self, problem: Problem):
         machine, demands, settings = problem.machine, problem.demands, problem.settings
@@ -134,11 +134,6 @@ class OarReference:
             if self.since[job.index] == NEVER and not job.waits_for:
                 self.events.append((1000 * job.submit + job.noticed, 0, job.index))
         self.time = min((time for time, _, _ in self.events), default=0)
-
-    def run(self) -> None:
-        """Simulate until every job has started and ended."""
-        while self.step():
-            pass
 
     def step(self, until: float = math.inf) -> bool:
         """The next step for what has happened, and the pass after it; False if there is none, or it reads a second later than `until`."""

@@ -115,11 +115,6 @@ class ClusterReference(Engine):
             self._started += 1
             self.running.append(job)
 
-    def run(self) -> None:
-        """Simulate until every job has started and ended."""
-        while self.step():
-            pass
-
     def step(self, until: float = math.inf) -> bool:
         """Handle the next event and make the pass after it; False if there is none, or it is later than `until`, s."""
         if not self._placed:
@@ -180,19 +175,14 @@ class ClusterReference(Engine):
     def _note_first(self) -> None:
         """Predict the jobs that run at first, and tell the predictor and the policy that they have started."""
         for job in [job for job in self.jobs if job.since is not None]:
-            self._predict(job)
+            self._introduce(job)
             self._note_start(job)
-            if self._own is not None:
-                self._own.submitted(job, self.now)
-                self._own.started(job, self.now)
 
     def _end_jobs(self) -> None:
         for job in sorted((job for job in self.running if job.end == self.now), key=lambda job: job.ticket):
             self.running.remove(job)
             self.ended_early = self.ended_early or self.now < job.expected_end
             self._note_end(job)
-            if self._own is not None:
-                self._own.ended(job, self.now)
             release_followers(self.jobs, job.index, self.now)
 
     def _let_in(self) -> None:
@@ -200,12 +190,7 @@ class ClusterReference(Engine):
         for job in [self.jobs[k] for k in sorted(self.coming)]:
             if not job.waits_for and job.submit == self.now:
                 self.coming.remove(job.index)
-                job.arrival = self._arrived
-                self._arrived += 1
-                self.waiting.append(job)
-                self._predict(job)
-                if self._own is not None:
-                    self._own.submitted(job, self.now)
+                self._enter(job)
 
     def _predict_again(self) -> None:
         """Predict all waiting jobs again, if that is wanted; another length breaks the reservations."""
@@ -319,7 +304,6 @@ class ClusterReference(Engine):
 
     def _ask(self) -> None:
         """Start what a policy in plain Python chooses, and what its pools and limits let start; free is what all pools have together."""
-        assert self._own is not None, "as the policy is in plain Python"
         self._planned_now = []
         free = sum(max(self._free_now(pool)[0], 0) for pool in range(len(self.capacity)))
         for job in self._chosen(free):
@@ -328,7 +312,6 @@ class ClusterReference(Engine):
                 continue
             ahead = [other for other in self.waiting if other.arrival < job.arrival]
             self._start(job, given, any(set(other.pools) & set(job.pools) for other in ahead))
-            self._own.started(job, self.now)
 
     def _pass(self, so_far: Pass) -> bool:
         """Consider the waiting jobs in order; see the rules in kernel/pools/loop.py. Returns whether it must be made again."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import suppress
 from dataclasses import dataclass, fields, make_dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -19,7 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from walltime.predictors import Tang13
+    from walltime.slurm.sidecar.advice import AdviceOfLog
+    from walltime.slurm.sidecar.metrics import Metrics
+    from walltime.slurm.sidecar.prolog import Spool
     from walltime.slurm.sidecar.report import Report
+    from walltime.slurm.sidecar.round import Sidecar
 
 ACT, BOUNDS, OPERATORS, GAIN = "Whether to act", "How it works, and how far it may go", "For operators", "What it gains"
 PREDICTOR = "tang13:key=request,statistic=p95,window=3,weight=work,small=0.01"
@@ -143,11 +148,20 @@ def adjust(
             "there is nothing to learn from; name the cluster's job log with --history, as walltime slurm sacct-command gets it"
         )
     chosen = _settings(settings, options)
+    _check(places, acting, chosen, gain, as_json)
+    if gain.report is not None:
+        _report(gain.report, places, _tang13(predictor), chosen, gain)
+    else:
+        _run(_tang13(predictor), places, chosen, acting.once, as_json)
+
+
+def _check(places: Places, acting: ActionOptions, settings: SidecarSettings, gain: Gain, as_json: bool) -> None:
+    """Raise PolicyError for the first options that do not go together."""
     if gain.report is not None:
         if acting.act or acting.once or places.metrics is not None or places.spool is not None or as_json:
             raise PolicyError("--report writes a page and ends; leave out what is for a side-car that runs, and --json")
-        _report(gain.report, places, _tang13(predictor), chosen, gain)
         return
+    metrics = places.metrics
     for wrong, why in (
         (
             any(value is not None for value in (gain.machine, gain.procs, gain.policy)),
@@ -156,16 +170,14 @@ def adjust(
         (acting.act and places.ledger is None, "--act needs a --ledger, in which it is noted what is changed, before it is changed"),
         (not acting.act and places.ledger is not None, "a --ledger is for --act; leave it out to see what would be done"),
         (not acting.act and places.spool is not None, "a --spool is for --act; leave it out to see what would be done"),
-        (chosen.need_prolog and places.spool is None, "--need-prolog needs a --spool, from which the prolog reads"),
+        (settings.need_prolog and places.spool is None, "--need-prolog needs a --spool, from which the prolog reads"),
         (as_json and not acting.once, "--json is for one round; add --once"),
+        (metrics and metrics.suffix != ".prom", f"the metrics go into a file whose name ends in .prom, not {metrics and metrics.name}"),
     ):
         if wrong:
             raise PolicyError(why)
-    if places.metrics is not None and places.metrics.suffix != ".prom":
-        raise PolicyError(f"the metrics go into a file whose name ends in .prom, not {places.metrics.name}")
-    if places.metrics is not None and not acting.act:
-        o.check_output(places.metrics, (".prom",))
-    _run(_tang13(predictor), places, chosen, acting.once, as_json)
+    if metrics is not None and not acting.act:
+        o.check_output(metrics, (".prom",))
 
 
 def _settings(path: Path | None, options: Any) -> SidecarSettings:
@@ -217,7 +229,6 @@ def _run(predictor: Tang13, places: Places, settings: SidecarSettings, once: boo
     import os
     from pwd import getpwuid
 
-    from walltime.errors import OutputError
     from walltime.slurm.client import Client
     from walltime.slurm.records import SlurmError
     from walltime.slurm.sidecar.advice import NOT_READ, AdviceOfLog
@@ -225,15 +236,10 @@ def _run(predictor: Tang13, places: Places, settings: SidecarSettings, once: boo
     from walltime.slurm.sidecar.ledger import open_ledger
     from walltime.slurm.sidecar.loop import keep_on
     from walltime.slurm.sidecar.metrics import Metrics
-    from walltime.slurm.sidecar.prolog import Spool
     from walltime.slurm.sidecar.round import Sidecar
     from walltime.slurm.sidecar.systemd import Systemd
 
-    def say(text: str) -> None:
-        with suppress(OSError, ValueError):  # nobody who listens, or not in this alphabet, must not end it
-            typer.echo(" ".join("".join(c if c.isprintable() else " " for c in text).split()), err=as_json)
-            sys.stdout.flush()
-
+    say = partial(_say, as_json)
     # The ledger first: what may be short is looked after whatever else is missing.
     assert places.history is not None
     ledger = None if places.ledger is None else open_ledger(places.ledger, say)
@@ -245,38 +251,18 @@ def _run(predictor: Tang13, places: Places, settings: SidecarSettings, once: boo
     systemd = Systemd(os.environ.get("NOTIFY_SOCKET"))
     signals = None if once else Signals()
     metrics = None if places.metrics is None else Metrics(places.metrics, say)
-    spool, spool_wrong = None, ""
-    try:
-        spool = None if places.spool is None else Spool(places.spool)
-    except OutputError as error:
-        spool_wrong = str(error)
-    last = ""
+    spool, spool_wrong = _open_spool(places.spool)
 
     def stopped() -> bool:
-        try:
-            there = places.stop_file is not None and places.stop_file.exists()
-        except OSError:  # nobody can tell
-            there = True
-        return there or (signals is not None and signals.asked())
+        return _is_there(places.stop_file) or (signals is not None and signals.asked())
 
     def blocked() -> str:
         return spool_wrong or ("" if metrics is None else metrics.wrong) or ("" if history.missing == NOT_READ else history.missing)
 
-    def done(report: Report) -> None:
-        """After each round: one line if it differs from the last one, the metrics, and a look at the log."""
-        nonlocal last
-        if report.line() != last:
-            say(report.line())
-        last = report.line()
-        if metrics is not None:
-            metrics.write(report, sidecar)
-        wrong = history.refresh()
-        if wrong:
-            say(f"the job log could not be read: {wrong}")
-
     try:
         host = Host(SystemClock(), getpwuid(os.geteuid()).pw_name, say, stopped, blocked, stays=not once)
         sidecar = Sidecar(Client(timeout=settings.timeout, alive=systemd.alive), history.predict, settings, host, ledger, spool)
+        done = _AfterRound(sidecar, history, metrics)
         if signals is None:
             report = sidecar.once()
             if not report.answered:
@@ -290,6 +276,50 @@ def _run(predictor: Tang13, places: Places, settings: SidecarSettings, once: boo
             signals.restore()
         if ledger is not None:
             ledger.close()
+
+
+@dataclass
+class _AfterRound:
+    """After each round: one line if it differs from the last one, the metrics, and a look at the log."""
+
+    sidecar: Sidecar
+    history: AdviceOfLog
+    metrics: Metrics | None
+    last: str = ""
+
+    def __call__(self, report: Report) -> None:
+        say = self.sidecar.say
+        if report.line() != self.last:
+            say(report.line())
+        self.last = report.line()
+        if self.metrics is not None:
+            self.metrics.write(report, self.sidecar)
+        if wrong := self.history.refresh():
+            say(f"the job log could not be read: {wrong}")
+
+
+def _say(as_json: bool, text: str) -> None:
+    with suppress(OSError, ValueError):  # nobody who listens, or not in this alphabet, must not end it
+        typer.echo(" ".join("".join(c if c.isprintable() else " " for c in text).split()), err=as_json)
+        sys.stdout.flush()
+
+
+def _open_spool(folder: Path | None) -> tuple[Spool | None, str]:
+    """The spool, or why it cannot be used."""
+    from walltime.errors import OutputError
+    from walltime.slurm.sidecar.prolog import Spool
+
+    try:
+        return (None if folder is None else Spool(folder)), ""
+    except OutputError as error:
+        return None, str(error)
+
+
+def _is_there(path: Path | None) -> bool:
+    try:
+        return path is not None and path.exists()
+    except OSError:  # nobody can tell
+        return True
 
 
 def _show(report: Report, as_json: bool, say: Callable[[str], None]) -> None:

@@ -116,6 +116,7 @@ def _zone(name: str) -> tzinfo:
 class SimulationOptions:
     """What is simulated."""
 
+    predictor: o.PredictorOption = None
     samples: Annotated[int, o.own("Simulations of what may come.", o.RUN, min=1)] = 200
     arrivals: Annotated[
         bool, typer.Option("--arrivals/--no-arrivals", help="With jobs to come, drawn from the last weeks.", rich_help_panel=o.RUN)
@@ -172,7 +173,6 @@ def start_times(
     *,
     history: Annotated[Path, o.option("--history", "Of the jobs that ran lately, weeks if possible.", None, metavar="LOG")],
     policy: o.SitePolicyOption = None,
-    predictor: o.PredictorOption = None,
     own: o.OwnOption = None,
     drawn: SimulationOptions,
     asked: JobOptions,
@@ -213,7 +213,7 @@ def start_times(
         ]:
             raise PolicyError(f"--try is about jobs that are not there yet; leave --{named[0]} out")
         log, _ = reading.load(history, queue.machine)
-        _try(queue, log, asked.tries, (policy, predictor), draws, printed.as_json)
+        _try(queue, log, asked.tries, (policy, drawn.predictor), draws, printed.as_json)
         return
     if asked.job is not None and asked.job not in [one.label for one in queue.waiting]:
         raise PolicyError(why_not(queue, asked.job))
@@ -221,7 +221,7 @@ def start_times(
     log, _ = reading.load(history, queue.machine)
     factors = None if kept is None else kept.factors()
     with output.progress_bar(drawn.samples, "simulations") as progress:
-        result = run(queue, log, policy=policy, predictor=predictor, draws=draws, factors=factors, progress=progress)
+        result = run(queue, log, policy=policy, predictor=drawn.predictor, draws=draws, factors=factors, progress=progress)
     if drawn.replayed:
         with output.progress_bar(drawn.replayed, "moments of the history") as progress:
             result = learn_from_history(result, log, policy=policy, moments=drawn.replayed, progress=progress)

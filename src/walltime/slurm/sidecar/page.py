@@ -15,7 +15,7 @@ from walltime.tables import Table
 from walltime.whatif import WhatIf
 from walltime.whatif.effects import signed
 from walltime.whatif.page import all_caveats, drawings, effect_sections, three_numbers
-from walltime.wording import harmless, human_time
+from walltime.wording import human_time, sanitize
 from walltime.workload import Workload
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def run_row(run: Run) -> list[str]:
     """A row of text; the columns are `RUN_COLUMNS`."""
     return [
         run.key,
-        harmless(run.user, 20),
+        sanitize(run.user, 20),
         clock(run.start),
         UNKNOWN if run.predicted is None else human_time(run.predicted),
         human_time(run.time_min),
@@ -46,7 +46,7 @@ def run_row(run: Run) -> list[str]:
         f"{run.ahead_of:,}" if run.runtime is not None else UNKNOWN,
         {True: "yes", False: "no", None: UNKNOWN}[run.backfilled],
         UNKNOWN if run.left is None else human_time(run.left),
-        harmless(run.state, 20) or UNKNOWN,
+        sanitize(run.state, 20) or UNKNOWN,
     ]
 
 
@@ -55,7 +55,7 @@ def alarm(review: Review) -> str:
     if not review.killed:
         return ""
     told = ", ".join(
-        f"{run.key} of {harmless(run.user, 20)} after {human_time(run.runtime or 0)} of {human_time(run.limit)}"
+        f"{run.key} of {sanitize(run.user, 20)} after {human_time(run.runtime or 0)} of {human_time(run.limit)}"
         + (" (its limit was whole, and somebody lowered it while it ran)" if run.lowered else "")
         for run in review.killed[:20]
     )
@@ -118,13 +118,13 @@ def tables_of(review: Review, most: int = 20) -> list[Table]:
             tables.append(Table(RUN_COLUMNS, [run_row(run) for run in runs[:most]], title, texts=2))
     if review.delays:
         rows = [
-            [one.key, harmless(one.user, 20), clock(one.expected), clock(one.start), human_time(one.seconds)]
+            [one.key, sanitize(one.user, 20), clock(one.expected), clock(one.start), human_time(one.seconds)]
             for one in review.delays[:most]
         ]
         tables.append(Table(DELAY_COLUMNS, rows, "jobs that start later because of broken promises (simulated)", texts=2))
     for title, lines in (("alarms", review.alarms), ("failures", review.failures)):
         if lines:
-            rows = [[clock(int(time)), harmless(what, 200)] for time, what in lines[-most:]]
+            rows = [[clock(int(time)), sanitize(what, 200)] for time, what in lines[-most:]]
             tables.append(Table(("time (UTC)", "what"), rows, title, texts=2))
     return tables
 
@@ -160,7 +160,7 @@ def missed(answer: WhatIf, most: int = MOST_ROWS) -> tuple[int, int, Table]:
 
 def _user(jobs: Workload, place: int) -> str:
     number = int(jobs.columns["user"][place]) if "user" in jobs.columns else -1
-    return harmless(jobs.origin.name_of("user", number), 20) if number >= 0 else UNKNOWN
+    return sanitize(jobs.origin.name_of("user", number), 20) if number >= 0 else UNKNOWN
 
 
 def answer(world: WhatIf) -> str:
@@ -187,7 +187,7 @@ def recorded(world: WhatIf) -> str:
 
 def adjust_page(review: Review | None, world: WhatIf | None, jobs: Workload, settings: Mapping[str, Any] | None = None) -> Page:
     """The page of what happened, by the ledger, and what was gained, by simulation; either may be None."""
-    name = harmless(jobs.origin.name)
+    name = sanitize(jobs.origin.name)
     answers = [] if review is None else [review_answer(review)]
     picture = None if review is None else runs_drawing(review)
     sections, caveats = [], []

@@ -8,7 +8,8 @@ first, needs nothing but the ledger and squeue, and comes again while a round do
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple
 
 from walltime.errors import OutputError
 from walltime.slurm.client import Client, DeniedError
@@ -133,20 +134,12 @@ class Sidecar:
         now = self.clock.time()
         steady = self._clock_is_steady(now)
         self.adjustments.mend()
-        if self._is_foreign(None):
-            report.why = "the ledger is that of another cluster"
-            return
-        if self.ledger is not None:
-            self.back.run(report, self.settings.tasks)
-        cluster = self.back.cluster = self.slurm.configuration()
-        if self._is_foreign(cluster):
+        cluster = self._give_back(report)
+        if cluster is None:
             report.why = "the ledger is that of another cluster"
             return
         budget = self._budget()
-        if self._option_is_gone(cluster):
-            self.say("time_min_as_soft_limit is gone while jobs have a TimeMin: all of them are taken back")
-            here = [self.entries[job.key] for job in self.back.seen if job.waits and job.time_min and job.key in self.entries]
-            self._take_back([entry for entry in here if entry.soft and entry.state in OPEN], report, budget)
+        self._take_back_soft_limits(cluster, report, budget)
         self._between(report)
         new = self._look_at_queue(report)
         report.answered = True
@@ -157,18 +150,11 @@ class Sidecar:
             self._adopt(cluster, report)
             if steady and self.heads.look((job for job in self._queue if job.waits), now):
                 self._note("heads", self.heads.note())
-        # what was just looked at is known better
-        waiting = {job.key: job for job in self._queue if job.waits}
-        for job in self.back.seen:
-            if job.key in waiting and not job.waits:
-                del waiting[job.key]
-            elif job.waits and job.key in self.entries:
-                waiting[job.key] = job
+        waiting = self._waiting()
         report.waiting = len(waiting)
         report.left = self._reasons(waiting, cluster, now)
-        held = [
-            e for e in self.entries.values() if e.key in waiting and waiting[e.key].time_min == e.time_min and e.state is not State.ENDED
-        ]
+        entries = [entry for entry in self.entries.values() if entry.key in waiting and entry.state is not State.ENDED]
+        held = [entry for entry in entries if waiting[entry.key].time_min == entry.time_min]
         ready = ready and not (self.tests is not None and self.tests.distrust)  # which may have come since
         unwanted = [entry for entry in held if not ready or entry.key in report.left]
         report.adjusted = len(held) - len(unwanted)
@@ -179,6 +165,21 @@ class Sidecar:
         if report.set_now:
             self.back.again(report, self.settings.tasks, 0)  # one may start before the next round; its user's limit is then known
         self._keep_spool()
+
+    def _give_back(self, report: Report) -> Configuration | None:
+        """Give back, and ask for the configuration; None if the ledger is that of another cluster."""
+        if self._is_foreign(None):
+            return None
+        if self.ledger is not None:
+            self.back.run(report, self.settings.tasks)
+        cluster = self.back.cluster = self.slurm.configuration()
+        return None if self._is_foreign(cluster) else cluster
+
+    def _waiting(self) -> dict[str, QueueJob]:
+        """The jobs that wait, by key; what was just looked at is known better than the queue."""
+        ended = {job.key for job in self.back.seen if not job.waits}
+        waiting = {job.key: job for job in self._queue if job.waits and job.key not in ended}
+        return waiting | {job.key: job for job in self.back.seen if job.waits and job.key in self.entries}
 
     def _budget(self) -> Budget:
         return Budget(self.clock, self.settings.every, MOST_FAILURES)
@@ -201,9 +202,13 @@ class Sidecar:
 
     # ------------------------------------------------------------------------------------------------------- what must be undone
 
-    def _option_is_gone(self, cluster: Configuration) -> bool:
-        soft = {key for key, entry in self.entries.items() if entry.soft and entry.state in OPEN}
-        return not cluster.soft_limit and any(job.waits and job.time_min and job.key in soft for job in self.back.seen)
+    def _take_back_soft_limits(self, cluster: Configuration, report: Report, budget: Budget) -> None:
+        """Take back all TimeMin that count on time_min_as_soft_limit once the option is gone."""
+        here = [self.entries[job.key] for job in self.back.seen if job.waits and job.time_min and job.key in self.entries]
+        soft = [entry for entry in here if entry.soft and entry.state in OPEN]
+        if soft and not cluster.soft_limit:
+            self.say("time_min_as_soft_limit is gone while jobs have a TimeMin: all of them are taken back")
+            self._take_back(soft, report, budget)
 
     def _is_foreign(self, cluster: Configuration | None) -> bool:
         """Whether the ledger is that of another cluster, whose jobs have the same numbers."""
@@ -271,25 +276,13 @@ class Sidecar:
     def _find_mode(self, cluster: Configuration, report: Report) -> bool:
         """Find the mode; returns whether jobs may keep their TimeMin, and others get one."""
         report.mode = Mode.SOFT_LIMIT if cluster.soft_limit else Mode.GIVE_BACK
-        if not cluster.has_backfill:
-            report.mode, report.why = Mode.ADVICE, "SchedulerType is not sched/backfill, and nothing else reads TimeMin"
-        elif self._denied or not self._may_change(cluster):
-            report.mode, report.why = Mode.ADVICE, self._denied or f"user {self.user} is neither SlurmUser, root nor operator"
-        elif self.ledger is None:
-            report.why = "dry run"
-        elif self.stopped():
-            report.why = "stopped by the operator"
-        elif not self.adjustments.works:
-            report.why = "the ledger cannot be written"
-        elif self.ledger.exposed:
-            report.why = "others can reach into the ledger's folder"
-        elif not self.stays:
-            report.why = "a TimeMin must be watched by a side-car that stays; leave out --once"
-        elif self._is_blocked():
-            report.why = self._blocked_by
-        else:
+        found = next((one for one in HINDRANCES if one.test(self, cluster)), None)
+        if found is None:
             report.why = self._self_test(cluster, report)
             return not report.why
+        report.why = found.reason.format(car=self)
+        if found.lasting:
+            report.mode = Mode.ADVICE
         if report.mode is Mode.GIVE_BACK and self.unknown():
             self._self_test(cluster, report)  # some may be short already, and only the test of the guard says whose their TimeMin is
         else:
@@ -382,26 +375,21 @@ class Sidecar:
     def _reasons(self, waiting: Mapping[str, QueueJob], cluster: Configuration, now: float) -> dict[str, str]:
         """Why jobs may not have a TimeMin."""
         late = self.heads.late(now, self.settings)
-        reasons = {}
-        for key, job in waiting.items():
-            entry = self.entries.get(key)
-            if key in self._own:
-                why: str | None = "self-test"
-            elif job.time_min and (entry is None or entry.time_min != job.time_min):
-                why = "TimeMin is the user's own"
-            elif entry is not None and job.limit is not None and entry.time_min >= job.limit:
-                why = "its limit has become too short"
-            elif job.user in self.back.quarantine:
-                why = "its user lowers limits that were raised"
-            elif any(name in late for name in job.partitions):
-                why = WHY
-            else:
-                why = why_never(job, cluster, self.back.limits, self.settings, now) or self.back.overdue.why_not(
-                    job, cluster, self.settings
-                )
-            if why is not None:
-                reasons[key] = why
-        return reasons
+        reasons = {key: self._reason(job, cluster, now, late) for key, job in waiting.items()}
+        return {key: why for key, why in reasons.items() if why is not None}
+
+    def _reason(self, job: QueueJob, cluster: Configuration, now: float, late: Collection[str]) -> str | None:
+        entry = self.entries.get(job.key)
+        tests = (
+            (job.key in self._own, "self-test"),
+            (job.time_min and (entry is None or entry.time_min != job.time_min), "TimeMin is the user's own"),
+            (entry is not None and job.limit is not None and entry.time_min >= job.limit, "its limit has become too short"),
+            (job.user in self.back.quarantine, "its user lowers limits that were raised"),
+            (any(name in late for name in job.partitions), WHY),
+        )
+        why = next((reason for is_so, reason in tests if is_so), None)
+        why = why or why_never(job, cluster, self.back.limits, self.settings, now)
+        return why or self.back.overdue.why_not(job, cluster, self.settings)
 
     def _adjust(
         self, waiting: Mapping[str, QueueJob], cluster: Configuration, now: float, report: Report, budget: Budget, act: bool
@@ -495,3 +483,25 @@ class Sidecar:
             return True
         self.say("the clock was set: no new adjustments in this round")
         return False
+
+
+class Hindrance(NamedTuple):
+    """A test of whether no job may have a TimeMin, and the reason; `lasting`: whether the side-car can only give advice."""
+
+    test: Callable[[Sidecar, Configuration], object]
+    reason: str
+    lasting: bool = False
+
+
+HINDRANCES = (
+    Hindrance(lambda car, cluster: not cluster.has_backfill, "SchedulerType is not sched/backfill, and nothing else reads TimeMin", True),
+    Hindrance(lambda car, cluster: car._denied, "{car._denied}", True),
+    Hindrance(lambda car, cluster: not car._may_change(cluster), "user {car.user} is neither SlurmUser, root nor operator", True),
+    Hindrance(lambda car, cluster: car.ledger is None, "dry run"),
+    Hindrance(lambda car, cluster: car.stopped(), "stopped by the operator"),
+    Hindrance(lambda car, cluster: not car.adjustments.works, "the ledger cannot be written"),
+    Hindrance(lambda car, cluster: car.ledger is not None and car.ledger.exposed, "others can reach into the ledger's folder"),
+    Hindrance(lambda car, cluster: not car.stays, "a TimeMin must be watched by a side-car that stays; leave out --once"),
+    Hindrance(lambda car, cluster: car._is_blocked(), "{car._blocked_by}"),
+)
+"""The tests in their order; the first that holds gives the reason."""

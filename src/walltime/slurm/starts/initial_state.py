@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from walltime.errors import PolicyError
-from walltime.machine import NO_OVERHEAD, Placement, place
+from walltime.machine import NO_OVERHEAD, Machine, Placement, place
 from walltime.simulation.specification import Scheduler
 from walltime.slurm.snapshot import Snapshot
 from walltime.slurm.snapshot_jobs import SnapshotJob
@@ -64,64 +64,31 @@ def initial_state_of(snapshot: Snapshot, history: Workload, scheduler: Scheduler
             "start times are simulated with the limits that the scheduler knows; leave the predictor out of the policy",
             "unsupported_predictor",
         )
-    running = [job for job in snapshot.running if job.label not in without]
-    running.sort(key=lambda job: (job.start or 0, job.job, job.task or 0))
-    waiting = sorted(snapshot.waiting, key=lambda job: (-(job.priority or 0), job.submit or 0, job.job, job.task or 0))
-    jobs = [*running, *waiting]
-    if not waiting:
-        raise PolicyError("no job of the snapshot waits for a place, so there is nothing to predict", "no_waiting_jobs")
-    zero = min([snapshot.time, *(job.start or 0 for job in running)]) - 1
+    jobs = _in_order(snapshot, without)
+    zero = min(snapshot.time, *(snapshot.time if job.start is None else job.start for job in jobs)) - 1
     now = snapshot.time - zero
     history, ended = _ended(history, snapshot.time)
     recent = np.flatnonzero(_submitted(history) >= snapshot.time - LATEST_WEEKS * 7 * 86400)
     names, of_jobs, of_history = common_names(jobs, history)
-    count, total = len(jobs), len(jobs) + len(recent)
+    history = replace(history, columns={**history.columns, **of_history})
     machine = replace(snapshot.machine, overhead=NO_OVERHEAD)
-    whole = {one.name: machine.pools[machine.place_of(one.pools[0])].procs for one in machine.partitions}
-    second = [job.gpus if machine.second == "gpus" else job.memory_mb for job in jobs]
-    procs = [max(job.cpus, job.nodes * whole[job.partition] if job.exclusive else 1) for job in jobs]
-
-    def both(mine: Sequence[int], others: Array) -> Array:
-        return np.concatenate([np.asarray(mine, np.int64), others[recent]]).astype(np.int64)
-
-    columns = {name: both(of_jobs[name], of_history[name]) for name in NAMED}
-    for name, values in (
-        ("nodes", [job.nodes for job in jobs]),
-        ("exclusive", [int(job.exclusive) for job in jobs]),
-        ("time_min", [job.time_min for job in jobs]),
-        (machine.second, second),
-        ("array_job", [MISSING if job.array is None else job.array for job in jobs]),
-        ("array_limit", [job.array_limit for job in jobs]),
-    ):
-        columns[name] = both(values, history.columns.get(name, np.full(len(history), MISSING, np.int64)))
-    columns["nodes"] = np.maximum(columns["nodes"], 1)
-    columns["array_job"][count:] = MISSING  # a limit of tasks is one of the array's own
-    columns["running_since"] = np.full(total, MISSING)
-    columns["running_since"][: len(running)] = [(job.start or 0) - zero for job in running]
-    everybody = Workload.from_arrays(
-        submit=np.full(total, now),
-        runtime=np.concatenate([np.zeros(count, np.int64), history.runtime[recent]]),
-        procs=both(procs, history.procs),
-        requested=both([max(1, UNLIMITED if job.limit is None else job.limit) for job in jobs], history.requested),
-        machine_procs=max(machine.procs, int(max(procs)), int(history.procs.max(initial=1))),
-        columns=columns,
-        origin=Origin(name=machine.name, unix_start_time=zero, time_zone=snapshot.time_zone, names=names),
-    )
-    wants: object = None
+    origin = Origin(name=machine.name, unix_start_time=zero, time_zone=snapshot.time_zone, names=names)
     settings = scheduler.policy.settings(machine.slurm)
+    columns = _columns_of(jobs, of_jobs, machine, zero)
+    most = max(machine.procs, *columns["procs"], int(history.procs.max(initial=1)))
+    everybody = _everybody(columns, history.take(recent, ""), most, origin, now)
+    wants: object = None
     if settings is not None:
         from walltime.simulation.nodes import place_on_nodes
 
         placed, placement, wants = place_on_nodes(everybody, machine, settings["select_type"] == "linear")
     else:
         placed, placement = place(everybody, machine)
-    kept = placed.job_id[placed.job_id <= count] - 1
-    chosen = recent[placed.job_id[placed.job_id > count] - 1 - count]
-    fits = set(kept.tolist())
+    known = placed.job_id <= len(jobs)
+    kept = placed.job_id[known] - 1
     mine = [jobs[k] for k in kept]
     if not any(job.start is None for job in mine):
         raise PolicyError("none of the waiting jobs fits the machine; compare their partitions and sizes")
-    numbered = {name: of_history[name] for name in NAMED}
     return InitialState(
         zero=zero,
         now=now,
@@ -130,10 +97,55 @@ def initial_state_of(snapshot: Snapshot, history: Workload, scheduler: Scheduler
         placement=placement,
         wants=wants,
         submit=np.array([_submit(job, now, zero, settings is not None) for job in mine], np.int64),
-        recent=_submitted(history)[chosen] - zero,
-        history=replace(history, columns={**history.columns, **numbered}),
+        recent=_submitted(history)[recent[placed.job_id[~known] - 1 - len(jobs)]] - zero,
+        history=history,
         ended=ended - zero,
-        lost=[job for k, job in enumerate(jobs) if k not in fits],
+        lost=[jobs[k] for k in np.setdiff1d(np.arange(len(jobs)), kept)],
+    )
+
+
+def _in_order(snapshot: Snapshot, without: Collection[str]) -> list[SnapshotJob]:
+    """The jobs that run, by their starts, and those that wait, by their priorities."""
+    running = [job for job in snapshot.running if job.label not in without]
+    running.sort(key=lambda job: (job.start or 0, job.job, job.task or 0))
+    if not snapshot.waiting:
+        raise PolicyError("no job of the snapshot waits for a place, so there is nothing to predict", "no_waiting_jobs")
+    return running + sorted(snapshot.waiting, key=lambda job: (-(job.priority or 0), job.submit or 0, job.job, job.task or 0))
+
+
+def _columns_of(jobs: Sequence[SnapshotJob], names: Mapping[str, list[int]], machine: Machine, zero: int) -> dict[str, list[int]]:
+    """The columns of the snapshot's jobs, as the history has them, and `running_since`, s from `zero`; `names`: as of `common_names`."""
+    whole = {one.name: machine.pools[machine.place_of(one.pools[0])].procs for one in machine.partitions}
+    return {
+        **names,
+        "procs": [max(job.cpus, job.nodes * whole[job.partition] if job.exclusive else 1) for job in jobs],
+        "requested": [max(1, UNLIMITED if job.limit is None else job.limit) for job in jobs],
+        "nodes": [job.nodes for job in jobs],
+        "exclusive": [int(job.exclusive) for job in jobs],
+        "time_min": [job.time_min for job in jobs],
+        machine.second: [job.gpus if machine.second == "gpus" else job.memory_mb for job in jobs],
+        "array_job": [MISSING if job.array is None else job.array for job in jobs],
+        "array_limit": [job.array_limit for job in jobs],
+        "running_since": [MISSING if job.start is None else job.start - zero for job in jobs],
+    }
+
+
+def _everybody(columns: Mapping[str, Sequence[int]], recent: Workload, machine_procs: int, origin: Origin, now: int) -> Workload:
+    """The jobs of the snapshot, with these columns, and then those of the recent past, as one workload, all submitted at `now`."""
+    count = len(columns["procs"])
+    own = {"procs": recent.procs, "requested": recent.requested}
+    unknown = np.full(len(recent), MISSING, np.int64)
+    others = {**recent.columns, **own, "array_job": unknown}  # a limit of tasks is one of the array's own
+    both = {name: np.concatenate([values, others.get(name, unknown)]).astype(np.int64) for name, values in columns.items()}
+    both["nodes"] = np.maximum(both["nodes"], 1)
+    return Workload.from_arrays(
+        submit=np.full(count + len(recent), now),
+        runtime=np.concatenate([np.zeros(count, np.int64), recent.runtime]),
+        procs=both.pop("procs"),
+        requested=both.pop("requested"),
+        machine_procs=machine_procs,
+        columns=both,
+        origin=origin,
     )
 
 

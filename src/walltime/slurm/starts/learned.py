@@ -38,11 +38,11 @@ NOW = np.log(SHORT) + 1e-9
 """The logarithm of an outcome of nothing."""
 STEP = 0.02
 """By how much a start moves the logarithmic ends of the intervals of its class: 0.9 of it outwards if it was outside, else 0.1 inwards."""
-LATELY = 0.99
+DECAY = 0.99
 """Which likely time was nearer counts so much less for each start that has become known since."""
 OUTSIDE = 0.1
 """What may start outside of its interval."""
-LITTLE = "the interval reaches from now to the latest that the simulations or the limits say."
+FALLBACK_NOTE = "the interval reaches from now to the latest that the simulations or the limits say."
 """What is said where too little is known."""
 MOST_SHIFT = 2.0
 """The logarithm of the most by which the end of an interval is moved."""
@@ -157,7 +157,7 @@ def learned(past: Replay, progress: Callable[[int], None] | None = None) -> Arra
             logs[:, asked] = _shortest(forest.quantiles(past.features[asked]))
         if progress is not None:
             progress(last)
-    return _adapted(past, _with_likelier(past, logs))
+    return _adapted(past, pick_point_estimate(past, logs))
 
 
 def little_known(simulated: Array, by_limits: Array) -> Array:
@@ -203,7 +203,7 @@ def _shortest(quantiles: Array) -> Array:
     return np.stack([times[lows[chosen], every], times[(most + 1) // 2], times[highs[chosen], every]])
 
 
-def _with_likelier(past: Replay, logs: Array) -> Array:
+def pick_point_estimate(past: Replay, logs: Array) -> Array:
     """Logarithmic intervals, with the simulations' median as the likely time where it was lately nearer than the forest's in most cases.
 
     Only medians in the interval count and are taken, of the same class of distance as the forest's: so nothing else changes. Counted are
@@ -223,8 +223,8 @@ def _with_likelier(past: Replay, logs: Array) -> Array:
         while place < len(order) and known[order[place]] < past.made[first]:
             one, place = order[place], place + 1
             if fits[one]:
-                wins[groups[one]] = LATELY * wins[groups[one]] + nearer[one]
-                counts[groups[one]] = LATELY * counts[groups[one]] + 1
+                wins[groups[one]] = DECAY * wins[groups[one]] + nearer[one]
+                counts[groups[one]] = DECAY * counts[groups[one]] + 1
         better = (counts >= FEWEST) & (wins > counts / 2)
         mine = slice(first, last)
         likely[mine] = np.where(better[groups[mine]] & fits[mine], simulated[mine], likely[mine])

@@ -14,7 +14,7 @@ from walltime.slurm.starts.scores import Score
 from walltime.slurm.starts.start_times import StartTime, StartTimes
 from walltime.slurm.starts.trials import Trial
 from walltime.tables import Cell, Row, Table
-from walltime.wording import harmless, human_percent, human_time
+from walltime.wording import human_percent, human_time, sanitize
 from walltime.workload import Workload
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def start_times_table(jobs: Sequence[StartTime], now: int) -> Table:
     rows = [
         [
             one.job.label,
-            *(harmless(one.job.user, 20), harmless(one.job.partition, 20)),
+            *(sanitize(one.job.user, 20), sanitize(one.job.partition, 20)),
             f"{one.job.cpus:,}",
             *(ahead(time, now) for time in (one.median, one.early, one.late)),
             *(ahead(one.slurm, now, UNKNOWN), ahead(one.by_limits, now)),
@@ -57,7 +57,7 @@ def start_times_table(jobs: Sequence[StartTime], now: int) -> Table:
 
 def trials_table(trials: Sequence[Trial], now: int) -> Table:
     """The table of jobs that are tried."""
-    rows = [[harmless(one.text), *(ahead(time, now) for time in (one.median, one.early, one.late, one.by_limits))] for one in trials]
+    rows = [[sanitize(one.text), *(ahead(time, now) for time in (one.median, one.early, one.late, one.by_limits))] for one in trials]
     return Table(["if submitted now", "starts in", "at the earliest", "at the latest", "by limits"], rows)
 
 
@@ -95,12 +95,12 @@ def answer(times: StartTimes) -> str:
 
 def start_times_page(times: StartTimes, history: Workload, settings: Mapping[str, Any] | None = None) -> Page:
     """The page of predicted start times; `settings`: further entries of the provenance, and as `command` the command line."""
-    now, name = times.snapshot.time, harmless(times.snapshot.machine.name)
+    now, name = times.snapshot.time, sanitize(times.snapshot.machine.name)
     record = provenance(history, policy=times.policy, samples=times.samples, seed=times.seed, arrivals=times.arrivals, **(settings or {}))
     rows: list[Row] = [
         [
             one.job.label,
-            *(Cell(harmless(value, 40), look="word") for value in (one.job.user, one.job.name, one.job.partition)),
+            *(Cell(sanitize(value, 40), look="word") for value in (one.job.user, one.job.name, one.job.partition)),
             f"{one.job.cpus:,}",
             *(clock(one.median), ahead(one.median, now), ahead(one.early, now), ahead(one.late, now)),
             *(ahead(one.slurm, now, UNKNOWN), ahead(one.by_limits, now)),
@@ -199,4 +199,4 @@ def write_prometheus(path: str | Path, times: StartTimes) -> None:
 
 def _label(value: str) -> str:
     """A text as the value of a label."""
-    return harmless(value).replace("\\", "\\\\").replace('"', '\\"')
+    return sanitize(value).replace("\\", "\\\\").replace('"', '\\"')

@@ -14,7 +14,7 @@ from walltime.predictors import Predictor
 from walltime.provenance import version
 from walltime.slurm.starts.baselines import no_model, qbets
 from walltime.slurm.starts.forecast import Draws
-from walltime.slurm.starts.learned import LITTLE, SAMPLES, draw_between, draw_past, learned, little_known, replay
+from walltime.slurm.starts.learned import FALLBACK_NOTE, SAMPLES, draw_between, draw_past, learned, little_known, replay
 from walltime.slurm.starts.predicted import predicted_of_log
 from walltime.slurm.starts.replay import Record
 from walltime.slurm.starts.scores import CLASSES, class_of
@@ -168,7 +168,7 @@ def calibrate_starts(
     simulated, adjusted = past.simulated[:, judged], learned(past, learning)[:, judged]
     unknown = np.isnan(adjusted[1])
     adjusted = np.where(unknown, little_known(simulated, by_limits), adjusted)
-    caveats = [f"For {int(unknown.sum()):,} predictions too few starts were known to learn from: {LITTLE}"] if unknown.any() else []
+    caveats = [f"For {int(unknown.sum()):,} predictions too few starts were known to learn from: {FALLBACK_NOTE}"] if unknown.any() else []
     caveats += [] if told is None else told.remarks
     caveats += [LEFT_OUT] if record.machine.overhead != NO_OVERHEAD else []
     all_ends = {

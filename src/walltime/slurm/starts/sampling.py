@@ -23,7 +23,7 @@ MOST_RATIOS = 2000
 LATEST = 50
 """So many of a group count, those that ended last: what users run changes. On SDSC-SP2 and LANL-CM5, which the guide's table does not show,
 intervals are narrower than with 500, as many starts are within, and the median error up to 1 h ahead is a sixth and a third less."""
-TOGETHER = 0.9
+GROUP_CORRELATION = 0.9
 """How much the runtimes of jobs of one group go together: the correlation of the normal variables behind them. Users submit the same thing
 many times over. It stands for what goes together between groups as well: with 0.5, intervals of 90 % held 1 % fewer starts on KTH-SP2, and
 4 % fewer on CTC-SP2 (of the last 500 jobs alike)."""
@@ -128,7 +128,7 @@ class Runtimes:
         """One runtime for each job, int64 s: the whole runtime, also of those that run already."""
         count = len(self.requested)
         shared = random.standard_normal(max(self._groups, 1))[self._group]
-        normal = np.sqrt(TOGETHER) * shared + np.sqrt(1 - TOGETHER) * random.standard_normal(count)
+        normal = np.sqrt(GROUP_CORRELATION) * shared + np.sqrt(1 - GROUP_CORRELATION) * random.standard_normal(count)
         return self._at(_below(normal))
 
     def typical(self) -> Array:

@@ -22,7 +22,7 @@ from walltime.slurm.starts.predicted import PredictedRuntimes
 from walltime.slurm.starts.projection import FIRST_NUMBER
 from walltime.slurm.starts.sampling import LEVELS
 from walltime.slurm.starts.scores import Factors, adjusted
-from walltime.wording import harmless
+from walltime.wording import sanitize
 from walltime.workload import Workload
 
 Array = np.ndarray
@@ -109,10 +109,10 @@ def why_not(snapshot: Snapshot, label: str) -> str:
     """Why there is no start time of a job, as the message of an error."""
     for job in snapshot.jobs:
         if job.label == label and job.left_out:
-            return f"job {harmless(label)} is not predicted: {SNAPSHOT_RULES[job.left_out]}"
+            return f"job {sanitize(label)} is not predicted: {SNAPSHOT_RULES[job.left_out]}"
         if job.label == label:
-            return f"job {harmless(label)} {'runs already' if job.start is not None else 'does not fit the machine'}"
-    return f"no job {harmless(label)!r} waits in the snapshot; tasks of arrays are written 27_3"
+            return f"job {sanitize(label)} {'runs already' if job.start is not None else 'does not fit the machine'}"
+    return f"no job {sanitize(label)!r} waits in the snapshot; tasks of arrays are written 27_3"
 
 
 def start_times(
@@ -158,7 +158,7 @@ def start_times(
     scheduler, caveats = forecast.scheduler, forecast.caveats()
     settings = scheduler.policy.settings(snapshot.machine.slurm)
     if settings is not None and settings.notes:
-        caveats.append(f"Settings of the scheduler that are not modelled: {harmless(', '.join(settings.notes), 500)}.")
+        caveats.append(f"Settings of the scheduler that are not modelled: {sanitize(', '.join(settings.notes), 500)}.")
     factors = dict(factors or {})
     if snapshot.machine.overhead != NO_OVERHEAD:
         caveats.append(LEFT_OUT)

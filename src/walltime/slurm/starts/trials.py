@@ -22,7 +22,7 @@ from walltime.slurm.starts.predicted import predicted_of_snapshot
 from walltime.slurm.starts.start_times import quantiles_of, unix
 from walltime.slurm_values import resource_of
 from walltime.specification import Form, Specification, read_options
-from walltime.wording import harmless, shown
+from walltime.wording import sanitize, shown
 from walltime.workload import Workload
 
 Array = np.ndarray
@@ -121,7 +121,7 @@ def parse_trial(text: str, snapshot: Snapshot) -> SnapshotJob:
     if name not in partitions:
         close = nearest(name, partitions)
         raise PolicyError(
-            f"the job {shown(text)} needs a partition{close}; known are {harmless(', '.join(partitions), 200)}", "unknown_partition"
+            f"the job {shown(text)} needs a partition{close}; known are {sanitize(', '.join(partitions), 200)}", "unknown_partition"
         )
     on_node = snapshot.machine.pools[snapshot.machine.place_of(partitions[name].pools[0])].procs
     return SnapshotJob(
@@ -166,7 +166,7 @@ def try_jobs(
     numbers = {job.job: k for k, job in enumerate(forecast.state.jobs) if job.start is None}
     for text, job in zip(texts, own, strict=True):
         if job.job not in numbers:
-            raise PolicyError(f"{harmless(text)} does not fit the machine; compare its size with the partition's", "no_job_fits")
+            raise PolicyError(f"{sanitize(text)} does not fit the machine; compare its size with the partition's", "no_job_fits")
     places = [numbers[job.job] for job in own]
 
     def alone(*arguments: Any) -> Array:
