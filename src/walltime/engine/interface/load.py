@@ -93,8 +93,8 @@ PASS_OF = {kind: own for own in PASSES for kind in own.kinds}
 
 def _example_run(own: Pass, example: Loop, predicting: bool) -> Arguments:
     values = {"mode": own.mode, "procs": 1, "backfill": 1, "order": BY_LENGTH, "backfill_order": BY_LENGTH}
-    rules = record(RULES, **{**values, **example.rules})
-    reservations = own.reservations.new(rules, Passes(own.kinds[0]), 0)
+    rules = record(RULES, **(values | dict(example.rules)))
+    reservations = own.new(rules, Passes(own.kinds[0]), 0)
     prediction = nothing_predicted() if predicting else None
     return *new_memory(records(JOB, 0), rules, _NOTHING, _NOTHING, reservations, False, prediction), 0
 
@@ -157,12 +157,12 @@ def cluster_loop_name(memory: ClusterMemory) -> str:
     return ("cluster" if memory.kept is None else "cluster-kept") + ("" if memory.machine.predicting is None else "-predicting")
 
 
-def _loops(one: Loop, run: Any, example: Callable[[bool], Arguments], **others: Any) -> list[Entry]:
+def _loops(one: Loop, run: Any, example: Callable[..., Arguments], *of: Any, **others: Any) -> list[Entry]:
     """An event loop for one kind of pass, without and with predictions, each under its own name."""
     own = f"{one.name}-predicting"
     return [
-        Entry(one.name, one.what, _named(run, one.name, others), functools.partial(example, False), *one.sizes),
-        Entry(own, f"{one.what} with predictions", _named(run, own, others), functools.partial(example, True), *one.predicting),
+        Entry(one.name, one.what, _named(run, one.name, others), functools.partial(example, *of, False), *one.sizes),
+        Entry(own, f"{one.what} with predictions", _named(run, own, others), functools.partial(example, *of, True), *one.predicting),
     ]
 
 
@@ -175,18 +175,9 @@ def _named(run: Any, name: str, others: dict[str, Any]) -> Any:
 
 _POOLS = "machines of several pools"
 _TABLE = (
-    *(
-        entry
-        for own in PASSES
-        for one in own.loops
-        for entry in _loops(one, loop.run, functools.partial(_example_run, own, one), make_pass=own.make)
-    ),
-    *_loops(Loop("cluster", _POOLS, (115, 9), (121, 9)), cluster.run_cluster, functools.partial(_example_cluster, HEAD)),
-    *_loops(
-        Loop("cluster-kept", f"kept reservations on {_POOLS}", (148, 11), (154, 11)),
-        cluster.run_cluster,
-        functools.partial(_example_cluster, KEEP),
-    ),
+    *(entry for own in PASSES for one in own.loops for entry in _loops(one, loop.run, _example_run, own, one, make_pass=own.make)),
+    *_loops(Loop("cluster", _POOLS, (115, 9), (121, 9)), cluster.run_cluster, _example_cluster, HEAD),
+    *_loops(Loop("cluster-kept", f"kept reservations on {_POOLS}", (148, 11), (154, 11)), cluster.run_cluster, _example_cluster, KEEP),
     Entry("slurm", "Slurm's scheduling", compiled_entry(slurm.run_slurm), _example_slurm, 110, 9),
     Entry("oar", "OAR's scheduling", compiled_entry(oar.run_oar), _example_oar, 23, 4),
     Entry("dynamics", "what backfilling did", dynamics.replay_starts, _example_dynamics, 6, 1),

@@ -61,7 +61,8 @@ class NumberEngine(CompiledEngine):
         nobody = np.zeros(0, np.int64)
         after, think = (nobody, nobody) if problem.after is None or problem.think is None else (problem.after, problem.think)
         passes = problem.policy.passes
-        self._new_reservations = partial(PASS_OF[passes.kind].reservations.new, rules, passes)
+        self._notes_reservations = bool(rules.mode == FRESH) and not problem.policy.reservations.kept  # in each pass
+        self._new_reservations = partial(PASS_OF[passes.kind].new, rules, passes)
         logged, reservations = problem.logged or self._histories != [], self._new_reservations(len(jobs))
         self._memory: Memory = new_memory(jobs, rules, after, think, reservations, logged, self._prediction)
         self._bind()
@@ -134,11 +135,6 @@ class NumberEngine(CompiledEngine):
         started = dict(zip(begun, jobs.own_length[begun].tolist(), strict=True)) if begun else {}
         after = self.state()
         return Observation(after, started, *self._reserved(after.queue))
-
-    @property
-    def _notes_reservations(self) -> bool:
-        """Whether each pass notes in `jobs.reserved_start` the reservations that it makes, where there is none yet."""
-        return bool(self._memory.rules.mode == FRESH) and not self.problem.policy.reservations.kept
 
     def _reserved(self, waiting: Array) -> tuple[dict[int, int], int | None]:
         """The reservations of these waiting jobs, and under EASY the extra processors."""

@@ -7,8 +7,7 @@ compile it grows with its arguments; only the loop itself gets all of `Memory`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -191,30 +190,27 @@ class Line(NamedTuple):
 
 
 class Loop(NamedTuple):
-    """A compiled event loop with one kind of pass, an entry of interface/load.py.
-
-    `sizes`, `predicting`: how many functions it has, and about how long it takes to compile, s; without predictions, and with them.
-    `rules`: values of RULES of an example.
-    """
+    """An event loop with one kind of pass: functions and seconds to compile, without and with predictions; RULES of an example."""
 
     name: str
     what: str
     sizes: tuple[int, float]
     predicting: tuple[int, float]
-    rules: Mapping[str, int] = MappingProxyType({})
+    rules: tuple[tuple[str, int], ...] = ()
 
 
 class Pass(NamedTuple):
     """How passes of some kinds are made: each module of `number/` that makes passes declares this as `PASS`, and load.py finds it.
 
     `kinds`: of `walltime.policy.Passes`. `make`: the compiled pass, with the arguments of `make_pass` in number/loop.py.
-    `reservations`: the class of what the pass keeps; its `new` takes the rules, the policy's `Passes`, and the number of jobs. `loop_of`:
-    which of the `loops` is for a memory.
+    `reservations`: the class of what the pass keeps; `new` makes it from the rules, the policy's `Passes`, and the number of jobs.
+    `loop_of`: which of the `loops` is for a memory.
     """
 
     kinds: tuple[str, ...]
     make: Any
-    reservations: Any
+    reservations: type
+    new: Callable[[Records, Any, int], Any]
     loops: tuple[Loop, ...]
     mode: int = FRESH
     loop_of: Callable[[Memory], int] = lambda memory: 0

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from walltime.compiled.jit import called_kernel, kernel
-from walltime.engine.kernel.memory import BY_ARRIVAL, KEEP, NEVER, NO_PLAN, Array, Loop, Pass, Records
+from walltime.engine.kernel.memory import BY_ARRIVAL, KEEP, NEVER, NO_PLAN, Array, Loop, Pass
 from walltime.engine.kernel.number.candidates import drop_bounds, give_back_until, join, note_latest, survey
 from walltime.engine.kernel.number.machine import start_job
 from walltime.engine.kernel.plan import (
@@ -33,11 +33,6 @@ class KeptPlan(NamedTuple):
 
     plan: Plan
     place: Array
-
-    @classmethod
-    def new(cls, rules: Records, _passes: Any, count: int) -> KeptPlan:
-        """Memory for so many jobs."""
-        return cls(new_plan(count), np.zeros(0 if rules.order == BY_ARRIVAL else count, np.int64))
 
 
 @kernel
@@ -209,4 +204,11 @@ def _start_due(state, rules, jobs, machine, queue, plan, only_newcomers):
     state.next_due = next_due
 
 
-PASS = Pass(("kept",), pass_with_kept_reservations, KeptPlan, (Loop("conservative", "conservative backfilling", (66, 5), (72, 5)),), KEEP)
+PASS = Pass(
+    ("kept",),
+    pass_with_kept_reservations,
+    KeptPlan,
+    lambda rules, passes, count: KeptPlan(new_plan(count), np.zeros(0 if rules.order == BY_ARRIVAL else count, np.int64)),
+    (Loop("conservative", "conservative backfilling", (66, 5), (72, 5)),),
+    KEEP,
+)

@@ -11,21 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from walltime.compiled.jit import kernel
-from walltime.engine.kernel.memory import (
-    BLOCK,
-    BY_ARRIVAL,
-    GROUP,
-    HEAD,
-    HOLE,
-    NEVER,
-    RANKED_BLOCK,
-    Index,
-    Line,
-    Loop,
-    Memory,
-    Pass,
-    Records,
-)
+from walltime.engine.kernel.memory import BLOCK, BY_ARRIVAL, GROUP, HEAD, HOLE, NEVER, RANKED_BLOCK, Index, Line, Loop, Pass, Records
 from walltime.engine.kernel.number.index import index_places, keep_index, leave_hole, may_backfill, next_candidate
 from walltime.engine.kernel.number.lookahead import Window, choose_together, new_window
 from walltime.engine.kernel.number.machine import start_job
@@ -48,14 +34,6 @@ class Head(NamedTuple):
 
     queue_index: Index
     window: Window | None
-
-    @classmethod
-    def new(cls, rules: Records, _passes: Any, count: int) -> Head:
-        """Memory for so many jobs."""
-        classes = int(rules.procs).bit_length()
-        indexed = (count + GROUP) * classes if rules.backfill else 0
-        index = Index(np.empty(indexed // BLOCK, np.int64), np.empty(indexed // GROUP + classes, np.int64))
-        return cls(index, new_window(rules) if rules.ahead else None)
 
 
 @kernel
@@ -317,13 +295,24 @@ def _backfill_in_order(state, rules, jobs, machine, line, ordered, first):
         count = kept
 
 
-def _loop_of(memory: Memory) -> int:
-    return 2 if memory.reservations.window is not None else int(memory.ordered is not None)
+def _new_head(rules: Records, _passes: Any, count: int) -> Head:
+    classes = int(rules.procs).bit_length()
+    indexed = (count + GROUP) * classes if rules.backfill else 0
+    index = Index(np.empty(indexed // BLOCK, np.int64), np.empty(indexed // GROUP + classes, np.int64))
+    return Head(index, new_window(rules) if rules.ahead else None)
 
 
 _LOOPS = (
-    Loop("easy", "FCFS and EASY", (45, 4), (51, 4), {"order": BY_ARRIVAL, "backfill_order": BY_ARRIVAL}),
+    Loop("easy", "FCFS and EASY", (45, 4), (51, 4), (("order", BY_ARRIVAL), ("backfill_order", BY_ARRIVAL))),
     Loop("easy-ordered", "FCFS and EASY with an ordered queue", (88, 8), (94, 8)),
-    Loop("lookahead", "backfilling that looks ahead", (95, 8), (101, 8), {"ahead": 1}),
+    Loop("lookahead", "backfilling that looks ahead", (95, 8), (101, 8), (("ahead", 1),)),
 )
-PASS = Pass(("head", "relaxed", "lookahead"), pass_with_head_reservation, Head, _LOOPS, HEAD, _loop_of)
+PASS = Pass(
+    ("head", "relaxed", "lookahead"),
+    pass_with_head_reservation,
+    Head,
+    _new_head,
+    _LOOPS,
+    HEAD,
+    lambda memory: 2 if memory.reservations.window is not None else int(memory.ordered is not None),
+)

@@ -2,36 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
 
 from walltime.compiled.jit import kernel
-from walltime.engine.kernel.memory import BY_ARRIVAL, NEVER, Loop, Pass, Records
+from walltime.engine.kernel.memory import BY_ARRIVAL, NEVER, Loop, Pass
 from walltime.engine.kernel.number.machine import start_behind, start_job
 from walltime.engine.kernel.profile import STEPS_IN_BLOCK, Profile, first_hole, new_profile, occupy, profile_of_running
 from walltime.engine.kernel.queue import backfill_rank, drop_started, sort_queue
 
 
-class Fresh(NamedTuple):
-    """The profile of a pass."""
-
-    profile: Profile
-
-    @classmethod
-    def new(cls, _rules: Records, _passes: Any, count: int) -> Fresh:
-        """Memory for so many jobs."""
-        return cls(new_profile(count))
-
-
 @kernel
-def pass_with_fresh_reservations(state, rules, jobs, machine, queue, ordered, reservations):
+def pass_with_fresh_reservations(state, rules, jobs, machine, queue, ordered, fresh):
     """Give the first `depth` blocked jobs reservations, in queue order, and start every job that does not delay these.
 
     Source: feitelson98, Fig. 1 (unlimited depth); a limited depth is that of production schedulers. Returns an upper bound of the
     steps taken.
     """
-    fresh = reservations.profile
     if rules.order != BY_ARRIVAL:
         sort_queue(state, rules, jobs, queue, ordered.rank)
     profile_of_running(fresh, machine.running, state.running, state.now, state.free)
@@ -113,4 +99,10 @@ def fits_now(state, fresh, job):
     return first_hole(fresh, state.now, job.own_length, job.procs, state.now + 1) == state.now
 
 
-PASS = Pass(("fresh",), pass_with_fresh_reservations, Fresh, (Loop("scratch", "reservations made afresh", (55, 4), (61, 5)),))
+PASS = Pass(
+    ("fresh",),
+    pass_with_fresh_reservations,
+    Profile,
+    lambda rules, passes, count: new_profile(count),
+    (Loop("scratch", "reservations made afresh", (55, 4), (61, 5)),),
+)

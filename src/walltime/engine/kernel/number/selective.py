@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from walltime.compiled.jit import kernel
-from walltime.engine.kernel.memory import BY_ARRIVAL, Array, Loop, Pass, Records
+from walltime.engine.kernel.memory import BY_ARRIVAL, Array, Loop, Pass
 from walltime.engine.kernel.number.machine import start_behind
 from walltime.engine.kernel.number.scratch import backfill, reserve
 from walltime.engine.kernel.profile import STEPS_IN_BLOCK, Profile, new_profile, profile_of_running
@@ -19,11 +19,6 @@ class Selection(NamedTuple):
 
     profile: Profile
     bounds: Array
-
-    @classmethod
-    def new(cls, _rules: Records, passes: Any, count: int) -> Selection:
-        """Memory for so many jobs."""
-        return cls(new_profile(count), np.array(passes.bounds, np.int64))
 
 
 @kernel
@@ -73,5 +68,10 @@ def _queue_of(bounds, length):
     return number
 
 
-_LOOP = Loop("selective", "reservations for selected jobs", (57, 5), (63, 5))
-PASS = Pass(("selective", "multiqueue"), pass_with_selected_reservations, Selection, (_LOOP,))
+PASS = Pass(
+    ("selective", "multiqueue"),
+    pass_with_selected_reservations,
+    Selection,
+    lambda rules, passes, count: Selection(new_profile(count), np.array(passes.bounds, np.int64)),
+    (Loop("selective", "reservations for selected jobs", (57, 5), (63, 5)),),
+)

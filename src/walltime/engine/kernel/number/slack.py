@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from walltime.compiled.jit import called_kernel, kernel
-from walltime.engine.kernel.memory import NEVER, Array, Loop, Pass, Records
+from walltime.engine.kernel.memory import NEVER, Array, Loop, Pass
 from walltime.engine.kernel.number.machine import start_behind
 from walltime.engine.kernel.profile import STEPS_IN_BLOCK, Profile, first_hole, new_profile, occupy, profile_of_running
 from walltime.engine.kernel.queue import drop_started
@@ -26,12 +26,6 @@ class Slack(NamedTuple):
     reserved: Array
     latest: Array
     wait: Array
-
-    @classmethod
-    def new(cls, _rules: Records, passes: Any, count: int) -> Slack:
-        """Memory for so many jobs."""
-        line, trial, reserved, latest = (np.zeros(count + 1, np.int64) for _ in range(4))
-        return cls(new_profile(count), line, trial, reserved, latest, np.zeros(passes.recent, np.int64))
 
 
 @kernel
@@ -128,4 +122,10 @@ def _start(state, rules, jobs, machine, queue, slack, job):
     state.waited += slack.wait[at]
 
 
-PASS = Pass(("slack",), pass_within_slack, Slack, (Loop("slack", "slack-like backfilling", (48, 4), (54, 4)),))
+PASS = Pass(
+    ("slack",),
+    pass_within_slack,
+    Slack,
+    lambda rules, passes, count: Slack(new_profile(count), *(np.zeros(most, np.int64) for most in (*[count + 1] * 4, passes.recent))),
+    (Loop("slack", "slack-like backfilling", (48, 4), (54, 4)),),
+)
