@@ -46,7 +46,9 @@ def _calls(log: Workload, policy: str, runs: int, machine: Machine | None = None
     ahead = simulation.copy()
 
     def submit() -> None:
-        simulation.copy().submit({"submit": simulation.now + 1, "runtime": 3600, "procs": 1})
+        other = simulation.copy()
+        other.submit({"submit": simulation.now + 1, "runtime": 3600, "procs": 1})
+        other.state()  # goes on with the job
 
     calls: dict[str, Callable[[], object]] = {
         "copy": simulation.copy,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import walltime as wt
 from tests.errors import raises
 from tests.strategies import OVERRUN, crowded, examples, policies, predictors, with_users, workloads
-from walltime.engine.interface import branch
+from walltime.engine.interface import compiled
 
 RULES = ("papers", "pyss", "rlscheduler", "mualem01-measured")
 COLUMNS = ("start", "end", "kind", "reserved_start", "submit")
@@ -94,7 +94,7 @@ def test_copies__go_on_in_any_turns_and_take_other_jobs(room, data):
     policy = data.draw(policies(), label="policy")
     rules = {"dialect": data.draw(st.sampled_from(("papers", "pyss"))), "overrun": data.draw(st.sampled_from(OVERRUN))}
     simulations = [wt.Simulation(jobs, policy, **rules)]
-    with patch.object(branch, "ROOM", room):
+    with patch.object(compiled, "ROOM", room):
         for which, way in data.draw(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 8)), max_size=30), label="turns"):
             chosen = simulations[which % len(simulations)]
             if way == 7:
@@ -111,7 +111,7 @@ def test_copies__go_on_in_any_turns_and_take_other_jobs(room, data):
 @examples(20)
 @given(jobs=crowded(), policy=policies(), ways=WAYS)
 def test_copy__is_in_the_same_state(jobs, policy, ways):
-    with patch.object(branch, "ROOM", 1):
+    with patch.object(compiled, "ROOM", 1):
         simulation = wt.Simulation(jobs, policy)
         step_about(simulation, ways)
         seen, ahead = simulation.state(), simulation.copy().state()

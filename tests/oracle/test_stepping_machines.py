@@ -12,7 +12,7 @@ import walltime as wt
 from tests.errors import raises
 from tests.oracle import test_machines, test_oar, test_slurm
 from tests.profiles import scaled
-from walltime.engine.interface import branch
+from walltime.engine.interface import compiled
 from walltime.errors import EngineError, WorkloadError
 from walltime.machine import Limit, Machine, Outage, Partition, Pool
 
@@ -127,7 +127,7 @@ def test_jobs_submitted_on_the_way__are_scheduled_as_if_they_had_been_known(kind
 @pytest.mark.parametrize("room", [1, 3])
 @pytest.mark.parametrize("kind", MACHINES)
 def test_copies__go_on_in_any_turns_and_take_other_jobs(kind, room, monkeypatch):
-    monkeypatch.setattr(branch, "ROOM", room)
+    monkeypatch.setattr(compiled, "ROOM", room)
     small = 0
     for seed, draw, workload, policy, options, _ in cases(kind, f"copies {room}", 40):
         linked = {"depends_on", "depends_on_success", "singleton"} if draw.random() < 0.8 else {}
@@ -158,7 +158,7 @@ def test_copies__go_on_in_any_turns_and_take_other_jobs(kind, room, monkeypatch)
 
 @pytest.mark.parametrize("policy", ["easy", "easy:order=wfp"])
 def test_copies__where_many_are_over_a_limit(policy, monkeypatch):
-    monkeypatch.setattr(branch, "ROOM", 1)
+    monkeypatch.setattr(compiled, "ROOM", 1)
     forgotten = 0
     for seed in range(scaled(60)):
         draw = random.Random(f"over limits {seed}")

@@ -10,7 +10,7 @@ import pytest
 import walltime as wt
 from tests.oracle.test_stepping_machines import step_about
 from tests.profiles import scaled
-from walltime.engine.interface import branch
+from walltime.engine.interface import compiled
 from walltime.machine import Machine, Partition, Pool
 
 PREDICTORS = (
@@ -60,7 +60,7 @@ def said(schedule):
 @pytest.mark.parametrize("room", [1, 4])
 @pytest.mark.parametrize("predictor", PREDICTORS)
 def test_copies__predict_what_the_whole_predicts(predictor, room, monkeypatch):
-    monkeypatch.setattr(branch, "ROOM", room)
+    monkeypatch.setattr(compiled, "ROOM", room)
     pools = Machine((Pool("a", 4, 1), Pool("b", 4, 1)), (Partition("1", ("a", "b")),))
     for seed in range(scaled(30)):
         draw = random.Random(f"{predictor} {room} {seed}")

@@ -198,10 +198,6 @@ class PredictionSource(Protocol):
     def may_be_overdue(self) -> bool:
         """Whether running jobs may outlive what is expected of them, even those that end within what is believed."""
 
-    @property
-    def reads(self) -> int | None:
-        """How many of the last jobs of a key are read, as `walltime.predictors.Predictor.reads` says; None for the whole memory."""
-
     def compiled(self) -> Any:
         """A `kernel.prediction_memory.PredictionRules`."""
 

@@ -34,8 +34,6 @@ KEYS = {
 """Jobs are alike if they agree in all of these columns. `user` to `triple` are the keys of tang13 (section 4.2), `request` is the
 triple key for logs without groups, `program` is the key of mualem01 (section 4.4), `size` the same for logs without programs, and
 `shape` what a user can choose. A job with an unknown value in one of the columns is like no other."""
-NOT_EXPIRED = -1
-"""A predictor `reads` the jobs of a key that have not expired."""
 
 
 class Basis(IntEnum):
@@ -177,14 +175,6 @@ class Predictor(Specification):
     def uncapped(self) -> bool:
         """Whether predictions may exceed the user's request; only those that need no learning can."""
         return False
-
-    @property
-    def reads(self) -> int | None:
-        """How many of the last jobs of a key the compiled form reads, besides sums and what is ranked; NOT_EXPIRED for those in the window.
-
-        None where copies of a simulation need its whole memory.
-        """
-        return None
 
     @property
     def again(self) -> bool:

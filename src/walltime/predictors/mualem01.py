@@ -10,7 +10,7 @@ from walltime.compiled.jit import kernel
 from walltime.declared import Key
 from walltime.engine.kernel.prediction_memory import GENERAL, OWN, CompiledPredictor
 from walltime.errors import WorkloadError
-from walltime.predictors.base import NOT_EXPIRED, Alike, Basis, FinishedJob, Guess, Jobs, Predictor, SubmittedJob, key_of
+from walltime.predictors.base import Alike, Basis, FinishedJob, Guess, Jobs, Predictor, SubmittedJob, key_of
 from walltime.predictors.key_history import append
 
 WEEK = 7 * 86400
@@ -41,11 +41,6 @@ class Mualem01History(Predictor):
     def begin(self) -> Records:
         """A learner that has seen no job."""
         return Records(self)
-
-    @property
-    def reads(self) -> int:
-        """Those that have not been discarded."""
-        return NOT_EXPIRED
 
     def compiled(self, jobs: Jobs) -> CompiledPredictor:
         """The compiled form; raises WorkloadError if the sum of the squared runtimes could overflow."""

@@ -9,7 +9,7 @@ from typing import Annotated
 from walltime.declared import Key
 from walltime.engine.kernel.prediction_memory import OWN, CompiledPredictor
 from walltime.errors import PolicyError
-from walltime.predictors.base import NOT_EXPIRED, Alike, FinishedJob, Jobs, Predictor, SubmittedJob, key_of
+from walltime.predictors.base import Alike, FinishedJob, Jobs, Predictor, SubmittedJob, key_of
 from walltime.predictors.key_history import append, count, place_of_rank
 
 
@@ -41,11 +41,6 @@ class Quantile(Predictor):
     def begin(self) -> SortedRuntimes:
         """A learner that has seen no job."""
         return SortedRuntimes(self)
-
-    @property
-    def reads(self) -> int:
-        """The last ones, if others are dropped; else their ranks only."""
-        return NOT_EXPIRED if self.last else 0
 
     def compiled(self, jobs: Jobs) -> CompiledPredictor:
         """The compiled form."""

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from walltime.declared import Key
 from walltime.engine.kernel.prediction_memory import GENERAL, OWN, CompiledPredictor
-from walltime.predictors.base import NOT_EXPIRED, Basis, FinishedJob, Guess, Jobs, Predictor, SubmittedJob, key_of
+from walltime.predictors.base import Basis, FinishedJob, Guess, Jobs, Predictor, SubmittedJob, key_of
 from walltime.predictors.key_history import append
 
 CHAIN = ("shape", "request", "size", "user")
@@ -41,11 +41,6 @@ class Similar15(Predictor):
     def begin(self) -> SimilarJobs:
         """A learner that has seen no job."""
         return SimilarJobs(self)
-
-    @property
-    def reads(self) -> int:
-        """The last ones, if others are dropped; else their sum only."""
-        return NOT_EXPIRED if self.last else 0
 
     def compiled(self, jobs: Jobs) -> CompiledPredictor:
         """The compiled form."""

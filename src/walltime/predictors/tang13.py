@@ -9,7 +9,7 @@ import numpy as np
 
 from walltime.declared import Key
 from walltime.engine.kernel.prediction_memory import FOR_EVER, OWN, CompiledPredictor
-from walltime.predictors.base import NOT_EXPIRED, Alike, FinishedJob, Jobs, Predictor, SubmittedJob, key_of
+from walltime.predictors.base import Alike, FinishedJob, Jobs, Predictor, SubmittedJob, key_of
 from walltime.predictors.key_history import count, observe_by_key, place_of_rank
 
 KNOWN_STATISTICS = ("max", "median", *(f"p{percent}" for percent in range(1, 101)))
@@ -79,11 +79,6 @@ class Tang13(Predictor):
     def is_compiled(self) -> bool:
         """Whether there is a compiled form: not where jobs are weighed."""
         return self.weight == "jobs" and self.small == 0
-
-    @property
-    def reads(self) -> int:
-        """Those in the window."""
-        return NOT_EXPIRED
 
     def compiled(self, jobs: Jobs) -> CompiledPredictor | None:
         """The compiled form."""

@@ -36,11 +36,6 @@ class Tsafrir07(Predictor):
         """A learner that has seen no job."""
         return MeanOfLast(self.key, self.k)
 
-    @property
-    def reads(self) -> int:
-        """The last k."""
-        return self.k
-
     def compiled(self, jobs: Jobs) -> CompiledPredictor:
         """The compiled form."""
         return CompiledPredictor(predict_by_tsafrir07, observe_by_key, None, jobs.memory([self.key], options=(self.k,)))
@@ -77,11 +72,6 @@ class LastRun(Predictor):
     def begin(self) -> MeanOfLast:
         """A learner that has seen no job."""
         return MeanOfLast(self.key, 1)
-
-    @property
-    def reads(self) -> int:
-        """The last one."""
-        return 1
 
     def compiled(self, jobs: Jobs) -> CompiledPredictor:
         """The compiled form."""

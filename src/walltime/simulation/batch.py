@@ -18,7 +18,7 @@ from walltime.errors import PolicyError
 from walltime.estimates import EstimateModel, FModel, effective
 from walltime.estimates.fmodel import STREAM_F
 from walltime.machine import Machine
-from walltime.policy import Calendar, Dialect, Easy, LogView, Policy
+from walltime.policy import Calendar, Dialect, Easy, Kind, LogView, Policy
 from walltime.predictors import Prediction, Predictor
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.run import number_problem, simulate
@@ -199,7 +199,7 @@ def compile_for(cases: Sequence[Case], dynamics: bool) -> None:
             continue
         problem = Problem(nobody, nobody, nobody, nobody, 1, policy, known=known, prediction=unpredicted if predicting else None)
         NumberEngine(problem).compile()
-    for name in ("draw", "averages", *(("dynamics",) if dynamics else ())):
+    for name in ("draw", *(("dynamics",) if dynamics else ())):
         load(name)
 
 
@@ -209,29 +209,23 @@ class Lane:
     def __init__(self, workload: Workload, trim: str, dialect: Dialect, overrun: str, dynamics: bool, machine: Machine | None = None):
         from walltime.engine.interface.load import load
         from walltime.engine.interface.number import NumberEngine
-        from walltime.engine.kernel.averages import AVERAGES, Columns, Scratch
         from walltime.engine.kernel.draw import Source
-        from walltime.engine.kernel.memory import record
 
-        self.draw_f_estimates, self.measure = load("draw"), load("averages")
-        self.make_simulation, self.make_source, self.make_columns = NumberEngine, Source, Columns
+        self.draw_f_estimates = load("draw")
+        self.make_simulation, self.make_source = NumberEngine, Source
         if dynamics:
             load("dynamics")
         self.workload, self.machine = workload, machine
         self.trim, self.dialect, self.overrun, self.dynamics = trim, dialect, overrun, dynamics
-        jobs = len(workload)
         self.simulation: NumberEngine | None = None
         self.plain: Schedule | None = None
         """The last case's schedule, if it was simulated by itself: on the reference engine, or on a machine of several pools."""
         self.scheduler: Scheduler | None = None
         self.predicted: tuple[Prediction, PredictionSource | None] | None = None
-        self.drawn = np.empty(jobs, np.int64)
-        self.skipped = np.zeros(jobs, np.uint8)
-        self.measuring = Scratch(self.skipped, np.empty(jobs, np.int64))
+        self.drawn = np.empty(len(workload), np.int64)
         self.runtime = self.requested = self.drawn
-        self.averages = record(AVERAGES)
         self.kernel_seconds = 0.0
-        """Processor time of this thread in compiled code so far, s: estimates, simulations and averages."""
+        """Processor time of this thread in compiled code so far, s: estimates and simulations."""
 
     def run(self, case: Case, check: Callable[[int], None]) -> tuple[metrics.Summary, metrics.DynamicsSummary | None]:
         """The averages of one case."""
@@ -256,12 +250,12 @@ class Lane:
         self.simulation.run(check)
         self.kernel_seconds += time.thread_time() - begin
         self.requested, self.runtime, _ = times
-        summary = self.summary(self.simulation, self.runtime)
+        summary = self.summary()
         if not self.dynamics:
             return summary, None
         effects = self.simulation.outcome().effects
         assert effects is not None, "the starts were recorded"
-        return summary, metrics.summarize_dynamics(metrics.Dynamics(*effects), self.runtime, self.skipped == 0)
+        return summary, metrics.summarize_dynamics(metrics.Dynamics(*effects), self.runtime, self.schedule()[3])
 
     def run_plainly(self, case: Case, check: Callable[[int], None]) -> tuple[metrics.Summary, metrics.DynamicsSummary | None]:
         """The same by `simulate`, for cases that need the reference engine or another loop."""
@@ -287,21 +281,18 @@ class Lane:
             return None if self.plain.predictions is None else self.plain.prediction_summary(self.trim)
         if self.simulation is None or self.simulation.problem.prediction is None:
             return None
-        s, mask = self.simulation, self.skipped == 0
+        s, mask = self.simulation, self.schedule()[3]
         columns = (self.runtime, self.requested, s.predicted, s.basis, s.start, s.reserved_start, s.corrections)
         return metrics.summarize_predictions(*(column[mask] for column in columns))
 
     def schedule(self) -> tuple[Array, Array, Array, Array]:
         """Start, submit, runtime (int64 s) and whether measured (bool) of each job in the last case; overwritten by the next."""
         if self.plain is not None:
-            return (
-                self.plain.start,
-                self.plain.submit,
-                self.plain.runtime,
-                metrics.measured(self.plain.end, self.plain.last_submit, self.trim),
-            )
-        assert self.simulation is not None
-        return self.simulation.start, self.simulation.submit, self.runtime, self.skipped == 0
+            start, submit, runtime = self.plain.start, self.plain.submit, self.plain.runtime
+        else:
+            assert self.simulation is not None
+            start, submit, runtime = self.simulation.start, self.simulation.submit, self.runtime
+        return start, submit, runtime, metrics.measured(start + runtime, int(submit.max(initial=0)), self.trim)
 
     def times(self, case: Case) -> tuple[Array, Array, Array]:
         """Requests, runtimes and the estimates that the scheduler uses in this case, int64 s."""
@@ -328,21 +319,20 @@ class Lane:
         self.kernel_seconds += time.thread_time() - begin
         return self.drawn
 
-    def summary(self, simulation: NumberEngine, runtime: Array) -> metrics.Summary:
-        """The averages of a finished simulation; `self.skipped` marks the jobs that are not measured."""
-        w = self.workload
-        load = metrics.offered_load(w.submit, runtime, w.procs, w.machine_procs)
-        if len(w) == 0:
-            columns: dict[str, Any] = dict.fromkeys(("submit", "start", "runtime", "procs", "backfilled"), w.submit)
-            return metrics.summarize(**columns, machine_procs=w.machine_procs, offered_load=load)
-        schedule = self.make_columns(simulation.submit, simulation.start, _fixed(runtime), _fixed(w.procs), simulation.kind)
-        self.averages.offered_load = load
-        begin = time.thread_time()
-        measured = self.measure(schedule, w.machine_procs, self.trim == "tsafrir06", self.measuring, self.averages)
-        self.kernel_seconds += time.thread_time() - begin
-        if measured == 0:
-            raise metrics.nothing_to_measure(len(w), self.trim)
-        return metrics.Summary(*self.averages.item())
+    def summary(self) -> metrics.Summary:
+        """Return the averages of the last case, a simulation on a number of processors."""
+        w, simulation = self.workload, self.simulation
+        assert simulation is not None
+        return metrics.summarize(
+            submit=simulation.submit,
+            start=simulation.start,
+            runtime=self.runtime,
+            procs=w.procs,
+            backfilled=simulation.kind == Kind.BACKFILLED,
+            machine_procs=w.machine_procs,
+            offered_load=metrics.offered_load(w.submit, self.runtime, w.procs, w.machine_procs),
+            trim=self.trim,
+        )
 
 
 def _fixed(array: Array) -> Array:

@@ -62,11 +62,6 @@ class JobPredictions:
         """Whether running jobs may outlive what is expected of them, even those that end within what is believed."""
         return self.prediction.believe.running and self.prediction.correction.kind == "none"
 
-    @property
-    def reads(self) -> int | None:
-        """How many of the last jobs of a key are read; nothing is, where predictions are made in advance."""
-        return 0 if self.compiled().compiled is None else self.prediction.predictor.reads
-
     def plain(self) -> PlainPredictions:
         """For the reference engine, with nothing learned yet."""
         prediction = self.prediction
@@ -116,7 +111,6 @@ class CalledPredictions(JobPredictions):
     """The same of a predictor in plain Python, which the compiled loop calls. Each engine has a new one, which has seen no job."""
 
     needs_reference = ""
-    reads = None
     _calls: list[Calls] = field(default_factory=list)
 
     def compiled(self) -> prediction_memory.PredictionRules:

@@ -11,7 +11,6 @@ import numpy as np
 from walltime.engine.interface.choice import choose
 from walltime.engine.problem import State
 from walltime.errors import WorkloadError
-from walltime.estimates import effective_times
 from walltime.machine import Machine
 from walltime.machine.placing import PLACING_RULES
 from walltime.policy import Dialect, Policy
@@ -23,7 +22,6 @@ from walltime.wording import shown
 from walltime.workload import Workload, check_workload
 
 if TYPE_CHECKING:
-    from walltime.engine.interface.branch import Branch
     from walltime.simulation.run import Engine
 
 Array = np.ndarray
@@ -71,7 +69,7 @@ class Simulation:
     ):
         check_workload(workload)
         self._workload, self._new, self._job_id = workload, tuple[Workload, ...](), workload.job_id
-        self._by_number, self._machine = _by_number(workload), machine
+        self._machine = machine
         self._run: Run | None = None
         self._scheduler, self._dialect = Scheduler.of(policy, prediction), Dialect.of(dialect, coincident)
         self._overrun, self._wanted = overrun, engine
@@ -79,7 +77,7 @@ class Simulation:
         self._instant, self._steps = LONG_AGO, 0  # the time of the last step, and the steps made at that time since `run_until`
         self._submitted = False  # since the engine was made
         self.done = len(workload) == 0
-        self._engine: Engine | Branch = self._new_engine()
+        self._engine: Engine = self._new_engine()
         self.engine = self._engine.name
 
     def __repr__(self) -> str:
@@ -132,10 +130,9 @@ class Simulation:
 
         `job`: `submit`, `runtime` (s) and `procs`, and what else is known: `requested`, `believed` (s; default: as in
         `walltime.Workload.from_arrays`), `job_id` (default: the next number), and columns of the log, -1 where not given. The job comes
-        after those with the same submit time and lower numbers. It takes half a millisecond; on a machine, all jobs are
-        placed anew. On the reference engine, with predictions, and where a user or a limit is new to the machine, the past
-        is simulated again, once, when the simulation goes on after submissions. Under Slurm's fair share, users and accounts that are new
-        have had their share from the beginning on.
+        after those with the same submit time and lower numbers. When the simulation goes on after submissions, it simulates the
+        past again, once, so submit several jobs at a time. Under Slurm's fair share, users and accounts that are new have had their share
+        from the beginning on.
 
         Raises WorkloadError for a job that is not later than now, that is not possible, that cannot run on the machine, or that has a
         name no column of the workload has, and for workloads with feedback; PolicyError for a job with which the policy does not run on
@@ -160,18 +157,10 @@ class Simulation:
         one = Workload.from_arrays(**arrays, columns=columns, machine_procs=jobs.machine_procs)
         if self._machine is not None:
             self._run = self._run_with(one)
-        log = self._engine.log
-        if self._machine is not None or log is None or not log.takes_jobs or not self._by_number:
-            place, self._submitted = len(self._job_id), True
         else:
-            first, last = np.searchsorted(log.submit, job["submit"]), np.searchsorted(log.submit, job["submit"], "right")
-            place = int(first + np.searchsorted(self._job_id[first:last], number))
-            (runtime,), (believed,) = effective_times(one, self._overrun)
-            self._engine = self._engine.with_job(place, int(one.submit[0]), int(runtime), int(believed), int(one.procs[0]))
-        if self._machine is None:
             self._run = None
-        self._job_id = np.insert(self._job_id, place, number)
-        self._new, self.done = (*self._new, one), False
+        self._job_id = np.append(self._job_id, number)
+        self._new, self._submitted, self.done = (*self._new, one), True, False
         return int(number)
 
     def _run_with(self, one: Workload) -> Run:
@@ -194,13 +183,11 @@ class Simulation:
     def copy(self) -> Simulation:
         """Another simulation that goes on from here: both give the schedules that they would give alone.
 
-        It takes some tens of microseconds, more where many jobs wait or a predictor looks far back; the first copy of a simulation, some
-        hundreds. On the reference engine, where jobs wait for others, with the predictor `gaussier15`, and under orders that have a
-        history, it takes as long as copying the data of all jobs. Under a policy or a predictor in plain Python, its own attributes are
-        copied too.
+        A copy takes 0.1 to 0.4 ms, the first copy of a simulation a few milliseconds. A predictor's memory is copied as a whole. On the
+        reference engine, where jobs wait for others, and under orders that have a history, all data of all jobs are copied. Under a
+        policy or a predictor in plain Python, its own attributes are copied too.
         """
         self._catch_up()
-        self._engine = self._engine.branch()
         other = copy.copy(self)
         other._engine = self._engine.copy()
         return other
@@ -234,11 +221,7 @@ class Simulation:
         """After a submission, an engine that knows the job, as far as the one before had come."""
         if not self._submitted:
             return
-        before, self._engine = self._engine, self._new_engine()
-        self._submitted, steps = False, self._steps
-        if self._by_number and (follower := self._engine.following(before)) is not None:
-            self._engine = follower
-            return
+        self._engine, self._submitted, steps = self._new_engine(), False, self._steps
         self._advance(self._passed if steps == 0 else max(self._passed, self._instant - 1))
         for _ in range(steps):
             self._engine.step()
@@ -252,8 +235,3 @@ def _together(jobs: Workload, others: tuple[Workload, ...]) -> Workload:
     arrays: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in (*OF_JOB, "job_id")}
     columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in jobs.columns}
     return Workload.from_arrays(**arrays, columns=columns, machine_procs=jobs.machine_procs, origin=jobs.origin)
-
-
-def _by_number(jobs: Workload) -> bool:
-    """Whether jobs that arrive at the same time are in the order of their numbers, as those that are submitted will be."""
-    return bool(((jobs.submit[1:] > jobs.submit[:-1]) | (jobs.job_id[1:] > jobs.job_id[:-1])).all())

@@ -46,7 +46,6 @@ ADDED = {
     "oar": 22,
     "dynamics": 2,
     "draw": 2,
-    "averages": 6,
     "decisions": 29,
     "replay": 4,
 }

@@ -17,6 +17,7 @@ import pytest
 
 import walltime as wt
 from tests.errors import raises
+from tests.profiles import scaled
 from walltime.benchmark.result import _kept
 from walltime.compiled import cache, folder
 from walltime.errors import LogError, OutputError
@@ -25,7 +26,7 @@ from walltime.papers.study import Study
 from walltime.simulation.specification import Scheduler
 from walltime.tuning.trials import CostFolder
 
-FLIPS = 20
+FLIPS = min(scaled(60), 60)
 
 
 class _Runs:

@@ -12,7 +12,7 @@ import pytest
 import walltime as wt
 from tests.errors import raises
 from tests.strategies import CLOCKS_FORWARD
-from walltime.engine.reference import number as reference
+from walltime.engine.reference import engine as reference
 from walltime.policy import Calendar, Moment
 
 JOBS = wt.Workload.from_arrays(submit=[0, 1, 2, 3], runtime=[9, 4, 3, 2], requested=[10, 5, 3, 2], procs=[2, 2, 1, 1], machine_procs=3)

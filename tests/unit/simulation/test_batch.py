@@ -6,7 +6,6 @@ import dataclasses
 import math
 import threading
 
-import numba
 import numpy as np
 import pytest
 from hypothesis import given
@@ -15,12 +14,8 @@ from hypothesis import strategies as st
 import walltime as wt
 from tests.errors import raises
 from tests.strategies import examples, workloads
-from walltime import metrics
 from walltime.engine.interface.load import load
-from walltime.engine.kernel import averages
-from walltime.engine.kernel.averages import AVERAGES, Columns, Scratch
 from walltime.engine.kernel.draw import Source
-from walltime.engine.kernel.memory import record
 from walltime.estimates.fmodel import STREAM_F
 from walltime.simulation.threads import in_threads
 from walltime.workload.models import MODELS
@@ -55,7 +50,7 @@ def one_by_one(jobs: wt.Workload, case: wt.simulation.Case, **options) -> wt.Sch
 
 def assert_same(found, expected) -> None:
     for name, value in dataclasses.asdict(expected).items():
-        assert getattr(found, name) == pytest.approx(value, rel=1e-12, abs=0, nan_ok=True), name
+        assert getattr(found, name) == value or (value != value and getattr(found, name) != getattr(found, name)), name
         assert type(getattr(found, name)) is type(value), name
 
 
@@ -190,51 +185,3 @@ def test_draw_f_estimates__equals_the_model_bit_for_bit(seed, ids, factor, trunc
         array.flags.writeable = False
     load("draw")(source, *fixed, float(factor), truncated or MAX_TIME, float(MAX_TIME), found)
     assert found.tolist() == expected.tolist()
-
-
-@examples(300)
-@given(
-    jobs=st.lists(st.tuples(st.integers(0, 500), st.integers(0, 300), st.integers(0, 400), st.integers(1, 8)), min_size=1, max_size=300),
-    trim=st.sampled_from(["none", "tsafrir06"]),
-)
-def test_measure__equals_the_readable_definitions(jobs, trim):
-    submit, wait, runtime, procs = (np.array(column, np.int64) for column in zip(*sorted(jobs), strict=True))
-    kind = (wait % 3).astype(np.uint8)
-    result, skipped = record(AVERAGES, offered_load=0.5), np.zeros(len(jobs), np.uint8)
-    for array in (runtime, procs):
-        array.flags.writeable = False
-    values = np.empty(len(jobs), np.int64)
-    columns = Columns(submit, submit + wait, runtime, procs, kind)
-    count = load("averages")(columns, 8, trim == "tsafrir06", Scratch(skipped, values), result)
-    mask = metrics.measured(submit + wait + runtime, int(submit.max()), trim)
-    assert (skipped == 0).tolist() == mask.tolist()
-    assert count == mask.sum()
-    if not count:
-        return
-    expected = metrics.summarize(
-        submit=submit, start=submit + wait, runtime=runtime, procs=procs, backfilled=kind == 2, machine_procs=8, offered_load=0.5, trim=trim
-    )
-    found = metrics.Summary(*result.item())
-    for name, value in dataclasses.asdict(expected).items():
-        assert getattr(found, name) == pytest.approx(value, rel=1e-12, abs=0, nan_ok=True), name
-
-
-def test_measure__has_a_place_for_each_field():
-    kinds = {"int": np.dtype(np.int64), "float": np.dtype(np.float64)}
-    fields = {field.name: kinds[str(field.type)] for field in dataclasses.fields(metrics.Summary)}
-    assert {name: AVERAGES[name] for name in AVERAGES.names} == fields
-    assert tuple(fields) == AVERAGES.names
-
-
-@numba.njit(_nrt=False)
-def select(values, first, last, place):
-    return averages._select(values, first, last, place)
-
-
-@examples(200)
-@given(values=st.lists(st.integers(0, 20), min_size=1, max_size=100), data=st.data())
-def test_select__finds_what_sorting_would(values, data):
-    place = data.draw(st.integers(0, len(values) - 1))
-    array = np.array(values, np.int64)
-    assert select(array, 0, len(values), place) == sorted(values)[place]
-    assert array[: place + 1].max() == array[place] <= array[place:].min()

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Self
 
 import numpy as np
 
 from walltime.engine.interface.agenda import Agenda
-from walltime.engine.interface.learned import Guesses, LearnedMemory
 from walltime.engine.interface.load import load, load_predictor
 from walltime.engine.kernel.memory import DONE, NEVER, REACHED, STUCK
 from walltime.engine.kernel.prediction_memory import NEVER_CORRECTED, PredictionRules, PredictionState
@@ -20,6 +19,10 @@ from walltime.errors import EngineError
 Array = np.ndarray
 PIECE = 10_000_000
 """Steps over the queue or the profile in one call of the kernel: 10 to 50 ms, so that progress and Ctrl-C respond quickly."""
+ROOM, MOST_ROOM = 256, 8192
+"""Future jobs whose records a copy gets at first, and at most at a time later."""
+SHARED = object()
+"""Marks an array that a loop only reads, so that copies share it."""
 
 
 class CompiledEngine:
@@ -35,19 +38,20 @@ class CompiledEngine:
     machine: str
     """Kind of the machine: `number`, `pools` or `nodes`."""
     problem: Problem
-    first: int = 0
-    """The first job that the loop knows: all of them, other than in a `Branch`."""
-    past: tuple[Any, ...] = ()
-    """What is kept of those before it."""
-    log: Any = None
-    """The jobs and the rules for a `Branch`, a `branch.Log`; None where there can be none."""
+    first = 0
+    """The memory has the records of the jobs from this one on; a copy leaves out earlier jobs, which have ended."""
+    _last: int | None = None
+    """The memory has the records of the jobs before this one; None for all."""
+    _past: tuple[dict[str, Array], ...] = ()
+    """The records of the jobs before `first`, in pieces."""
+    _future: dict[str, Array] | None = None
+    """The records of the jobs that had not arrived at the first copy, as they were given."""
+    _room = ROOM
     agenda: Agenda | None = None
     """What changes on a machine of pools."""
     _idle: tuple[int, int] | None = None
     """How many jobs had arrived and started when the changes were last extended, and nothing but windows was ahead."""
     _memory: Any
-    _kind: Any
-    """The `branch.Log` of such memories."""
 
     def __init__(self, prediction: PredictionRules | None) -> None:
         self._prediction = prediction
@@ -71,17 +75,81 @@ class CompiledEngine:
     def compile(self) -> None:
         """Compile the loop for this kind of policy, or load it from disk; otherwise the first call of `advance` does it."""
         if self._loop is None:
-            self._loop = load(self._kind.loop(self._memory))
+            self._loop = load(self._loop_name())
 
-    def guesses(self) -> Guesses | None:
-        """How jobs are predicted; None if they are not, or if a copy needs all that is learned."""
-        reads = None if self.problem.prediction is None else self.problem.prediction.reads
-        if self._prediction is None or reads is None:
-            return None
-        return Guesses(self._prediction, LearnedMemory(self._predicting.learning, reads), None, ())
+    def _loop_name(self) -> str:
+        """Return the name of the loop in load.py."""
+        raise NotImplementedError
+
+    def _why_stuck(self) -> str:
+        """Return how many jobs wait for ever, and why."""
+        raise NotImplementedError
+
+    def _has_begun(self) -> bool:
+        """Return whether the jobs that run at first have their places."""
+        return True
+
+    def _is_between(self) -> bool:
+        """Return whether the passes of the last event are still to be made."""
+        return False
+
+    def _waiting(self) -> Array:
+        """Return the waiting jobs in order of arrival."""
+        raise NotImplementedError
+
+    def _running(self) -> tuple[Array, Array]:
+        """Return the running jobs and their expected ends, s."""
+        raise NotImplementedError
+
+    def _live(self) -> tuple[int, tuple[Array, ...]]:
+        """Return the first job that has not arrived, and the jobs that wait, run or have not ended."""
+        raise NotImplementedError
+
+    def _by_job(self) -> dict[str, Array]:
+        """Return the arrays of the memory with one entry per job, the records `jobs` among them."""
+        return {"jobs": self._memory.jobs}
+
+    def _parts(self) -> Iterable[tuple[Any, Any]]:
+        """Yield the arrays of which a copy needs only a part, with its index, and those that are SHARED.
+
+        All others are copied as a whole.
+        """
+        raise NotImplementedError
+
+    def _is_linked(self) -> bool:
+        """Return whether the loop may read records of jobs that have ended or not arrived, so that a copy needs all records."""
+        raise NotImplementedError
 
     def advance(self, budget: int = PIECE) -> bool:
         """Run one piece, until about `budget` steps have been taken; returns whether the simulation is done."""
+        state = self._memory.state
+        wanted = int(state["until"])
+        try:
+            while True:
+                last = self._last
+                until = state["until"] = wanted if last is None else min(wanted, int(self.problem.submit[last - 1]) - 1)
+                done = self._advance(budget)
+                if done or not self.reached or until == wanted:
+                    return done
+                self._enter_jobs()
+        finally:
+            state["until"] = wanted
+
+    def _enter_jobs(self) -> None:
+        """Enter the records of the jobs that come next."""
+        submit, before = self.problem.submit, self._last
+        assert before is not None
+        assert self._future is not None
+        last = before
+        while last < len(submit) and submit[last - 1] == submit[before - 1]:
+            last += self._room
+        last = min(last, len(submit))
+        for name, array in self._by_job().items():
+            array[before:last] = self._future[name][before:last]
+        self._last, self._room = None if last == len(submit) else last, min(2 * self._room, MOST_ROOM)
+
+    def _advance(self, budget: int) -> bool:
+        """Run one piece, in which no job arrives that the memory does not have."""
         if self.agenda is None:
             return self._piece(budget)
         wanted = int(self._memory.state["until"])
@@ -103,10 +171,10 @@ class CompiledEngine:
         state, before = self._memory.state, self._idle
         coming = state["next_coming"] < len(self._memory.machine.coming) or state["later"] > 0
         quiet = not coming and state["events"] == 0 and settled
-        self._idle = (int(state["arrivals"]), self.first + int(state["started"])) if quiet else None
+        self._idle = (int(state["arrivals"]), int(state["started"])) if quiet else None
         stuck = quiet and self._idle == before
         if stuck and wanted == NEVER:
-            raise EngineError(self._kind.why_stuck(self._memory), "endless_wait")
+            raise EngineError(self._why_stuck(), "endless_wait")
         return stuck
 
     def _piece(self, budget: int) -> bool:
@@ -117,7 +185,7 @@ class CompiledEngine:
         self.seconds += time.perf_counter() - begin
         self.reached = reason == REACHED
         if reason == STUCK:
-            raise EngineError(self._kind.why_stuck(self._memory), "endless_wait")
+            raise EngineError(self._why_stuck(), "endless_wait")
         self.done = reason == DONE
         return self.done
 
@@ -128,7 +196,7 @@ class CompiledEngine:
     def step(self) -> bool:
         """Handle the next event and make the pass after it; False if there was none."""
         went = not self.advance(1)
-        while self._kind.is_between(self._memory):
+        while self._is_between():
             self.advance(1)
         return went
 
@@ -155,52 +223,57 @@ class CompiledEngine:
 
     def state(self) -> State:
         """What the scheduler knows now."""
-        if not self._kind.has_begun(self._memory):
+        if not self._has_begun():
             self.advance(0)  # jobs that run at first get their places
-        logs, memory = self._kind, self._memory
-        return state_from(memory, logs.waiting(memory), logs.running(memory), self.problem.procs, self.machine_procs)
+        queue, (job, expected) = self._waiting(), self._running()
+        jobs, by_end = self._memory.jobs, np.argsort(expected, kind="stable")
+        job = job[by_end]
+        planned = jobs["own_length" if "own_length" in jobs.dtype.names else "believed"][queue]
+        free = self.machine_procs - int(self.problem.procs[job].sum())
+        return State(self.now, free, queue, planned, jobs["reserved_start"][queue], job, expected[by_end])
 
     @property
     def machine_procs(self) -> int:
         """Processors that the engine knows of."""
         return self.problem.machine_procs
 
-    @property
-    def memory(self) -> Any:
-        """What the loop works on, to be looked at between two pieces."""
-        return self._memory
-
-    def branch(self) -> Any:
-        """A simulation that goes on from here, and is copied in microseconds; this one itself where there is no `log`."""
-        if self.log is None:
-            return self
-        if not self._kind.has_begun(self._memory):
-            self.advance(0)
-        return self.log.branch(self)
-
-    def following(self, other: Any) -> Any:
-        """A simulation of these jobs that goes on where another one is, of which they are the jobs so far; None if that is not sure."""
-        log = self.log
-        if log is None or not isinstance(other, CompiledEngine) or not log.continues(other.memory, other.first):
-            return None
-        return log.branch(other)
-
-    def with_job(self, place: int, submit: int, runtime: int, believed: int, procs: int) -> Any:
-        """A simulation that goes on from here, with a further job, where there is a `log`: see `Branch.with_job`."""
-        return self.branch().with_job(place, submit, runtime, believed, procs)
-
     def copy(self) -> Self:
-        """Another simulation that goes on from here, independent of this one; takes as long as copying all arrays."""
+        """Return another simulation that goes on from here, independent of this one.
+
+        The copy has the records of the jobs from the first one that has not ended to some that arrive later; it gets more of them as
+        it goes on. The records of ended jobs never change, and no policy reads those of future jobs.
+        """
+        if not self._has_begun():
+            self.advance(0)
+        if self._is_linked():
+            other = copy.copy(self)
+            other._memory = copied(self._memory, {})
+            return other
+        by_job, (arrived, live) = self._by_job(), self._live()
+        first = min([arrived, *(int(jobs.min(initial=arrived)) for jobs in live)])
+        if self._future is None:
+            self._future = {name: array.copy() for name, array in by_job.items()}
+        if first > self.first:
+            self._past = (*self._past, {name: array[self.first : first].copy() for name, array in by_job.items()})
+            self.first = first
+        last = min(arrived + ROOM, len(self.problem) if self._last is None else self._last)
+        parts = {id(array): part for array, part in self._parts()} | {id(array): slice(first, last) for array in by_job.values()}
         other = copy.copy(self)
-        other._memory = copied(self._memory)
+        other._memory, other._room = copied(self._memory, parts), ROOM
+        other._last = None if last == len(self.problem) else last
         return other
 
+    def _whole(self, name: str) -> Array:
+        """Return an array of `_by_job` with the entries of all jobs, once the simulation is done."""
+        own = self._by_job()[name]
+        return np.concatenate([*(past[name] for past in self._past), own[self.first :]]) if self.first else own
+
     def _column(self, name: str) -> Array:
-        return np.ascontiguousarray(self._memory.jobs[name])
+        return np.ascontiguousarray(self._whole("jobs")[name])
 
     def start_of(self, job: int) -> int:
         """Start of a job, s; -1 while it waits."""
-        return int(self._memory.jobs.start[job])
+        return int(self._memory.jobs.start[job] if job >= self.first else self.start[job])
 
     @property
     def start(self) -> Array:
@@ -232,7 +305,7 @@ class CompiledEngine:
     @property
     def predicted(self) -> Array:
         """Predicted runtime of each job."""
-        return self._predicting.predicted
+        return self._whole("predicted")
 
     @property
     def basis(self) -> Array:
@@ -244,7 +317,7 @@ class CompiledEngine:
     @property
     def corrections(self) -> Array:
         """How often the prediction of each job was corrected."""
-        return self._predicting.corrections
+        return self._whole("corrections")
 
     def _outcome(self, runtime: Array, **more: Any) -> Outcome:
         """What has become of the jobs, with what only this kind of machine tells."""
@@ -252,18 +325,6 @@ class CompiledEngine:
             more |= {name: getattr(self, name) for name in ("predicted", "basis", "corrections")}
         columns = {name: getattr(self, name) for name in ("start", "submit", "kind", "reserved_start")}
         return Outcome(engine=self.name, machine=self.machine, runtime=runtime, **columns, **more)
-
-
-def state_from(memory: Any, queue: Array, running: tuple[Array, Array], procs: Array, machine_procs: int, first: int = 0) -> State:
-    """What a scheduler knows whose loop has this memory, and numbers the jobs from this one on.
-
-    `queue`, `running`: the jobs that wait, in order of arrival, and those that run, with their expected ends (s). `procs`: of all jobs.
-    """
-    jobs, (job, expected) = memory.jobs, running
-    by_end = np.argsort(expected, kind="stable")
-    job, planned = job[by_end] + first, jobs["own_length" if "own_length" in jobs.dtype.names else "believed"][queue]
-    free = machine_procs - int(procs[job].sum())
-    return State(int(memory.state["now"]), free, queue + first, planned, jobs["reserved_start"][queue], job, expected[by_end])
 
 
 def lower_prediction(rules: Any, prediction: PredictionRules | None, tick: int) -> None:
@@ -278,11 +339,37 @@ def lower_prediction(rules: Any, prediction: PredictionRules | None, tick: int) 
     rules.correction = prediction.correction if prediction.believe[2] else NEVER_CORRECTED
 
 
-def copied(value: Any) -> Any:
-    """A tuple of arrays, records and such tuples, with copies of all arrays and records."""
+def copied(value: Any, parts: Mapping[int, Any]) -> Any:
+    """Return a tuple of arrays, records and such tuples with copies of all arrays and records.
+
+    `parts`: by the identity of an array, the only part of it that is copied, or SHARED.
+    """
     if isinstance(value, tuple):
-        return type(value)(*map(copied, value))
-    return None if value is None else value.copy()
+        return type(value)(*[copied(part, parts) for part in value])
+    part = parts.get(id(value))
+    if value is None or part is SHARED:
+        return value
+    if value.ndim == 0:
+        record = np.empty(1, value.dtype)
+        record[0] = value
+        return record[0]
+    other, raw = np.empty(value.shape, value.dtype), np.dtype((np.void, value.dtype.itemsize))
+    index = ... if part is None else part
+    other.view(raw)[index] = value.view(np.ndarray).view(raw)[index]  # NumPy copies records field by field, which takes far longer
+    return other.view(type(value))
+
+
+def parts_of_prediction(predicting: PredictionState | None) -> list[tuple[Any, Any]]:
+    """Return what copies share of the memory of a predictor: what it has been given."""
+    if predicting is None:
+        return []
+    learning = predicting.learning
+    return [(array, SHARED) for array in (learning.options, learning.factors, learning.key, learning.features)]
+
+
+def by_job_of_prediction(predicting: PredictionState | None) -> dict[str, Array]:
+    """Return the arrays of predictions with one entry per job."""
+    return {} if predicting is None else {"predicted": predicting.predicted, "corrections": predicting.corrections}
 
 
 def compiled_prediction(problem: Problem) -> PredictionRules | None:

@@ -21,7 +21,7 @@ from walltime.compiled.compilation import Compilation, tell
 from walltime.compiled.folder import cache_folder
 from walltime.compiled.jit import StoredFunction
 from walltime.compiled.jit import entry as compiled_entry
-from walltime.engine.kernel import averages, callbacks, decisions, draw, dynamics, number
+from walltime.engine.kernel import callbacks, decisions, draw, dynamics, number
 from walltime.engine.kernel import replay as prediction_replay
 from walltime.engine.kernel.memory import (
     BY_LENGTH,
@@ -127,12 +127,6 @@ def _example_draw() -> Arguments:
     return draw.Source(word, word, word), _read_only(_NOTHING), _read_only(_NOTHING), 0.0, 0, 0.0, _NOTHING
 
 
-def _example_averages() -> Arguments:
-    fixed, kinds = _read_only(_NOTHING), np.zeros(0, np.uint8)
-    columns = averages.Columns(_NOTHING, _NOTHING, fixed, fixed, kinds)
-    return columns, 0, False, averages.Scratch(kinds, _NOTHING), record(averages.AVERAGES)
-
-
 def _example_decisions() -> Arguments:
     jobs, rules, episodes = (_read_only(records(kind, 0)) for kind in (decisions.JOB, decisions.RULES, decisions.EPISODE))
     log = decisions.Log(jobs, _read_only(np.zeros((0, 0))), _read_only(np.zeros((0, 0), np.float32)), episodes)
@@ -182,7 +176,6 @@ _TABLE = (
     Entry("oar", "OAR's scheduling", compiled_entry(oar.run_oar), _example_oar, 23, 4),
     Entry("dynamics", "what backfilling did", dynamics.replay_starts, _example_dynamics, 6, 1),
     Entry("draw", "random estimates", draw.draw_f_estimates, _example_draw, 2, 1),
-    Entry("averages", "averages", averages.measure, _example_averages, 6, 1),
     Entry("decisions", "learning environments", decisions.decide, _example_decisions, 31, 5),
     Entry("replay", "predictions beside a log", prediction_replay.replay, _example_prediction_replay, 6, 1),
 )

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
-from walltime.engine.interface.compiled import PIECE, CompiledEngine
-from walltime.engine.interface.pools import fill, lowered_limits
-from walltime.engine.interface.slurm_log import FEWEST_ROWS, SlurmLog, ranges_of, slots_of
+from walltime.engine.interface.compiled import SHARED, CompiledEngine
+from walltime.engine.interface.pools import come_first, fill, lowered_limits, why_waiting
 from walltime.engine.kernel.memory import NEVER, record, records
 from walltime.engine.kernel.nodes.memory import SLURM_JOB, SLURM_RULES, Records, SlurmMemory, new_slurm_memory, with_room
 from walltime.engine.kernel.pools.memory import as_lists, followers_of
 from walltime.engine.problem import NodeDemands, NodeRanges, Nodes, Outcome, Problem, running_at_first
+from walltime.errors import WorkloadError
 from walltime.policy.slurm import SlurmSettings
 
 Array = np.ndarray
+FEWEST_ROWS = 64
+"""Running jobs for which there is room at first."""
 
 
 def _lowered(settings: SlurmSettings, kill: bool, starts_only: bool) -> Records:
@@ -46,14 +49,30 @@ def _processors_together(procs: Array, demands: NodeDemands, machine: Nodes) -> 
     return unit if few.all() else 1
 
 
-class NodesEngine(CompiledEngine):
+class PlannedNodes(CompiledEngine):
+    """What the engines of Slurm's and OAR's scheduling, which plan single nodes, have in common."""
+
+    machine = "nodes"
+
+    def _has_begun(self) -> bool:
+        return bool(self._memory.state["begun"])
+
+    def _is_linked(self) -> bool:
+        demands: Any = self.problem.demands
+        return len(self._memory.traffic.followers.items) > 0 or not come_first(demands.since)
+
+    def _why_stuck(self) -> str:
+        """Return how many jobs wait for ever, and why; raises WorkloadError if the jobs that run at first do not fit on the nodes."""
+        if (job := int(self._memory.state["no_room"])) > 0:
+            raise WorkloadError(f"the jobs that run at first need more than the machine has: there is no room for job number {job}")
+        return why_waiting(self._memory.jobs[self.first :], len(self.problem) - self.started)
+
+
+class NodesEngine(PlannedNodes):
     """A simulation of Slurm's scheduling on a machine of nodes, run as a whole or in pieces.
 
     Raises WorkloadError while it runs if the jobs that run at first do not fit.
     """
-
-    machine = "nodes"
-    _kind = SlurmLog
 
     def __init__(self, problem: Problem):
         super().__init__(None)
@@ -99,17 +118,48 @@ class NodesEngine(CompiledEngine):
         m.state.arriving = len(to_come)
         fill(m.traffic.arrivals, jobs.submit[to_come], to_come, to_come)
 
-    def advance(self, budget: int = PIECE) -> bool:
-        """Run one piece, as other simulations do; makes room for what could start in it."""
-        state = self._memory.state
-        rows = int(state.waiting if state.begun else state.at_first)
-        self._memory = with_room(self._memory, max(rows, FEWEST_ROWS), int(state.most_ranges))
-        return super().advance(budget)
+    def _loop_name(self) -> str:
+        return "slurm"
 
-    @cached_property
-    def log(self) -> SlurmLog | None:
-        """The jobs and the rules for a `Branch`."""
-        return SlurmLog.of(self.problem, self._memory, self._nodes, self._unit)
+    def _piece(self, budget: int) -> bool:
+        """Run one piece, after making room for the jobs that could start in it."""
+        state = self._memory.state
+        rows = int(state["waiting"] if state["begun"] else state["at_first"])
+        self._memory = with_room(self._memory, max(rows, FEWEST_ROWS), int(state["most_ranges"]))
+        return super()._piece(budget)
+
+    def _is_between(self) -> bool:
+        return bool(self._memory.state["between"])
+
+    def _waiting(self) -> Array:
+        waiting = self._memory.traffic.queue[: int(self._memory.state["waiting"])]
+        return np.asarray(waiting[np.argsort(self._memory.jobs["arrival"][waiting])])
+
+    def _running(self) -> tuple[Array, Array]:
+        running = self._memory.use.running[: int(self._memory.state["running"])]
+        return running["job"], running["expected"]
+
+    def _live(self) -> tuple[int, tuple[Array, ...]]:
+        state, traffic = self._memory.state, self._memory.traffic
+        coming = traffic.arrivals["job"][: int(state["arriving"])]
+        ends = traffic.ends["job"][: int(state["events"])]
+        arrived = int(coming.min(initial=len(self.problem)))
+        return arrived, (traffic.queue[: int(state["waiting"])], self._running()[0], ends)
+
+    def _parts(self) -> Iterator[tuple[Any, Any]]:
+        memory, state, traffic, line = self._memory, self._memory.state, self._memory.traffic, self._memory.plan.line
+        for values in (*traffic.followers, *traffic.limits_of, traffic.changes, *traffic.tree.children, memory.site.stretches):
+            yield values, SHARED
+        yield traffic.at_first, slice(0, 0)
+        yield traffic.arrivals, slice(0, int(state["arriving"]))
+        yield traffic.ends, slice(0, int(state["events"]))
+        yield traffic.queue, slice(0, int(state["waiting"]))
+        yield traffic.needs, slice(0, int(state["waiting"]))
+        yield memory.use.ranges, slice(0, int(state["ranges"]))
+        for values in memory.plan.choice:
+            yield values, slice(0, 0)
+        yield line.times, slice(0, int(state["steps"]))
+        yield line.sums, (..., slice(0, int(state["steps"])))
 
     def outcome(self) -> Outcome:
         """What has become of the jobs, once the simulation is done."""
@@ -121,5 +171,9 @@ class NodesEngine(CompiledEngine):
     @property
     def slots(self) -> NodeRanges:
         """What jobs had of nodes: the job, the node, processors and units of the second resource; in order of job and node."""
-        jobs = self._memory.jobs
-        return slots_of(jobs["count"], ranges_of(self._memory, 0, len(jobs)), self._unit)
+        jobs, every = self._whole("jobs"), self._memory.use.ranges
+        counts = jobs["count"]
+        places = np.repeat(jobs["first"] - (np.cumsum(counts) - counts), counts) + np.arange(int(counts.sum()))
+        ranges = every[places] if len(places) else every[:0]
+        owner = np.repeat(np.arange(len(jobs)), counts)
+        return NodeRanges(owner, ranges["node"], ranges["count"], ranges["procs"].astype(np.int64) * self._unit, ranges["second"])

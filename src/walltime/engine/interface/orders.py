@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from walltime.engine.kernel.callbacks import COLUMNS, FIRST_OFFSET, HISTORY, compile_score
+from walltime.engine.kernel.callbacks import FIRST_OFFSET, HISTORY, compile_score
 from walltime.engine.kernel.history import MEASURES, OWN, new_history
 from walltime.engine.kernel.longest import longest_at, new_longest
 from walltime.engine.kernel.memory import BY_ARRIVAL, BY_LENGTH, BY_USER, BY_WFP, NEVER
@@ -59,13 +59,6 @@ class LoweredOrder(NamedTuple):
     def limit(self) -> int:
         """The address of the record of the longest wait, 0 without a limit."""
         return address_of(self.longest) if self.limited else 0
-
-    def of_jobs_from(self, first: int) -> Array:
-        """The data of a custom order for a loop that numbers the jobs from this one on; they are to be kept with those of all jobs."""
-        _, table, _, facts, *_ = self.kept
-        moved: Array = facts.copy()
-        moved[COLUMNS] += first * table.strides[0]
-        return moved
 
     def copied(self) -> LoweredOrder:
         """The same order for a copy of the simulation, with records of its own, which are to be bound to the copy."""

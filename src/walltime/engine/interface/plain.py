@@ -110,20 +110,6 @@ class ReferenceEngine:
         """Processors that the engine knows of."""
         return self.problem.machine_procs
 
-    log: Any = None
-    """There is none, as for compiled engines whose memory is of all jobs."""
-
-    def branch(self) -> ReferenceEngine:
-        """This simulation itself."""
-        return self
-
-    def following(self, _other: Any) -> None:
-        """None: the past is simulated again."""
-
-    def with_job(self, *_job: int) -> Any:
-        """There is no `log`."""
-        raise NotImplementedError
-
     def copy(self) -> ReferenceEngine:
         """Another simulation that goes on from here; what the orders and the workload are is shared."""
         other, policy = copy.copy(self), self.problem.policy

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from walltime.engine.interface.agenda import Agenda
-from walltime.engine.interface.compiled import CompiledEngine, compiled_prediction, lower_prediction
-from walltime.engine.interface.load import PASS_OF
+from walltime.engine.interface.compiled import (
+    SHARED,
+    CompiledEngine,
+    by_job_of_prediction,
+    compiled_prediction,
+    lower_prediction,
+    parts_of_prediction,
+)
+from walltime.engine.interface.load import PASS_OF, cluster_loop_name
 from walltime.engine.interface.orders import lower_orders, point_to_orders
-from walltime.engine.interface.pools_log import PoolsLog
 from walltime.engine.kernel.memory import NEVER, record, records
 from walltime.engine.kernel.pools.memory import (
     CLUSTER_JOB,
@@ -39,7 +44,6 @@ class PoolsEngine(CompiledEngine):
 
     machine = "pools"
     agenda: Agenda
-    _kind = PoolsLog
 
     def __init__(self, problem: Problem):
         super().__init__(compiled_prediction(problem))
@@ -122,15 +126,81 @@ class PoolsEngine(CompiledEngine):
         by_end = np.lexsort((tickets, expected))
         machine.running.expected[: len(order)], machine.running.job[: len(order)] = expected[by_end], order[by_end]
 
-    @cached_property
-    def log(self) -> PoolsLog | None:
-        """The jobs and the rules for a `Branch`."""
-        whole = self._memory.machine.predicting is not None and self.guesses() is None
-        return None if whole else PoolsLog.of(self.problem, self._memory, self._kept, self.agenda)
+    def _loop_name(self) -> str:
+        return cluster_loop_name(self._memory)
+
+    def _why_stuck(self) -> str:
+        return why_waiting(self._memory.jobs[self.first :], len(self.problem) - self.started)
+
+    def _is_linked(self) -> bool:
+        demands: Any = self.problem.demands
+        return len(self._memory.machine.followers.items) > 0 or not come_first(demands.since)
+
+    def _in_line(self) -> Array:
+        """Return the jobs with a place in the queue, some of which may have started, and those that are parked without one."""
+        state, line = self._memory.state, self._memory.line
+        queue = line.queue["job"][: int(state["waiting"])]
+        if not state["away"]:
+            return np.asarray(queue)
+        return np.concatenate([queue, self.first + np.flatnonzero(line.parked["away"][self.first : self._last])])
+
+    def _waiting(self) -> Array:
+        jobs, queue = self._memory.jobs, self._in_line()
+        waiting = queue[jobs["start"][queue] < 0]
+        return np.asarray(waiting[np.argsort(jobs["arrival"][waiting])])
+
+    def _running(self) -> tuple[Array, Array]:
+        running = self._memory.machine.running[: int(self._memory.state["running"])]
+        return running["job"], running["expected"]
+
+    def _live(self) -> tuple[int, tuple[Array, ...]]:
+        state, machine, deferred = self._memory.state, self._memory.machine, self._memory.line.deferred
+        coming = machine.coming[int(state["next_coming"]) :]
+        running, events = machine.running["job"][: int(state["running"])], machine.events["job"][: int(state["events"])]
+        arrived = int(coming[0]) if len(coming) else len(self.problem)
+        return arrived, (self._in_line(), deferred[: int(state["deferred"])], running, events)
+
+    def _by_job(self) -> dict[str, Array]:
+        memory, kept = self._memory, self._memory.kept
+        own = {"jobs": memory.jobs, "given": memory.machine.given} | by_job_of_prediction(memory.machine.predicting)
+        if len(memory.line.parked):
+            own["parked"] = memory.line.parked
+        return own if kept is None else own | {"reserved": kept.start, "length": kept.length, "class": kept.size}
+
+    def _parts(self) -> Iterator[tuple[Any, Any]]:
+        state, machine, line, plan = self._memory.state, self._memory.machine, self._memory.line, self._memory.plan
+        for lists in (machine.pools_of, machine.partitions_of, machine.limits_of, machine.followers):
+            for values in lists:
+                yield values, SHARED
+        yield machine.changes, SHARED
+        yield machine.coming, SHARED
+        yield machine.later, slice(0, int(state["later"]))
+        yield machine.running, slice(0, int(state["running"]))
+        yield machine.events, slice(0, int(state["events"]))
+        yield from parts_of_prediction(machine.predicting)
+        yield line.queue, slice(0, int(state["waiting"]))
+        yield line.deferred, slice(0, int(state["deferred"]))
+        yield line.candidates, slice(0, 0)
+        steps = slice(0, max(int(state["steps"]), 1))  # the first has the time of the last pass
+        yield plan.time, steps
+        yield plan.free, (..., steps)
+        yield plan.room, (..., steps)
 
     def outcome(self) -> Outcome:
         """What has become of the jobs, once the simulation is done."""
-        return self._outcome(self.problem.runtime, given=self._memory.machine.given, seconds={"simulate": self.seconds})
+        return self._outcome(self.problem.runtime, given=self._whole("given"), seconds={"simulate": self.seconds})
+
+
+def come_first(since: Array) -> bool:
+    """Return whether the jobs that run at first (`since`, s; NEVER for others) come before all others."""
+    return not (since[np.count_nonzero(since < NEVER) :] < NEVER).any()
+
+
+def why_waiting(jobs: Any, count: int) -> str:
+    """Return that so many jobs wait for ever, and why."""
+    on_others = (jobs["pending"][jobs["start"] < 0] > 0).any()
+    why = "they depend on jobs that do not end, or on each other" if on_others else "limits, or an outage without an end, leave no room"
+    return f"{count} jobs wait for ever: {why}"
 
 
 def lowered_limits(limits: Sequence[tuple[int, int, int]]) -> Any:

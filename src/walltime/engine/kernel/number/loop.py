@@ -14,7 +14,7 @@ In this folder, too: the running jobs (machine.py), an index of very many waitin
 compression (candidates.py). In kernel/, for all kinds of machines: the data of the loop (memory.py), the queue (queue.py), the free
 processors over future time (profile.py, which is recomputed; plan.py, which is kept), and runtimes, predicted and corrected
 (predictions.py) by the compiled predictors of `walltime.predictors`, with the memory declared in prediction_memory.py; outside the
-loop, estimates drawn in the kernel (draw.py), averages (averages.py), the effects of backfilling (dynamics.py), and predictions
+loop, estimates drawn in the kernel (draw.py), the effects of backfilling (dynamics.py), and predictions
 without scheduling (replay.py). The public interface, with validation, is interface/number.py. reference/number.py does the same in
 plain Python, slowly and independently. Machines of several pools, and Slurm's nodes, have loops of their own (pools/, nodes/).
 """
