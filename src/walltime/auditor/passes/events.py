@@ -259,9 +259,7 @@ def one_event(state, rules, jobs, lists, profile):
 def _one_of(kinds):
     """Return a compiled function that makes the pass of `rules.kind`, which is one of these kinds."""
     number, make = list(PASSES).index(kinds[0]), PASSES[kinds[0]]
-    if len(kinds) == 1:
-        return make
-    other = _one_of(kinds[1:])
+    other = _one_of(kinds[1:]) if len(kinds) > 1 else make
 
     @called_kernel
     def make_pass(state, rules, jobs, lists, profile):

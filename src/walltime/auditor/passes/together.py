@@ -162,4 +162,3 @@ def first_place(state, jobs, lists, profile, job, count):
 
 
 BY_PLAN = {**SINGLY_BY_PLAN, "slack": within_slack}
-"""The passes on a profile, by the kinds of `walltime.policy.Passes`."""

@@ -86,9 +86,7 @@ def _read_only(array: np.ndarray) -> np.ndarray:
 
 _MODULES = (importlib.import_module(f"{number.__name__}.{one.name}") for one in pkgutil.iter_modules(number.__path__))
 PASSES: tuple[Pass, ...] = tuple(module.PASS for module in _MODULES if hasattr(module, "PASS"))
-"""What the modules of `number/` declare."""
 PASS_OF = {kind: own for own in PASSES for kind in own.kinds}
-"""By the kinds of `walltime.policy.Passes`."""
 
 
 def _example_run(own: Pass, example: Loop, predicting: bool) -> Arguments:
