@@ -63,7 +63,7 @@ POLICIES = {
 }
 NUMBER, ONE, SEVERAL, NODES = "number", "one pool", "several pools", "nodes"
 MILLION, COMPILATION = "million", "compilation"
-ENTRIES = ("easy", "easy-ordered-predicting", "conservative", "cluster", "cluster-predicting", "cluster-kept", "slurm")
+ENTRIES = ("easy", "easy-ordered", "conservative", "scratch", "cluster", "cluster-kept", "slurm")
 """Parts of the engine whose compilation is measured."""
 DAY = 86_400
 WARM = 1.0

@@ -18,6 +18,8 @@ import pytest
 
 FOLDER = Path(__file__).parent / "golden" / "texts"
 HEAD = re.compile(r"^=== (.+)\n", re.MULTILINE)
+MEASURED = re.compile(r"(?<=\bin )\d+\.\d+(?= s\b)|[\d,]+(?= jobs/s)")
+"""Durations and speeds differ from run to run, and are shown as `N`."""
 
 
 def sections(text: str) -> dict[str, str]:
@@ -38,24 +40,25 @@ def update(path: Path, title: str, text: str) -> None:
 
 
 @pytest.fixture
-def golden(request: pytest.FixtureRequest) -> Callable[[str, object], None]:
-    """Compare a text with its section of the golden file of a command: `golden("info", text)`; of a list, a line for each element.
+def golden(request: pytest.FixtureRequest) -> Callable[..., None]:
+    """Compare texts with their sections of the golden file of a command: `golden("info", text)`; of a list, a line for each element.
 
     The section is named by the test, and counted where a test has several; folders made for the test are shown as `TMP`.
     """
     counts: Counter[str] = Counter()
     folder = re.compile(re.escape(str(request.getfixturevalue("tmp_path_factory").getbasetemp())) + r"/[^/\s:]+")
 
-    def compare(command: str, text: object) -> None:
-        counts[command] += 1
-        lines = [str(one) for one in text] if isinstance(text, list | tuple) else [str(text)]
-        shown = folder.sub("TMP", "\n".join(lines)).rstrip("\n") + "\n"
-        title = f"{request.path.stem}::{request.node.name} {counts[command]}"
+    def compare(command: str, *texts: object) -> None:
         path = FOLDER / f"{command}.txt"
-        if os.environ.get("WALLTIME_GOLDEN") == "update":
-            update(path, title, shown)
-        expected = sections(path.read_text()).get(title, "") if path.is_file() else ""
-        difference = "".join(difflib.unified_diff(expected.splitlines(True), shown.splitlines(True), path.name, title))
-        assert shown == expected, f"{difference}\nRun with WALLTIME_GOLDEN=update if this is what users should read."
+        for text in texts:
+            counts[command] += 1
+            lines = [str(one) for one in text] if isinstance(text, list | tuple) else [str(text)]
+            shown = MEASURED.sub("N", folder.sub("TMP", "\n".join(lines))).rstrip("\n") + "\n"
+            title = f"{request.path.stem}::{request.node.name} {counts[command]}"
+            if os.environ.get("WALLTIME_GOLDEN") == "update":
+                update(path, title, shown)
+            expected = sections(path.read_text()).get(title, "") if path.is_file() else ""
+            difference = "".join(difflib.unified_diff(expected.splitlines(True), shown.splitlines(True), path.name, title))
+            assert shown == expected, f"{difference}\nRun with WALLTIME_GOLDEN=update if this is what users should read."
 
     return compare

@@ -17,6 +17,6 @@ pip=("$folder/venv/bin/python" -m pip --disable-pip-version-check --quiet)
 
 # Imports, the command line, tables, figures, and a compiled run of each policy. Old packages warn of what newer ones will drop.
 tests=(tests/unit/test_imports.py tests/unit/schedule/test_files.py tests/unit/report/test_figures.py tests/unit/metrics/test_months.py
-  tests/unit/engine/test_jit.py tests/unit/logs/test_fetch.py tests/unit/cli/test_cli.py tests/golden/test_small_examples.py)
+  tests/unit/compiled/test_jit.py tests/unit/logs/test_fetch.py tests/unit/cli/test_cli.py tests/golden/test_small_examples.py)
 "$folder/venv/bin/python" -m pytest --quiet -p no:cacheprovider --override-ini filterwarnings= \
   -k "not kth and not interrupt and not audits" "${tests[@]}"

@@ -184,8 +184,7 @@ def test_a_prolog_that_stops_working_is_noticed(golden, tmp_path):
     rounds(cluster, one, 16)
     cluster.spool = None
     rounds(cluster, one, 160)  # until nodes are free for the test's job
-    golden("slurm-adjust", [text for text in said if "ALARM" in text])
-    golden("slurm-adjust", one.tests.prolog)
+    golden("slurm-adjust", [text for text in said if "ALARM" in text], one.tests.prolog)
     assert cluster.violations == []
     one.ledger.close()
 

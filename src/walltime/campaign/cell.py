@@ -20,10 +20,10 @@ from walltime.syntax import syntax_hash
 SPELLED = ("policy", "order", "backfill_order", "predictor")
 """The parameters whose values may name a user's own file."""
 RANDOM_SCALING = ("size", "thin", "users")
-RESULTS = ("campaign/work.py", "engine", "estimates", "logs", "metrics", "policy", "predictors", "schedule", "simulation", "workload")
-"""The parts of the package on which results depend..."""
-NO_RESULTS = ("engine/compiler",)
-"""...except this: how the engine is compiled and kept."""
+_COMPILED = tuple(f"compiled/{name}.py" for name in ("indices", "jit", "prediction_memory", "records"))
+_PACKAGES = ("engine", "estimates", "logs", "metrics", "policy", "predictors", "schedule", "simulation", "workload")
+RESULTS = ("campaign/work.py", *_COMPILED, *_PACKAGES)
+"""The parts of the package on which results depend."""
 OF_MACHINES = ("engine/kernel/nodes", "engine/kernel/pools", "machine")
 """What only the results of cells with a machine of several pools depend on."""
 
@@ -127,7 +127,7 @@ def engine_version(machines: bool = False) -> str:
 def files_of_results(package: Path, machines: bool = False) -> list[Path]:
     """The modules of the package in this folder that determine the content of a cell's row."""
     files, of_machines = _files(package, RESULTS), _files(package, OF_MACHINES)
-    return sorted((files | of_machines if machines else files - of_machines) - _files(package, NO_RESULTS))
+    return sorted(files | of_machines if machines else files - of_machines)
 
 
 def _files(package: Path, parts: Iterable[str]) -> set[Path]:

@@ -14,6 +14,7 @@ import contextlib
 import functools
 import hashlib
 import shutil
+import threading
 import types
 import warnings
 from collections.abc import Callable, Iterator
@@ -26,13 +27,15 @@ from walltime.compiled.folder import PACKAGE, cache_folder, code_hash, write_who
 
 T = TypeVar("T")
 _config: Any = numba.config
+_setting = threading.RLock()
 
 
 def compile_stored(function: Callable[..., Any], compile_with: Callable[[Callable[..., Any], bool], T]) -> tuple[T, Callable[[], None]]:
-    """Return `compile_with(function, True)`, which reads machine code from the cache folder or writes it there, and what records its files.
+    """Return `compile_with(function, True)`, which reads machine code from the cache folder or writes it there.
 
-    The function that is passed on is a copy that seems to be defined in the folder. Where the folder cannot be used, one warning is
-    given, and the result is `compile_with(function, False)`, which stores nothing.
+    The function that is passed on is a copy that seems to be defined in the folder. Where the folder cannot be used, one warning is given,
+    and the result is `compile_with(function, False)`, which stores nothing. The second result is to be called when Numba has stored more
+    of the function.
     """
     if not Path(function.__code__.co_filename).is_file():  # typed into an interpreter: no file says whether it is still the same
         return compile_with(function, False), lambda: None
@@ -51,12 +54,13 @@ def compile_stored(function: Callable[..., Any], compile_with: Callable[[Callabl
 @contextlib.contextmanager
 def _beside_the_source() -> Iterator[None]:
     """Let Numba store machine code beside the source file, whatever other folder is set for functions of other programs."""
-    before = _config.CACHE_DIR
-    _config.CACHE_DIR = ""
-    try:
-        yield
-    finally:
-        _config.CACHE_DIR = before
+    with _setting:
+        before = _config.CACHE_DIR
+        _config.CACHE_DIR = ""
+        try:
+            yield
+        finally:
+            _config.CACHE_DIR = before
 
 
 def _stem(function: Callable[..., Any]) -> str:
@@ -108,10 +112,11 @@ class _Files:
                 _remove(file)
 
     def record(self) -> None:
-        """Write down the checksums of the files."""
+        """Write down the checksums of the files; without them they are compiled again."""
         sums = self._checksums()
         if _content(self._sums) != sums:
-            write_whole(self._sums, sums.decode())
+            with contextlib.suppress(OSError):
+                write_whole(self._sums, sums.decode())
 
     def _stored(self) -> list[Path]:
         """The index and the machine code, but not what another process is writing."""
@@ -137,12 +142,12 @@ def _remove(file: Path) -> None:
 
 def is_kept(function: Callable[..., Any], folder: Path) -> bool:
     """Whether the folder contains this compiled function."""
-    return any(folder.glob(f"*/{_stem(function)}*.{_name(function)}-*.nbc"))
+    return any(folder.rglob(f"{_stem(function)}*.{_name(function)}-*.nbc"))
 
 
 def functions_kept(folder: Path) -> int:
     """Number of compiled functions in the folder."""
-    return sum(1 for _ in folder.glob("*/*.nbc"))
+    return sum(1 for _ in folder.rglob("*.nbc"))
 
 
 @functools.cache

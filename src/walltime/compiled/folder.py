@@ -29,7 +29,7 @@ from walltime import syntax
 PACKAGE = Path(syntax.__file__).parent
 """The folder of this package's modules."""
 
-_config: Any = numba.core.config
+_config: Any = numba.config
 DAY = 86_400
 KEPT_UNUSED = 30 * DAY
 """Seconds after which a folder that nobody used is removed."""
@@ -41,8 +41,8 @@ SOURCES_KNOWN = 32
 @functools.cache
 def source_hash() -> str:
     """Hash (16 hexadecimal digits) of everything that the compiled code depends on."""
-    options = [PACKAGE / "compiled" / name for name in ("jit.py", "indices.py", "records.py")]
-    files = [*sorted((PACKAGE / "engine" / "kernel").rglob("*.py")), *options]
+    imported = ("compiled/indices.py", "compiled/jit.py", "compiled/prediction_memory.py", "compiled/records.py", "ragged.py")
+    files = [*sorted((PACKAGE / "engine" / "kernel").rglob("*.py")), *(PACKAGE / name for name in imported)]
     processor = f"{binding.get_host_cpu_name()} {binding.get_host_cpu_features().flatten()}"
     versions = (sys.version, np.__version__, numba.__version__, llvmlite.__version__)
     parts = (code_hash(files, PACKAGE), *versions, processor, f"{_config.BOUNDSCHECK} {_config.OPT}")

@@ -37,7 +37,7 @@ class _PlacesFromZero(FunctionPass):
 def _unsigned(index: Any) -> Any:
     """The type of an index, or of a tuple of them, without the sign; that of a slice as it is."""
     if isinstance(index, types.BaseTuple):
-        return types.Tuple([_unsigned(one) for one in index.types])
+        return types.Tuple([_unsigned(one) for one in index.types])  # type: ignore[attr-defined]
     return types.uintp if isinstance(index, types.Integer) else index
 
 

@@ -49,7 +49,7 @@ class StoredFunction:
 def entry(function: F) -> F:
     """Return a function that Python calls, compiled."""
     stored: Any = function if _numba.config.DISABLE_JIT else StoredFunction(function)
-    return stored  # type: ignore[no-any-return]
+    return stored
 
 
 def kernel(function: F) -> F:
@@ -81,8 +81,9 @@ def _options() -> dict[str, Any]:
     """The options of all functions.
 
     They run without the interpreter and its lock. With `error_model="numpy"` a division by zero gives infinity or NaN, as an order may
-    expect. Two more options only save time, so kernels run without them where a version of Numba lacks them. Functions allocate nothing, so
-    they need no reference counts (`_nrt`, which is not documented); counting the arrays at every call makes them ten times slower.
+    expect. Two more options only save time, so functions are compiled without them if a version of Numba lacks them: functions allocate
+    nothing, so they need no reference counts (`_nrt`, the one option here that Numba does not document), and counting the arrays at every
+    call takes ten times as long; `indices.py` explains the other one.
     """
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
     for add in (_without_counts, _from_zero):
@@ -96,7 +97,9 @@ def _options() -> dict[str, Any]:
 def _without_counts() -> dict[str, Any]:
     from numba.core.registry import cpu_target
 
-    return {"_nrt": cpu_target.options._nrt is None}
+    if not hasattr(cpu_target.options, "_nrt"):
+        raise AttributeError("_nrt")
+    return {"_nrt": False}
 
 
 def _from_zero() -> dict[str, Any]:

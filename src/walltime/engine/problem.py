@@ -199,7 +199,7 @@ class PredictionSource(Protocol):
         """Whether running jobs may outlive what is expected of them, even those that end within what is believed."""
 
     def compiled(self) -> Any:
-        """A `kernel.prediction_memory.PredictionRules`."""
+        """A `compiled.prediction_memory.PredictionRules`."""
 
     def plain(self) -> Any:
         """A `reference.predictions.Predictions`, with nothing learned yet."""

@@ -16,7 +16,7 @@ from walltime.specification import Specification
 from walltime.workload import Workload
 
 if TYPE_CHECKING:
-    from walltime.engine.kernel.prediction_memory import CompiledPredictor, PredictorMemory
+    from walltime.compiled.prediction_memory import CompiledPredictor, PredictorMemory
 
 Array = np.ndarray
 
@@ -308,7 +308,7 @@ class Jobs:
         `counts`: number of counters per key. `ranked` (float64, one per job): values whose percentiles are needed, for the first
         kind of keys. `features`: number of values to keep per job. `model`: rows and columns of the coefficients.
         """
-        from walltime.engine.kernel.prediction_memory import HISTORY, KNOWN, NOTHING, PredictorMemory
+        from walltime.compiled.prediction_memory import HISTORY, KNOWN, NOTHING, PredictorMemory
 
         jobs = len(self.workload)
         kinds = [alike(self.workload, self.requested, key) for key in keys]

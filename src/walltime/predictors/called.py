@@ -15,7 +15,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from walltime.engine.kernel.prediction_memory import GENERAL, OWN, CompiledPredictor
+from walltime.compiled.prediction_memory import GENERAL, OWN, CompiledPredictor
 from walltime.predictors.base import Basis
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 
 from walltime.compiled.jit import kernel
+from walltime.compiled.prediction_memory import GENERAL, OWN, CompiledPredictor
 from walltime.declared import Key
-from walltime.engine.kernel.prediction_memory import GENERAL, OWN, CompiledPredictor
 from walltime.predictors.base import Basis, FinishedJob, Guess, Jobs, Predictor, StartedJob, SubmittedJob
 
 BASE = 19

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from walltime.compiled.jit import kernel
+from walltime.compiled.prediction_memory import GENERAL, OWN, CompiledPredictor
 from walltime.declared import Key
-from walltime.engine.kernel.prediction_memory import GENERAL, OWN, CompiledPredictor
 from walltime.errors import WorkloadError
 from walltime.predictors.base import Alike, Basis, FinishedJob, Guess, Jobs, Predictor, SubmittedJob, key_of
 from walltime.predictors.key_history import append

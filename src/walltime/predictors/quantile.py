@@ -6,8 +6,8 @@ import bisect
 from dataclasses import dataclass
 from typing import Annotated
 
+from walltime.compiled.prediction_memory import OWN, CompiledPredictor
 from walltime.declared import Key
-from walltime.engine.kernel.prediction_memory import OWN, CompiledPredictor
 from walltime.errors import PolicyError
 from walltime.predictors.base import Alike, FinishedJob, Jobs, Predictor, SubmittedJob, key_of
 from walltime.predictors.key_history import append, count, place_of_rank

@@ -7,8 +7,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
+from walltime.compiled.prediction_memory import FOR_EVER, OWN, CompiledPredictor
 from walltime.declared import Key
-from walltime.engine.kernel.prediction_memory import FOR_EVER, OWN, CompiledPredictor
 from walltime.predictors.base import Alike, FinishedJob, Jobs, Predictor, SubmittedJob, key_of
 from walltime.predictors.key_history import count, observe_by_key, place_of_rank
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
+from walltime.compiled.prediction_memory import OWN, CompiledPredictor
 from walltime.declared import Key
-from walltime.engine.kernel.prediction_memory import OWN, CompiledPredictor
 from walltime.predictors.base import Alike, FinishedJob, Jobs, Predictor, SubmittedJob, key_of
 from walltime.predictors.key_history import observe_by_key
 

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -190,15 +189,10 @@ def compile_for(cases: Sequence[Case], dynamics: bool) -> None:
     """Compile the parts of the engine that these cases need, or load them from disk, so that no thread waits for them later."""
     from walltime.engine.interface.load import load
     from walltime.engine.interface.number import NumberEngine
-    from walltime.engine.kernel.prediction_memory import nothing_predicted
 
     nobody, known = np.zeros(0, np.int64), LogView({}, Calendar(0, UTC))
-    unpredicted: Any = SimpleNamespace(needs_reference="", compiled=nothing_predicted)
-    for policy, predicting in {(case.policy, case.prediction is not None) for case in cases}:
-        if not policy.passes.compiled:
-            continue
-        problem = Problem(nobody, nobody, nobody, nobody, 1, policy, known=known, prediction=unpredicted if predicting else None)
-        NumberEngine(problem).compile()
+    for policy in {case.policy for case in cases if case.policy.passes.compiled}:
+        NumberEngine(Problem(nobody, nobody, nobody, nobody, 1, policy, known=known)).compile()
     for name in ("draw", *(("dynamics",) if dynamics else ())):
         load(name)
 

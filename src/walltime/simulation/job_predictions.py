@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from walltime.engine.kernel import prediction_memory
+from walltime.compiled import prediction_memory
 from walltime.engine.reference.engine import Predictions as PlainPredictions
 from walltime.errors import PolicyError, WorkloadError
 from walltime.predictors import Correction, History, Jobs, Past, Prediction, Predictor, check_columns, log_ends

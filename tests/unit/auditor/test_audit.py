@@ -135,8 +135,7 @@ def test_audit__needs_no_more_than_ids_starts_and_ends(golden):
     schedule = simulate(JOBS, Easy())
     report = audit(JOBS, {"job_id": JOBS.job_id, "start": schedule.start, "end": schedule.end}, Easy())
     assert report.ok
-    golden("audit", report.skipped["procs_differ"])
-    golden("audit", report.skipped["kind_wrong"])
+    golden("audit", report.skipped["procs_differ"], report.skipped["kind_wrong"])
 
 
 def test_audit__takes_rows_in_any_order():

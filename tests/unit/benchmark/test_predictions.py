@@ -118,8 +118,7 @@ def test_command__prints_writes_and_takes_files(golden, tmp_path, capsys):
     assert (record["suite"], record["version"]) == ("predictions", 2)
     by_name = {row["predictor"]: row for row in record["rows"]}
     assert by_name[f"file:{tmp_path}/preds.csv"]["gains"] == by_name["exact"]["gains"]
-    golden("benchmark", outline((tmp_path / "page.html").read_text()))
-    golden("benchmark", call(capsys, *words[:-2], "--only", "--predictor", "last")[1])
+    golden("benchmark", outline((tmp_path / "page.html").read_text()), call(capsys, *words[:-2], "--only", "--predictor", "last")[1])
 
 
 def test_command__refuses_in_one_line(golden, tmp_path, capsys):

@@ -89,8 +89,7 @@ def test_what_is_about_the_future__refuses_it_unless_asked(site):
 def test_a_what_if__by_hindsight_says_so(golden, site):
     machine, jobs = read_machine(site), jobs_of(columns={"wait": np.array([0, 101, 0, 97])})
     result = wt.whatif.what_if(jobs, machine, ["nodes+=1"], policy="easy", trim="none", replications=0, hindsight=True)
-    golden("simulate", result.answer())
-    golden("simulate", result.caveats[0])
+    golden("simulate", result.answer(), result.caveats[0])
     starts = dict(zip(result.today.workload.job_id.tolist(), result.today.start.tolist(), strict=True))
     assert starts == dict(zip(*(one.tolist() for one in started(jobs, machine)), strict=True))
     calibration = wt.whatif.calibrate(jobs, machine, "easy", trim="none", hindsight=True)
@@ -161,8 +160,7 @@ def test_a_machine_is_written_with_it():
 
 def test_explain__says_since_when_a_job_was_free_to_start_and_who_says_so(golden, site):
     schedule = wt.simulate(jobs_of(), "easy", machine=read_machine(site))
-    golden("simulate", str(wt.explain(schedule, 12)))
-    golden("simulate", str(wt.explain(schedule, 13)))
+    golden("simulate", str(wt.explain(schedule, 12)), str(wt.explain(schedule, 13)))
     as_logged = wt.simulate(jobs_of(columns={"held": np.array([0, 0, 2, 0])}), "easy")
     golden("simulate", str(wt.explain(as_logged, 13)))
     both = wt.simulate(jobs_of(columns={"held": np.array([0, 1, 0, 0])}), "easy", machine=read_machine(site))

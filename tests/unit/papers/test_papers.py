@@ -352,8 +352,7 @@ def test_cli__list_and_run(golden, small, tmp_path, monkeypatch, capsys):
     listed = json.loads(call(capsys, "paper", "list", "--json")[1])
     assert list(listed) == list(PAPERS)
     assert json.loads(call(capsys, "paper", "list", "tsafrir06", "--json")[1]) == {"tsafrir06": listed["tsafrir06"]}
-    golden("paper", call(capsys, "paper", "list", "tsafrir06")[1])
-    golden("paper", listed["tsafrir06"]["items"])
+    golden("paper", call(capsys, "paper", "list", "tsafrir06")[1], listed["tsafrir06"]["items"])
     arguments = ["paper", "run", "tsafrir06", "--item", "F2", "--trace", str(small.file), "--out", "here"]
     status, out, err = call(capsys, *arguments)
     assert status == 0, err

@@ -12,7 +12,6 @@ import pytest
 import walltime as wt
 from tests.errors import raises
 from tests.strategies import CLOCKS_FORWARD
-from walltime.engine.reference import engine as reference
 from walltime.policy import Calendar, Moment
 
 JOBS = wt.Workload.from_arrays(submit=[0, 1, 2, 3], runtime=[9, 4, 3, 2], requested=[10, 5, 3, 2], procs=[2, 2, 1, 1], machine_procs=3)
@@ -329,7 +328,7 @@ def test_wake_up__may_be_a_whole_number_of_numpy():
 
 
 def test_wake_up__that_leads_to_nothing_for_ever(golden, monkeypatch):
-    monkeypatch.setattr(reference, "PATIENCE", 30)
+    monkeypatch.setattr("walltime.engine.reference.engine.PATIENCE", 30)
     with pytest.raises(wt.errors.EngineError) as caught:
         wt.simulate(JOBS, policy_of(lambda now, waiting, running, free: wt.policy.Choice(wake_at=now + 1)))
     golden("simulate", str(caught.value))

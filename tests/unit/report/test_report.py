@@ -118,8 +118,7 @@ def test_labels__tell_policies_apart():
 
 def test_answer__one_policy(golden):
     said = sentence(made(wait=90, kind=Kind.BACKFILLED))
-    golden("compare", said)
-    golden("compare", sentence(made()))
+    golden("compare", said, sentence(made()))
 
 
 def test_answer__better_worse_and_equal(golden):
@@ -147,8 +146,7 @@ def test_answer__wait_and_slowdown_may_disagree(golden):
 def test_answer__many_policies_names_the_best(golden):
     several = [made(Hybrid(depth=d), 1000 - 100 * d) for d in range(1, 7)]
     told = sentence(*several)
-    golden("compare", told)
-    golden("compare", sentence(*[made(Hybrid(depth=d)) for d in range(6)]))
+    golden("compare", told, sentence(*[made(Hybrid(depth=d)) for d in range(6)]))
 
 
 @pytest.mark.slow
@@ -335,8 +333,7 @@ def killed(count, overrun="kill"):
 
 
 def test_caveats__many_killed_jobs(golden):
-    golden("compare", caveats_in(killed(1001), trim="tsafrir06"))
-    golden("compare", caveats_in(killed(101), trim="tsafrir06"))
+    golden("compare", caveats_in(killed(1001), trim="tsafrir06"), caveats_in(killed(101), trim="tsafrir06"))
     assert caveats_in(killed(100), trim="tsafrir06") == ""
     assert caveats_in(killed(1001, "overrun"), trim="tsafrir06") == ""
 

@@ -9,10 +9,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from walltime.compiled.prediction_memory import NEVER_CORRECTED, PredictionRules, PredictionState
 from walltime.engine.interface.agenda import Agenda
 from walltime.engine.interface.load import load, load_predictor
 from walltime.engine.kernel.memory import DONE, NEVER, REACHED, STUCK
-from walltime.engine.kernel.prediction_memory import NEVER_CORRECTED, PredictionRules, PredictionState
 from walltime.engine.problem import Outcome, Problem, State
 from walltime.errors import EngineError
 
@@ -297,9 +297,9 @@ class CompiledEngine:
 
     @property
     def _predicting(self) -> PredictionState:
-        predicting: PredictionState | None = self._memory.machine.predicting
-        if predicting is None:
+        if self._prediction is None:
             raise ValueError("no runtime was predicted; make the simulation with a prediction")
+        predicting: PredictionState = self._memory.machine.predicting
         return predicting
 
     @property
@@ -332,6 +332,7 @@ def lower_prediction(rules: Any, prediction: PredictionRules | None, tick: int) 
     rules.tick = tick
     if prediction is None:
         return
+    rules.predicts = 1
     for name, address in load_predictor(prediction.compiled).items():
         rules[name] = address
     rules.believe_order, rules.believe_own, rules.believe_running = prediction.believe

@@ -21,6 +21,7 @@ from walltime.compiled.compilation import Compilation, tell
 from walltime.compiled.folder import cache_folder
 from walltime.compiled.jit import StoredFunction
 from walltime.compiled.jit import entry as compiled_entry
+from walltime.compiled.prediction_memory import CompiledPredictor, new_predicting, nothing_predicted
 from walltime.engine.kernel import callbacks, decisions, draw, dynamics, number
 from walltime.engine.kernel import replay as prediction_replay
 from walltime.engine.kernel.memory import (
@@ -52,7 +53,6 @@ from walltime.engine.kernel.pools.memory import (
     as_lists,
     new_cluster_memory,
 )
-from walltime.engine.kernel.prediction_memory import CompiledPredictor, new_predicting, nothing_predicted
 from walltime.engine.problem import Nodes, Shares
 from walltime.policy.base import Passes
 
@@ -89,20 +89,18 @@ PASSES: tuple[Pass, ...] = tuple(module.PASS for module in _MODULES if hasattr(m
 PASS_OF = {kind: own for own in PASSES for kind in own.kinds}
 
 
-def _example_run(own: Pass, example: Loop, predicting: bool) -> Arguments:
+def _example_run(own: Pass, example: Loop) -> Arguments:
     values = {"mode": own.mode, "procs": 1, "backfill": 1, "order": BY_LENGTH, "backfill_order": BY_LENGTH}
     rules = record(RULES, **(values | dict(example.rules)))
     reservations = own.new(rules, Passes(own.kinds[0]), 0)
-    prediction = nothing_predicted() if predicting else None
-    return *new_memory(records(JOB, 0), rules, _NOTHING, _NOTHING, reservations, False, prediction), 0
+    return *new_memory(records(JOB, 0), rules, _NOTHING, _NOTHING, reservations), 0
 
 
-def _example_cluster(mode: int, predicting: bool) -> Arguments:
+def _example_cluster(mode: int) -> Arguments:
     nothing, none = as_lists([]), np.zeros((0, 2), np.int64)
     rules, jobs = record(CLUSTER_RULES, mode=mode), records(CLUSTER_JOB, 0)
-    prediction = nothing_predicted() if predicting else None
     waiting = Restraints(nothing, nothing, _NOTHING)
-    return *new_cluster_memory(rules, jobs, none, nothing, records(OUTAGE, 0), records(LIMIT, 0), waiting, prediction), 0
+    return *new_cluster_memory(rules, jobs, none, nothing, records(OUTAGE, 0), records(LIMIT, 0), waiting), 0
 
 
 def _example_slurm() -> Arguments:
@@ -141,21 +139,17 @@ def _example_prediction_replay() -> Arguments:
 def loop_name(memory: Memory) -> str:
     """Name of the loop for memory of this kind."""
     own = next(one for one in PASSES if isinstance(memory.reservations, one.reservations))
-    return own.loops[own.loop_of(memory)].name + ("-predicting" if memory.machine.predicting is not None else "")
+    return own.loops[own.loop_of(memory)].name
 
 
 def cluster_loop_name(memory: ClusterMemory) -> str:
     """Name of the loop for machines of several pools for memory of this kind."""
-    return ("cluster" if memory.kept is None else "cluster-kept") + ("" if memory.machine.predicting is None else "-predicting")
+    return "cluster" if memory.kept is None else "cluster-kept"
 
 
-def _loops(one: Loop, run: Any, example: Callable[..., Arguments], *of: Any, **others: Any) -> list[Entry]:
-    """An event loop for one kind of pass, without and with predictions, each under its own name."""
-    own = f"{one.name}-predicting"
-    return [
-        Entry(one.name, one.what, _named(run, one.name, others), functools.partial(example, *of, False), *one.sizes),
-        Entry(own, f"{one.what} with predictions", _named(run, own, others), functools.partial(example, *of, True), *one.predicting),
-    ]
+def _loop(one: Loop, run: Any, example: Callable[..., Arguments], *of: Any, **others: Any) -> Entry:
+    """An event loop for one kind of pass, under its own name."""
+    return Entry(one.name, one.what, _named(run, one.name, others), functools.partial(example, *of), one.functions, one.seconds)
 
 
 def _named(run: Any, name: str, others: dict[str, Any]) -> Any:
@@ -167,14 +161,14 @@ def _named(run: Any, name: str, others: dict[str, Any]) -> Any:
 
 _POOLS = "machines of several pools"
 _TABLE = (
-    *(entry for own in PASSES for one in own.loops for entry in _loops(one, loop.run, _example_run, own, one, make_pass=own.make)),
-    *_loops(Loop("cluster", _POOLS, (115, 9), (121, 9)), cluster.run_cluster, _example_cluster, HEAD),
-    *_loops(Loop("cluster-kept", f"kept reservations on {_POOLS}", (148, 11), (154, 11)), cluster.run_cluster, _example_cluster, KEEP),
-    Entry("slurm", "Slurm's scheduling", compiled_entry(slurm.run_slurm), _example_slurm, 110, 9),
-    Entry("oar", "OAR's scheduling", compiled_entry(oar.run_oar), _example_oar, 23, 4),
+    *(_loop(one, loop.run, _example_run, own, one, make_pass=own.make) for own in PASSES for one in own.loops),
+    _loop(Loop("cluster", _POOLS, 121, 14), cluster.run_cluster, _example_cluster, HEAD),
+    _loop(Loop("cluster-kept", f"kept reservations on {_POOLS}", 154, 17), cluster.run_cluster, _example_cluster, KEEP),
+    Entry("slurm", "Slurm's scheduling", compiled_entry(slurm.run_slurm), _example_slurm, 110, 13),
+    Entry("oar", "OAR's scheduling", compiled_entry(oar.run_oar), _example_oar, 23, 6),
     Entry("dynamics", "what backfilling did", dynamics.replay_starts, _example_dynamics, 6, 1),
     Entry("draw", "random estimates", draw.draw_f_estimates, _example_draw, 2, 1),
-    Entry("decisions", "learning environments", decisions.decide, _example_decisions, 31, 5),
+    Entry("decisions", "learning environments", decisions.decide, _example_decisions, 31, 7),
     Entry("replay", "predictions beside a log", prediction_replay.replay, _example_prediction_replay, 6, 1),
 )
 
@@ -208,7 +202,7 @@ def load(name: str) -> Callable[..., Any]:
         finally:
             counter.finish()
         compiled.disable_compile()
-    return compiled  # type: ignore[no-any-return]
+    return compiled
 
 
 @functools.cache
@@ -221,7 +215,7 @@ def load_unchecked(name: str) -> Callable[..., Any]:
     if not hasattr(function, "overloads"):
         return function  # the compiler is disabled
     (compiled,) = function.overloads.values()
-    entry_point: Callable[..., Any] = compiled.entry_point
+    entry_point: Callable[..., Any] = getattr(compiled, "entry_point", function)  # Numba does not document it
     return entry_point
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 import numba
-from numba.core import types
+from numba import types
 from numba.extending import intrinsic
 
 from walltime.compiled.jit import kernel

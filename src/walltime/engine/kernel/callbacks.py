@@ -12,8 +12,8 @@ from numba import typeof, types
 from numba.extending import intrinsic
 
 from walltime.compiled.jit import callback
+from walltime.compiled.prediction_memory import nothing_learned
 from walltime.engine.kernel.history import MEASURES, history_at
-from walltime.engine.kernel.prediction_memory import nothing_learned
 from walltime.engine.kernel.words import number_at, word_at
 
 SCORE = types.float64(types.int64, types.int64, types.int64, types.int64, types.int64, types.int64)

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from walltime.compiled.prediction_memory import NOTHING_PREDICTED, PredictionRules, PredictionState, new_predicting
 from walltime.compiled.records import record_dtype
-from walltime.engine.kernel.prediction_memory import PredictionRules, PredictionState, new_predicting
 from walltime.engine.kernel.profile import NEVER as NEVER
 
 Array = np.ndarray
@@ -60,7 +60,7 @@ reservation; -1 for none."""
 RULES = record_dtype(
     "mode procs depth backfill window sequential order order_parameter order_reads_time order_grows order_starvation order_limit "
     "order_history backfill_order backfill_parameter backfill_starvation backfill_limit own_backfill_order "
-    "long_queue short_queue predict started observe predict_again correction believe_order believe_own believe_running tick "
+    "long_queue short_queue predicts predict started observe predict_again correction believe_order believe_own believe_running tick "
     "quiet_expiry quiet_arrivals order_threshold omega ahead objective factor adapts heads_run",
     "order_threshold omega factor",
 )
@@ -73,10 +73,10 @@ callbacks.py; `order_reads_time`: whether the scores of waiting jobs change, `or
 the record of the longest wait (longest.py), 0 for none. `own_backfill_order`: whether backfilling has an order of its own (addresses do
 not show it: two copies of one order have different ones). `order_history`: the address of the history (history.py) if scores change
 only with it, else 0. `long_queue`, `short_queue`: lengths from which the queue is indexed,
-and below which no longer. `predict`, `started`, `observe`: addresses of the compiled predictor, 0 for none; the rest is how predictions
-are used and corrected; `tick`: expected ends are at its multiples, s. `quiet_expiry`: whether no pass follows where nothing but
-predictions expires. `quiet_arrivals`: whether none follows where, with predictions, nothing happens but the arrival of jobs that do not
-fit.
+and below which no longer. `predicts`: whether runtimes are predicted. `predict`, `started`, `observe`: addresses of the compiled
+predictor, 0 for none; the rest is how predictions are used and corrected; `tick`: expected ends are at its multiples, s.
+`quiet_expiry`: whether no pass follows where nothing but predictions expires. `quiet_arrivals`: whether none follows where, with
+predictions, nothing happens but the arrival of jobs that do not fit.
 
 Later policies: `omega` of relaxed backfilling, 0 for none; `ahead`, `objective`: how many jobs are considered together, 0 for one after the
 other, and one of OBJECTIVES; `factor`: the expansion factor from which on a job has a reservation, the mean slowdown of the jobs that
@@ -170,7 +170,7 @@ class Machine(NamedTuple):
 
     `running`: the running jobs by expected end, `events`: a heap of their ends. `later`: a heap of the arrivals of jobs that waited for
     another's end, `waits`: who waits for whom. `notes`: a log of the starts. `early`: the jobs that have ended early since the last pass
-    (int64; for kept reservations only). `predicting`: None without predictions.
+    (int64; for kept reservations only). `predicting`: with arrays of length 0 without predictions.
     """
 
     running: Records
@@ -179,7 +179,7 @@ class Machine(NamedTuple):
     waits: Records
     notes: Records
     early: Array
-    predicting: PredictionState | None
+    predicting: PredictionState
 
 
 class Line(NamedTuple):
@@ -190,12 +190,12 @@ class Line(NamedTuple):
 
 
 class Loop(NamedTuple):
-    """An event loop with one kind of pass: functions and seconds to compile, without and with predictions; RULES of an example."""
+    """An event loop with one kind of pass, as `Entry` of interface/load.py; values of RULES of an example."""
 
     name: str
     what: str
-    sizes: tuple[int, float]
-    predicting: tuple[int, float]
+    functions: int
+    seconds: float
     rules: tuple[tuple[str, int], ...] = ()
 
 
@@ -278,7 +278,7 @@ def new_memory(
             waits=waits,
             notes=records(NOTE, count if logged else 0),
             early=np.zeros(min(count, procs) + 1 if passes == KEEP else 0, np.int64),
-            predicting=None if prediction is None else new_predicting(count, prediction),
+            predicting=NOTHING_PREDICTED if prediction is None else new_predicting(count, prediction),
         ),
         queue=records(ENTRY, count),
         ordered=None if in_order and passes == HEAD and not rules.omega and not rules.ahead else _new_ordered(count, rules),
@@ -327,6 +327,6 @@ def restored(memory: Memory, prediction: PredictionRules | None = None) -> Memor
         jobs[name] = jobs.believed
     for name in NOTE.names or ():
         notes[name] = -1
-    if memory.machine.predicting is None or prediction is None:
+    if prediction is None:
         return memory
     return memory._replace(machine=memory.machine._replace(predicting=new_predicting(len(jobs), prediction)))

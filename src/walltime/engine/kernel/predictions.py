@@ -1,6 +1,6 @@
 """Predictions: made when a job arrives, updated when one ends, corrected when a running job outlives its prediction.
 
-Without predictions, `predicting` is None; None has its own type, so the loop is then compiled without all of this.
+Without predictions, `rules.predicts` and the other rules of predictions are 0, and the arrays of `predicting` have length 0.
 """
 
 from __future__ import annotations
@@ -10,9 +10,7 @@ import math
 import numpy as np
 
 from walltime.compiled.jit import kernel
-from walltime.engine.kernel.callbacks import call_notice, call_predict
-from walltime.engine.kernel.memory import HOLE, NEVER
-from walltime.engine.kernel.prediction_memory import (
+from walltime.compiled.prediction_memory import (
     DOUBLED_FREELY,
     EXTENDED,
     FROM_ELAPSED,
@@ -21,6 +19,8 @@ from walltime.engine.kernel.prediction_memory import (
     NOTHING,
     TO_ESTIMATE,
 )
+from walltime.engine.kernel.callbacks import call_notice, call_predict
+from walltime.engine.kernel.memory import HOLE, NEVER
 
 
 @kernel
@@ -41,8 +41,6 @@ def predict(address, predicting, job, now):
 @kernel
 def note_start(rules, predicting, job, now):
     """Tell the predictor that a job starts now, if it wants to know."""
-    if predicting is None:
-        return
     if rules.started:
         call_notice(rules.started, predicting.learning, job, now)
 
@@ -50,8 +48,6 @@ def note_start(rules, predicting, job, now):
 @kernel
 def note_end(rules, jobs, predicting, job, now):
     """Tell the predictor that a job has ended now."""
-    if predicting is None:
-        return
     if rules.observe:
         observe(rules.observe, predicting.learning, job, jobs[job].runtime, now)
 
@@ -90,9 +86,8 @@ def _until_tick(rules, job, length):
 @kernel
 def predict_arrival(rules, jobs, predicting, job, now):
     """Predict a job that arrives now, if jobs are predicted."""
-    if predicting is None:
-        return
-    predict_waiting(rules, jobs, predicting, job, now)
+    if rules.predicts:
+        predict_waiting(rules, jobs, predicting, job, now)
 
 
 @kernel
@@ -101,7 +96,7 @@ def predict_arrivals(state, rules, jobs, queue, predicting, first):
 
     If the planned length of a waiting job changes, the index is dropped and reservations are recomputed.
     """
-    if predicting is None:
+    if not rules.predicts:
         return
     for place in range(state.queue_first if rules.predict_again else first, state.queue_last):
         if queue[place].procs == HOLE:
@@ -121,10 +116,8 @@ def predict_arrivals(state, rules, jobs, queue, predicting, first):
 
 
 @kernel
-def next_expiry(state, rules, jobs, running, predicting):
+def next_expiry(state, rules, jobs, running):
     """Time of the next expiry of a running job's prediction that can be corrected, NEVER if there is none."""
-    if predicting is None:
-        return NEVER
     if rules.correction:
         for i in range(state.running):
             job = running[i].job
@@ -136,8 +129,6 @@ def next_expiry(state, rules, jobs, running, predicting):
 @kernel
 def correct_expired(state, rules, jobs, running, predicting):
     """Correct the predictions that have expired; it may move reservations, so all jobs are considered in the next pass."""
-    if predicting is None:
-        return
     if correct_running(state, rules, jobs, running, predicting):
         state.freed = 1
         state.head = -1

@@ -152,14 +152,12 @@ def _reserve(jobs, queue, plan, i):
 
 
 @kernel
-def _hold(state, jobs, plan, predicting, i, job):
+def _hold(state, jobs, plan, i, job):
     """Hold the processors of a job that starts for as long as it is expected to run, which may not be the length of its place.
 
     A shorter one leaves a hole behind it. A longer one takes what has been reserved for others, so that no reservation holds.
     Without predictions the two are the same.
     """
-    if predicting is None:
-        return
     slots, steps, waiting, _ = plan
     length, planned = jobs[job].run_length, jobs[job].own_length
     if length < planned:
@@ -188,7 +186,8 @@ def _start_due(state, rules, jobs, machine, queue, plan, only_newcomers):
         job = np.int64(queue[i].job)
         if waiting[i].start == state.now:
             start_job(state, rules, jobs, machine, job)
-            _hold(state, jobs, plan, machine.predicting, i, job)
+            if rules.predicts:
+                _hold(state, jobs, plan, i, job)
         else:
             next_due = min(next_due, waiting[i].start)
             if left < i:
@@ -209,6 +208,6 @@ PASS = Pass(
     pass_with_kept_reservations,
     KeptPlan,
     lambda rules, passes, count: KeptPlan(new_plan(count), np.zeros(0 if rules.order == BY_ARRIVAL else count, np.int64)),
-    (Loop("conservative", "conservative backfilling", (66, 5), (72, 5)),),
+    (Loop("conservative", "conservative backfilling", 68, 8),),
     KEEP,
 )

@@ -303,9 +303,9 @@ def _new_head(rules: Records, _passes: Any, count: int) -> Head:
 
 
 _LOOPS = (
-    Loop("easy", "FCFS and EASY", (45, 4), (51, 4), (("order", BY_ARRIVAL), ("backfill_order", BY_ARRIVAL))),
-    Loop("easy-ordered", "FCFS and EASY with an ordered queue", (88, 8), (94, 8)),
-    Loop("lookahead", "backfilling that looks ahead", (95, 8), (101, 8), (("ahead", 1),)),
+    Loop("easy", "FCFS and EASY", 47, 6, (("order", BY_ARRIVAL), ("backfill_order", BY_ARRIVAL))),
+    Loop("easy-ordered", "FCFS and EASY with an ordered queue", 90, 12),
+    Loop("lookahead", "backfilling that looks ahead", 97, 12, (("ahead", 1),)),
 )
 PASS = Pass(
     ("head", "relaxed", "lookahead"),

@@ -13,7 +13,7 @@ reservations, their reserved starts. After the events of an instant the policy m
 In this folder, too: the running jobs (machine.py), an index of very many waiting ones (index.py), and the jobs that may move in a
 compression (candidates.py). In kernel/, for all kinds of machines: the data of the loop (memory.py), the queue (queue.py), the free
 processors over future time (profile.py, which is recomputed; plan.py, which is kept), and runtimes, predicted and corrected
-(predictions.py) by the compiled predictors of `walltime.predictors`, with the memory declared in prediction_memory.py; outside the
+(predictions.py) by the compiled predictors of `walltime.predictors`, with the memory declared in compiled/prediction_memory.py; outside the
 loop, estimates drawn in the kernel (draw.py), the effects of backfilling (dynamics.py), and predictions
 without scheduling (replay.py). The public interface, with validation, is interface/number.py. reference/number.py does the same in
 plain Python, slowly and independently. Machines of several pools, and Slurm's nodes, have loops of their own (pools/, nodes/).
@@ -42,18 +42,18 @@ def run(state, rules, jobs, machine, queue, ordered, reservations, budget):
     """
     predicting = machine.predicting
     while budget > 0 and (state.awaited == 0 or jobs[state.awaited - 1].start < 0):
-        now = _next_event(state, rules, jobs, machine, predicting)
+        now = _next_event(state, rules, jobs, machine)
         if now == NEVER:
             return DONE if state.started == jobs.size else STUCK
         if now > state.until:
             return REACHED
         state.now = now
-        if _expires_quietly(state, rules, machine, predicting):
+        if _expires_quietly(state, rules, machine):
             correct_expired(state, rules, jobs, machine.running, predicting)
             budget -= 1
             continue
         arrived = state.queue_last
-        quiet = _nothing_but_arrivals(state, rules, jobs, machine, predicting)
+        quiet = _nothing_but_arrivals(state, rules, jobs, machine)
         if rules.sequential:
             _take_one_event(state, rules, jobs, machine, queue, predicting)
         else:
@@ -67,32 +67,28 @@ def run(state, rules, jobs, machine, queue, ordered, reservations, budget):
 
 
 @kernel
-def _next_event(state, rules, jobs, machine, predicting):
+def _next_event(state, rules, jobs, machine):
     """Time of the next arrival, termination, due reservation, or expiry of a prediction."""
     now = min(state.next_due, state.next_arrival)
     if state.events > 0:
         now = min(now, machine.events[0].rank)
-    return min(now, next_expiry(state, rules, jobs, machine.running, predicting))
+    return min(now, next_expiry(state, rules, jobs, machine.running))
 
 
 @kernel
-def _expires_quietly(state, rules, machine, predicting):
+def _expires_quietly(state, rules, machine):
     """Whether nothing happens now but that predictions of running jobs expire, and the rules want no pass for that."""
-    if predicting is None:
-        return False
     if rules.quiet_expiry == 0 or state.next_due == state.now or state.next_arrival == state.now:
         return False
     return state.events == 0 or machine.events[0].rank > state.now
 
 
 @kernel
-def _nothing_but_arrivals(state, rules, jobs, machine, predicting):
+def _nothing_but_arrivals(state, rules, jobs, machine):
     """Whether only jobs arrive now, and the rules want no pass for those that do not fit."""
-    if predicting is None:
+    if not rules.predicts or not rules.quiet_arrivals or state.next_arrival != state.now:
         return False
-    if not rules.quiet_arrivals or state.next_arrival != state.now:
-        return False
-    if not rules.quiet_expiry and next_expiry(state, rules, jobs, machine.running, predicting) == state.now:
+    if not rules.quiet_expiry and next_expiry(state, rules, jobs, machine.running) == state.now:
         return False
     return rules.sequential == 1 or state.events == 0 or machine.events[0].rank > state.now
 

@@ -104,5 +104,5 @@ PASS = Pass(
     pass_with_fresh_reservations,
     Profile,
     lambda rules, passes, count: new_profile(count),
-    (Loop("scratch", "reservations made afresh", (55, 4), (61, 5)),),
+    (Loop("scratch", "reservations made afresh", 57, 8),),
 )

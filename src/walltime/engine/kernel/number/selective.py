@@ -73,5 +73,5 @@ PASS = Pass(
     pass_with_selected_reservations,
     Selection,
     lambda rules, passes, count: Selection(new_profile(count), np.array(passes.bounds, np.int64)),
-    (Loop("selective", "reservations for selected jobs", (57, 5), (63, 5)),),
+    (Loop("selective", "reservations for selected jobs", 59, 8),),
 )

@@ -127,5 +127,5 @@ PASS = Pass(
     pass_within_slack,
     Slack,
     lambda rules, passes, count: Slack(new_profile(count), *(np.zeros(most, np.int64) for most in (*[count + 1] * 4, passes.recent))),
-    (Loop("slack", "slack-like backfilling", (48, 4), (54, 4)),),
+    (Loop("slack", "slack-like backfilling", 50, 6),),
 )

@@ -41,7 +41,7 @@ def run_cluster(state, rules, jobs, machine, line, plan, kept, budget):
     """
     predicting = machine.predicting
     while budget > 0 and (state.awaited == 0 or jobs[state.awaited - 1].start < 0):
-        now = _next_event(state, rules, jobs, machine, predicting)
+        now = _next_event(state, rules, jobs, machine)
         if now == NEVER and state.started == len(jobs):
             return DONE
         if now > state.until:
@@ -74,7 +74,7 @@ def run_cluster(state, rules, jobs, machine, line, plan, kept, budget):
 
 
 @kernel
-def _next_event(state, rules, jobs, machine, predicting):
+def _next_event(state, rules, jobs, machine):
     """Time of the next arrival, termination, due reservation, expiry of a prediction, or change of capacity.
 
     Changes alone are no reason to go on.
@@ -82,7 +82,7 @@ def _next_event(state, rules, jobs, machine, predicting):
     now = min(state.next_due, _next_arrival(state, jobs, machine))
     if state.events > 0:
         now = min(now, machine.events[0].rank)
-    now = min(now, next_expiry(state, rules, jobs, machine.running, predicting))
+    now = min(now, next_expiry(state, rules, jobs, machine.running))
     if state.next_change < len(machine.changes) and (now < NEVER or state.waiting > 0 or state.away > 0):
         now = min(now, machine.changes[state.next_change].time)
     return now
@@ -184,8 +184,6 @@ def _arrive(state, rules, jobs, machine, line):
 @kernel
 def _correct_running(state, rules, jobs, running, predicting):
     """Correct the predictions that have expired, which breaks the reservations."""
-    if predicting is None:
-        return
     if correct_running(state, rules, jobs, running, predicting):
         state.broken = state.freed = 1
 
@@ -193,8 +191,6 @@ def _correct_running(state, rules, jobs, running, predicting):
 @kernel
 def _predict_again(state, rules, jobs, queue, predicting):
     """Predict all waiting jobs again, if that is wanted; another length breaks the reservations."""
-    if predicting is None:
-        return
     if rules.predict_again:
         for i in range(state.waiting):
             if jobs[queue[i].job].start >= 0:
@@ -211,9 +207,7 @@ def _begin_predicting(state, rules, jobs, running, predicting):
 
     To a predictor nothing happens before the beginning of the log: times below 0 are 0.
     """
-    if predicting is None:
-        return
-    if state.begun:
+    if not rules.predicts or state.begun:
         return
     state.begun = 1
     for index in range(len(jobs)):

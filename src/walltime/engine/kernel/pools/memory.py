@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from walltime.compiled.prediction_memory import NOTHING_PREDICTED, PredictionRules, PredictionState, new_predicting
 from walltime.compiled.records import record_dtype
 from walltime.engine.kernel.bits import WORD
 from walltime.engine.kernel.memory import ITEM, KEEP, RANKED, RUN, record, records
-from walltime.engine.kernel.prediction_memory import PredictionRules, PredictionState, new_predicting
 from walltime.engine.kernel.profile import NEVER
 from walltime.engine.problem import Ragged
 
@@ -32,7 +32,7 @@ it is `think` s after the end of the job `after` (-1 for none)."""
 CLUSTER_RULES = record_dtype(
     "mode depth backfill order order_parameter order_starvation order_limit order_reads_time "
     "backfill_order backfill_parameter backfill_starvation backfill_limit own_backfill_order "
-    "predict started observe predict_again correction believe_order believe_own believe_running tick"
+    "predicts predict started observe predict_again correction believe_order believe_own believe_running tick"
 )
 """A policy, as in memory.RULES; `backfill`: whether jobs behind a blocked one may use its pools."""
 
@@ -137,7 +137,7 @@ class Machine(NamedTuple):
     windows as far as `until` of the state goes, and the next of each. `running`: the running jobs by expected end,
     `events`: a heap of their ends. `coming`: the jobs that wait for no other, by submission (int64); `later`: a heap of the arrivals of
     the others; `followers`: the jobs that wait for the end of each job. `given`: processors and second resource that each job has of each
-    pool, int64, shape (jobs, pools, 2). `predicting`: None without predictions.
+    pool, int64, shape (jobs, pools, 2). `predicting`: with arrays of length 0 without predictions.
     """
 
     pools: Records
@@ -154,7 +154,7 @@ class Machine(NamedTuple):
     later: Records
     followers: Lists
     given: Array
-    predicting: PredictionState | None
+    predicting: PredictionState
 
 
 class Line(NamedTuple):
@@ -256,7 +256,7 @@ def new_cluster_memory(
         later=records(ITEM, count),
         followers=waiting.followers,
         given=np.zeros((count, len(capacity), 2), np.int64),
-        predicting=None if prediction is None else new_predicting(count, prediction),
+        predicting=NOTHING_PREDICTED if prediction is None else new_predicting(count, prediction),
     )
     return ClusterMemory(
         state=record(

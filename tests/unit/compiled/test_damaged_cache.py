@@ -7,11 +7,11 @@ import pickle
 import random
 import shutil
 import stat
+import types
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 
-import numba
 import numpy as np
 import pytest
 
@@ -20,6 +20,7 @@ from tests.errors import raises
 from tests.profiles import scaled
 from walltime.benchmark.result import _kept
 from walltime.compiled import cache, folder
+from walltime.compiled.jit import StoredFunction
 from walltime.errors import LogError, OutputError
 from walltime.logs.fetch import RECORD, _record, _recorded
 from walltime.papers.study import Study
@@ -91,13 +92,11 @@ def multiplied(a, b):
 
 def kernel(function=added):
     """A fresh compiled form of a function, as in a new process."""
-    made = numba.njit(nogil=True)(function)
-    cache.keep_on_disk(made)
-    return made
+    return StoredFunction(function)
 
 
 def hits(made) -> int:
-    return sum(made.stats.cache_hits.values())
+    return sum(made.dispatcher.stats.cache_hits.values())
 
 
 @pytest.fixture
@@ -108,18 +107,18 @@ def kept(tmp_path, monkeypatch) -> Path:
     monkeypatch.setattr(cache, "cache_folder", lambda: place)
     monkeypatch.chdir(tmp_path)
     assert kernel()(2, 3) == 5
-    assert {file.suffix for file in place.iterdir()} == {".nbi", ".nbc"}
+    assert {file.suffix for file in place.rglob("*.*")} == {".nbi", ".nbc", ".sha256", ".py"}
     again = kernel()
     assert (again(2, 3), hits(again)) == (5, 1)
     return place
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-@pytest.mark.parametrize("ending", [".nbi", ".nbc"])
+@pytest.mark.parametrize("ending", [".nbi", ".nbc", ".sha256"])
 def test_compiled_functions__that_cannot_be_read_are_made_again(kept, damage, ending):
     if damage is DAMAGES["unreadable"] and os.getuid() == 0:
         pytest.skip("root reads files without a permission to read")
-    (file,) = kept.glob(f"*{ending}")
+    (file,) = kept.rglob(f"*{ending}")
     damage(file)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -129,13 +128,40 @@ def test_compiled_functions__that_cannot_be_read_are_made_again(kept, damage, en
         assert (again(2, 3), hits(again)) == (5, 1), "what was compiled is kept"
     assert not Path("RAN").exists()
     assert stat.S_ISREG(file.stat().st_mode)
-    assert cache.is_intact(str(file))
+
+
+@pytest.mark.parametrize("damage", [DAMAGES["text"], _folder, _dangling, Path.unlink])
+def test_stand_in_of_a_module__is_written_again(kept, damage):
+    (file,) = kept.glob("*.py")
+    damage(file)
+    again = kernel()
+    assert (again(2, 3), hits(again)) == (5, 1)
+    assert stat.S_ISREG(file.stat().st_mode)
+
+
+def test_compiled_function__is_not_read_for_a_function_that_was_edited(kept):
+    assert kernel(types.FunctionType(multiplied.__code__, globals(), "added"))(2, 3) == 6
+
+
+def test_compiled_function__for_arguments_of_other_types_is_kept_as_well(kept):
+    made = kernel()
+    assert (made(2, 3), made(0.5, 1), hits(made)) == (5, 1.5, 1)
+    again = kernel()
+    assert (again(0.5, 1), again(2, 3), hits(again)) == (1.5, 5, 2)
+
+
+def test_compiled_function__that_cannot_be_stored_works(tmp_path, monkeypatch):
+    monkeypatch.setattr(cache, "cache_folder", lambda: tmp_path / "file" / "kernels")
+    (tmp_path / "file").write_text("")
+    cache._warn.cache_clear()
+    with pytest.warns(RuntimeWarning, match="cannot be stored"):
+        assert kernel()(2, 3) == 5
 
 
 def test_compiled_functions__of_another_function_are_not_taken_for_this_one(kept):
     assert kernel(multiplied)(2, 3) == 6
     for ending in (".nbi", ".nbc"):
-        (mine,), (theirs,) = (list(kept.glob(f"*{name}*{ending}")) for name in ("added", "multiplied"))
+        (mine,), (theirs,) = (list(kept.rglob(f"*{name}*{ending}")) for name in ("added", "multiplied"))
         shutil.copy(theirs, mine)
     assert kernel()(2, 3) == 5
 
@@ -162,12 +188,11 @@ def test_cache_folder__that_cannot_be_used_is_made_elsewhere(tmp_path, monkeypat
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 def test_sources__that_cannot_be_read_are_hashed_again(tmp_path, monkeypatch, damage):
     monkeypatch.setenv("WALLTIME_CACHE", str(tmp_path))
-    engine = Path(folder.__file__).parent.parent
-    files = [Path(folder.__file__).with_name("libraries.py")]
-    whole = folder._syntax_hash(files, engine)
+    files = [folder.PACKAGE / "compiled" / "jit.py"]
+    whole = folder.code_hash(files, folder.PACKAGE)
     memo = tmp_path / "sources"
     damage(memo)
-    assert folder._syntax_hash(files, engine) == whole
+    assert folder.code_hash(files, folder.PACKAGE) == whole
 
 
 @pytest.mark.parametrize("damage", DAMAGES)

@@ -6,7 +6,7 @@ import numba
 import numpy as np
 import pytest
 
-from walltime.compiled.jit import KernelCompiler
+from walltime.compiled.indices import KernelCompiler
 
 
 def read(numbers, place):

@@ -18,12 +18,12 @@ DAY = 86_400
 def made(root: Path, name: str, days: float, stamp: bool = True) -> Path:
     """A folder of kernels that was used last so many days ago."""
     place = root / f"kernels-{name}"
-    place.mkdir(parents=True)
-    (place / "loop.run.py311.1.nbc").write_bytes(b"x" * 1000)
+    (place / "number").mkdir(parents=True)
+    (place / "number" / "loop.run.py311.1.nbc").write_bytes(b"x" * 1000)
     if stamp:
         (place / "used").touch()
     then = time.time() - days * DAY
-    for path in (*place.iterdir(), place):
+    for path in (*place.rglob("*"), place):
         os.utime(path, (then, then))
     return place
 
@@ -51,7 +51,7 @@ def test_folder_in_use__stays_however_old_its_kernels_are(tmp_path):
     assert old.is_dir()
     # One of a version that leaves no stamp, whose kernels were read yesterday.
     unstamped = made(tmp_path, "unstamped", 400, stamp=False)
-    os.utime(unstamped / "loop.run.py311.1.nbc", (time.time() - DAY, time.time() - 400 * DAY))
+    os.utime(unstamped / "number" / "loop.run.py311.1.nbc", (time.time() - DAY, time.time() - 400 * DAY))
     folder.remove_unused(current)
     assert unstamped.is_dir()
 

@@ -133,3 +133,7 @@ def new_predicting(jobs: int, prediction: PredictionRules) -> PredictionState:
         increments=np.array(prediction.increments, np.int64),
         learning=PredictorMemory(*(array.copy() for array in learning)),
     )
+
+
+NOTHING_PREDICTED = new_predicting(0, nothing_predicted())
+"""The data of a loop without predictions, which nothing is written to."""
