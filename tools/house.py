@@ -23,7 +23,7 @@ from typing import Any
 
 MANY_PARAMETERS = 8
 EXAMPLES = {
-    "policy": "Selective|SELECTIVE",
+    "policy": "[Mm]ulti[Qq]ueue",
     "predictor": "Similar15|similar15",
     "queue order": "sqf",
     "log format": "lsf|LSF",

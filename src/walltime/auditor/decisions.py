@@ -212,7 +212,7 @@ class Decisions:
         state, jobs, lists = self.memory.state, self.memory.jobs, self.memory.lists
         now, own = int(state.now), self.ids[job]
         free, start = int(state.free), f"but it starts only at {jobs.start[job]}"
-        if self.memory.rules.kind in (s.KEPT, s.SLACK):
+        if "reserved_start_missed" in self.policy.promises:
             return self._violation("reserved_start_missed", f"the reserved start of job {own} is {now}, {start}", job)
         needs = f"needs {jobs.procs[job]} processors, {free} are free"
         if job == (state.at_head if state.at_head >= 0 else lists.line[0]):

@@ -7,23 +7,13 @@ from typing import Any
 import numpy as np
 
 from walltime.auditor.passes import state as s
-from walltime.auditor.passes.together import OBJECTIVES
+from walltime.auditor.passes.events import PASSES
+from walltime.auditor.passes.together import BY_PLAN, OBJECTIVES
 from walltime.policy import FCFS, Dialect, Order, Passes, Policy, Wfp
 from walltime.policy.orders import ScoredOrder
 from walltime.predictors import Prediction
 
 COINCIDENT = {"batch": s.BATCH, "sequential": s.SEQUENTIAL, "arrivals-first": s.ARRIVALS_FIRST, "one-by-one": s.ONE_BY_ONE}
-OF_KIND = {
-    "head": s.EASY,
-    "fresh": s.FRESH,
-    "kept": s.KEPT,
-    "relaxed": s.RELAXED,
-    "lookahead": s.TOGETHER,
-    "selective": s.SELECTED,
-    "multiqueue": s.QUEUES,
-    "slack": s.SLACK,
-}
-"""What is decided on, by the kinds of `walltime.policy.Passes`; without reservations there are two more."""
 COMPRESSION = {"once": 0, "fixpoint": 1, "always": 2}
 EXTRA = {"all": s.ALL, "literal": s.LITERAL, "none": s.NONE}
 SHADOW = {"afresh": s.AFRESH, "kept": s.UNTIL_END, "once": s.ONCE}
@@ -66,13 +56,13 @@ def _power(order: Order) -> int | None:
 
 def _kind(passes: Passes) -> dict[str, Any] | None:
     """What a policy's passes decide on, and their own numbers."""
-    kind: int | None = OF_KIND.get(passes.kind)
-    if passes.kind == "head" and passes.depth == 0:
-        kind = s.GREEDY if passes.backfills else s.HEADS
-    if kind is None:
+    if passes.kind not in PASSES:
         return None
     return {
-        "kind": kind,
+        "kind": list(PASSES).index(passes.kind),
+        "plans": passes.kind in BY_PLAN,
+        "keeps": passes.kind == "kept",
+        "backfills": passes.backfills,
         "depth": s.NEVER if passes.depth is None else passes.depth,
         "window": passes.window,
         "committed": passes.committed,

@@ -51,8 +51,8 @@ MEANINGS = {
     "a score such as power:wait=1,believed=-1, an expression such as expr:log(wait+60)-log(area), or FILE.py:NAME for a custom one; "
     "sjf:starvation=86400 puts jobs first that have waited a day, sjf:limit=0.5 those that have waited half as long as anybody so far.",
     "--own": "Allow data files, such as a machine's file or a plan, to run the code of this Python file. Repeat it for more files.",
-    "--policy": "A scheduler: fcfs, easy, conservative, conservative-scratch, hybrid:depth=N, relaxed, selective, los, multiqueue, slack, "
-    "slurm (with --machine), or FILE.py:NAME for a custom one; with options, as in easy:backfill-order=sjf,predictor=tsafrir07.",
+    "--policy": "A scheduler, such as fcfs, easy, conservative, hybrid:depth=N, selective, slurm (with --machine), or FILE.py:NAME for a "
+    "custom one; with options, as in easy:backfill-order=sjf,predictor=tsafrir07.",
     "--predictor": "Predict runtimes from jobs that have ended: tang13, tsafrir07, last, mualem01-history, gaussier15, ..., with options: "
     "tang13:key=user,statistic=p90,window=all; or made elsewhere: column:NAME, file:predictions.csv, FILE.py:CLASS.",
     "--predictions": "A ledger of predicted start times.",

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from walltime.policy.dialect import PAPERS as PAPERS
     from walltime.policy.dialect import READINGS as READINGS
     from walltime.policy.dialect import Dialect as Dialect
-    from walltime.policy.double import Double as Double
     from walltime.policy.easy import Easy as Easy
     from walltime.policy.fcfs import NoBackfilling as NoBackfilling
     from walltime.policy.files import files_in as files_in
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
     from walltime.policy.log_view import Calendar as Calendar
     from walltime.policy.log_view import LogView as LogView
     from walltime.policy.log_view import Moment as Moment
-    from walltime.policy.lookahead import Lookahead as Lookahead
-    from walltime.policy.multiqueue import MultiQueue as MultiQueue
     from walltime.policy.oar import Oar as Oar
     from walltime.policy.orders import FCFS as FCFS
     from walltime.policy.orders import SJF as SJF
@@ -53,9 +50,7 @@ if TYPE_CHECKING:
     from walltime.policy.registry import parse_order as parse_order
     from walltime.policy.registry import parse_policy as parse_policy
     from walltime.policy.registry import takes as takes
-    from walltime.policy.relaxed import Relaxed as Relaxed
-    from walltime.policy.selective import Selective as Selective
-    from walltime.policy.slack import Slack as Slack
     from walltime.policy.slurm import Slurm as Slurm
 
+# The classes of policies come from the registry; above are those that other packages import from here.
 __getattr__, __dir__, __all__ = lazy(__name__, homes(registry.POLICIES))

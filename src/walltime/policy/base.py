@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, get_args
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from walltime.declared import DeclaredKey, Key
 from walltime.policy.orders import FCFS, Order
@@ -35,17 +35,13 @@ COMPILED_FOR_POOLS = ("head", "fresh", "kept")
 """The kinds of passes that the compiled engine for machines of several pools makes, with plain readings of the papers."""
 
 
-PassKind = Literal["head", "fresh", "kept", "relaxed", "lookahead", "selective", "multiqueue", "slack", "oar", "slurm", "own", "unknown"]
-PASS_KINDS: tuple[str, ...] = get_args(PassKind)
-
-
 class Passes(NamedTuple):
     """The kind of passes that a policy makes, and what they read: the engines and the auditor know the kinds, and not the policies."""
 
-    kind: PassKind
+    kind: str
     """`head`: at most one reservation (easy.py in kernel/number/ of the engine); `fresh`: reservations recomputed in every
-    pass (scratch.py); `kept`: reservations kept (conservative.py); `relaxed`, `lookahead`, `selective`, `multiqueue`, `slack`, `oar`,
-    `slurm`: as the policy of this name; `own`: those of a policy in plain Python; `unknown`: those of other programs"""
+    pass (scratch.py); `kept`: reservations kept (conservative.py); `own`: those of a policy in plain Python; `unknown`: those of other
+    programs; others: as the policy of this name, or the first that made them"""
     depth: int | None = None
     """how many waiting jobs have a reservation; None for all"""
     compiled: bool = True

@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 
 import walltime as wt
-from walltime.auditor import policy_numbers
-from walltime.auditor.passes import state
 
 EVERY = [
     "fcfs",
@@ -138,16 +136,3 @@ def test_audit__tells_how_far_it_is_and_can_be_interrupted():
 
     with pytest.raises(KeyboardInterrupt):
         wt.audit(jobs, schedule.columns(), schedule.policy, progress=stop)
-
-
-@pytest.mark.parametrize("policy", ["easy", "conservative"])
-def test_a_kind_of_passes_without_a_branch__is_an_error_and_no_other_policy(policy, monkeypatch):
-    jobs = jobs_of((0, 100, 4), (1, 10, 4))
-    kind = wt.policy.parse_policy(policy).passes.kind
-    unknown = max(policy_numbers.OF_KIND.values()) + 1
-    assert audited(jobs, [0, 100], policy).ok
-    monkeypatch.setitem(policy_numbers.OF_KIND, kind, unknown)
-    if policy == "conservative":
-        monkeypatch.setattr(state, "PLANS", (*state.PLANS, unknown))
-    with pytest.raises(AssertionError, match="auditor/passes"):
-        audited(jobs, [0, 100], policy)

@@ -24,13 +24,13 @@ from walltime.engine.interface.load import ENTRIES, _Counter
 LONG = Compilation("simulation", "simulations", 90, 30.0)
 LINE = "walltime: compiling the engine for simulations: 90 functions, about 30 s, once on this machine\n"
 ADDED = {
+    "conservative": 37,
     "easy": 51,
     "easy-ordered": 54,
-    "scratch": 25,
     "lookahead": 10,
+    "scratch": 25,
     "selective": 4,
     "slack": 7,
-    "conservative": 37,
     "cluster": 109,
     "cluster-kept": 37,
     "slurm": 107,

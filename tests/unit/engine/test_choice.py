@@ -9,12 +9,11 @@ import pytest
 
 import walltime as wt
 from tests.errors import raises
-from walltime.auditor.policy_numbers import OF_KIND
-from walltime.engine.interface.choice import FEATURES, LIMITED, MACHINES, support
-from walltime.engine.kernel.memory import MODE_OF_KIND
-from walltime.engine.reference.later import PASS_OF_KIND
+from walltime.auditor.passes.events import PASSES
+from walltime.engine.interface.choice import FEATURES, LIMITED, MACHINES, PASS_KINDS, support
+from walltime.engine.interface.load import PASS_OF
 from walltime.machine import Limit, Machine, Outage, Overhead, Partition, Pool, Window
-from walltime.policy.base import PASS_KINDS, Passes
+from walltime.policy.base import Passes
 from walltime.policy.plain import PlainPolicy
 from walltime.simulation.specification import Scheduler
 
@@ -180,5 +179,4 @@ def test_passes_of_an_unknown_kind__are_refused_in_one_line(engine):
 
 def test_every_kind_of_passes__has_its_place_in_the_engines_and_the_auditor():
     apart = {"own", "oar", "slurm", "unknown"}  # which have loops of their own, or none
-    assert set(MODE_OF_KIND) == set(OF_KIND) == set(PASS_KINDS) - apart
-    assert set(PASS_OF_KIND) < set(PASS_KINDS)
+    assert set(PASS_OF) == set(PASSES) == set(PASS_KINDS) - apart

@@ -10,7 +10,7 @@ import types
 
 from walltime.auditor.passes.places import note, put_to_work, score_waiting, sort_running, sort_waiting
 from walltime.auditor.passes.profile import occupy
-from walltime.auditor.passes.singly import easy, fresh, greedy, kept, relaxed, selective, several_queues, start_heads
+from walltime.auditor.passes.singly import BY_HEAD
 from walltime.auditor.passes.state import (
     ARRIVALS_FIRST,
     ARRIVED,
@@ -22,15 +22,10 @@ from walltime.auditor.passes.state import (
     DONE,
     DOUBLED,
     EARLY,
-    EASY,
     ENDED,
     EXTENDED,
-    FRESH,
     GONE,
-    GREEDY,
     HALVED,
-    HEADS,
-    KEPT,
     LEFT,
     NEVER,
     NOT_CORRECTED,
@@ -38,18 +33,15 @@ from walltime.auditor.passes.state import (
     ONE_BY_ONE,
     PASS,
     PAUSED,
-    QUEUES,
     QUIET,
-    RELAXED,
-    SELECTED,
     SEQUENTIAL,
-    SLACK,
     WAITING,
 )
-from walltime.auditor.passes.together import together, within_slack
+from walltime.auditor.passes.together import BY_PLAN, together
 from walltime.compiled.jit import called_kernel, entry, kernel
 
-NO_BRANCH = "the auditor decides nothing for this kind of passes: it needs a branch in auditor/passes/events.py"
+PASSES = {**BY_HEAD, **BY_PLAN, "lookahead": together}
+"""The passes by the kinds of `walltime.policy.Passes`."""
 
 
 @kernel
@@ -87,7 +79,7 @@ def next_event(state, rules, jobs, lists):
     arrival = next_arrival(state, jobs)
     if arrival >= 0:
         others = min(others, jobs[arrival].submit)
-    if rules.kind == KEPT and state.overdue == 0:
+    if rules.keeps == 1 and state.overdue == 0:
         for k in range(state.waiting):
             if jobs[lists.queue[k]].reservation >= 0:
                 others = min(others, jobs[lists.queue[k]].reservation)
@@ -108,7 +100,7 @@ def end_job(state, rules, jobs, lists, profile, job):
     if state.now < expected:
         state.ended_early = 1
         if profile is not None:  # noqa: SIM102 - the compiler leaves it out only if this test stands alone
-            if rules.kind == KEPT and state.planned == 1:
+            if rules.keeps == 1 and state.planned == 1:
                 occupy(state, profile, state.now, expected, -jobs[job].procs)
     observe(state, jobs, lists, job)
 
@@ -264,6 +256,21 @@ def one_event(state, rules, jobs, lists, profile):
         end_job(state, rules, jobs, lists, profile, ending)
 
 
+def _one_of(kinds):
+    """Return a compiled function that makes the pass of `rules.kind`, which is one of these kinds."""
+    number, make = list(PASSES).index(kinds[0]), PASSES[kinds[0]]
+    other = _one_of(kinds[1:]) if len(kinds) > 1 else make
+
+    @called_kernel
+    def make_pass(state, rules, jobs, lists, profile):
+        return make(state, rules, jobs, lists, profile) if rules.kind == number else other(state, rules, jobs, lists, profile)
+
+    return make_pass
+
+
+decide_by_head, decide_by_plan = _one_of(list(BY_HEAD)), _one_of(list(BY_PLAN))
+
+
 @called_kernel
 def decide(state, rules, jobs, lists, profile, tables):
     """The policy's pass."""
@@ -276,31 +283,7 @@ def decide(state, rules, jobs, lists, profile, tables):
         return together(state, rules, jobs, lists, tables)
     if profile is not None:
         return decide_by_plan(state, rules, jobs, lists, profile)
-    if rules.kind == HEADS:
-        return start_heads(state, rules, jobs, lists)
-    if rules.kind == EASY:
-        return easy(state, rules, jobs, lists)
-    if rules.kind == GREEDY:
-        return greedy(state, rules, jobs, lists)
-    if rules.kind == RELAXED:
-        return relaxed(state, rules, jobs, lists)
-    raise AssertionError(NO_BRANCH)
-
-
-@called_kernel
-def decide_by_plan(state, rules, jobs, lists, profile):
-    """The pass of a policy that plans on a profile."""
-    if rules.kind == FRESH:
-        return fresh(state, rules, jobs, lists, profile)
-    if rules.kind == KEPT:
-        return kept(state, rules, jobs, lists, profile)
-    if rules.kind == SELECTED:
-        return selective(state, rules, jobs, lists, profile)
-    if rules.kind == QUEUES:
-        return several_queues(state, rules, jobs, lists, profile)
-    if rules.kind == SLACK:
-        return within_slack(state, rules, jobs, lists, profile)
-    raise AssertionError(NO_BRANCH)
+    return decide_by_head(state, rules, jobs, lists, None)
 
 
 @called_kernel

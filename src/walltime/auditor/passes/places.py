@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from walltime.auditor.passes.state import BACKFILLED, IMMEDIATE, RESERVED, RUNNING, SLACK, STARTED, WAITING
+from walltime.auditor.passes.state import BACKFILLED, IMMEDIATE, RESERVED, RUNNING, STARTED, WAITING
 from walltime.compiled.jit import called_kernel, kernel
 
 
@@ -96,7 +96,7 @@ def put_to_work(state, rules, jobs, lists, job):
     state.waiting -= 1
     jobs[job].phase = RUNNING
     jobs[job].ticket = state.started
-    if rules.kind == SLACK:
+    if rules.recent > 0:
         lists.recent[state.started % rules.recent] = jobs[job].start - jobs[job].submit
     state.started += 1
     state.free -= jobs[job].procs

@@ -150,7 +150,15 @@ def greedy(state, rules, jobs, lists):
 
 
 @called_kernel
-def relaxed(state, rules, jobs, lists):
+def head(state, rules, jobs, lists, _profile):
+    """The heads that fit; then backfilling, with at most one reservation."""
+    if rules.depth > 0:
+        return easy(state, rules, jobs, lists)
+    return greedy(state, rules, jobs, lists) if rules.backfills == 1 else start_heads(state, rules, jobs, lists)
+
+
+@called_kernel
+def relaxed(state, rules, jobs, lists, _profile):
     """EASY, with the head's reservation put off to where it may still be (Ward, Mahood and West 2002)."""
     while True:
         if not start_heads(state, rules, jobs, lists):
@@ -375,3 +383,8 @@ def kept(state, rules, jobs, lists, profile):
             elif jobs[job].run < jobs[job].own:
                 state.planned = 0
     return True
+
+
+BY_HEAD = {"head": head, "relaxed": relaxed}
+BY_PLAN = {"fresh": fresh, "kept": kept, "selective": selective, "multiqueue": several_queues}
+"""The passes by the kinds of `walltime.policy.Passes`: with the head's reservation at most, and on a profile."""

@@ -16,12 +16,6 @@ Records = Any
 """A record array, or one record of it."""
 NEVER = np.iinfo(np.int64).max // 4
 
-# What a pass decides on.
-HEADS, EASY, GREEDY, FRESH, KEPT, RELAXED, TOGETHER, SELECTED, QUEUES, SLACK = range(10)
-"""HEADS: no backfilling. EASY: one reservation. GREEDY: none, but backfilling. FRESH: reservations for the first blocked jobs, made anew.
-KEPT: reservations that are kept. The others: relaxed, looking ahead, selective, with several queues, with slack."""
-PLANS = (FRESH, KEPT, SELECTED, QUEUES, SLACK)
-"""Those that plan on a profile."""
 AFRESH, UNTIL_END, ONCE = range(3)
 """When the shadow time of EASY is found."""
 ALL, LITERAL, NONE = range(3)
@@ -55,12 +49,13 @@ that is planned while it waits, `run`: what it is expected to run once it runs, 
 its places in the queue and among the candidates, the highest first."""
 
 RULES = record_dtype(
-    "kind procs depth shadow extra before fitting window committed threshold_of_all compression ahead objective recent "
-    "coincident silent correction capped dynamic asks plain_heads all_reserved heads_run power back_power near omega factor",
+    "kind plans keeps backfills procs depth shadow extra before fitting window committed threshold_of_all compression ahead objective "
+    "recent coincident silent correction capped dynamic asks plain_heads all_reserved heads_run power back_power near omega factor",
     "near omega factor",
 )
-"""The policy and the readings in numbers. `depth`: blocked jobs with reservations. `fitting`: no pass at arrivals that do not fit.
-`near`: the part of the head's score that others need. `threshold_of_all`: 1 if the threshold of selective reservations is the mean
+"""The policy and the readings in numbers. `kind`: which pass is made, as its place in `PASSES` (events.py); `plans`: whether on a profile,
+`keeps`: whether reservations are kept, and compressed. `depth`: blocked jobs with reservations. `fitting`: no pass at arrivals that do not
+fit. `near`: the part of the head's score that others need. `threshold_of_all`: 1 if the threshold of selective reservations is the mean
 slowdown. `dynamic`: scores change while jobs wait. `asks`: predictions or scores are needed on the way. `all_reserved`: every job's
 first reservation matters, even where it does not decide who starts. `heads_run`: by what factor a job that starts at the head is
 expected to run for longer than it was planned. `power`, `back_power`: the exponent of an order by (wait / length) ** exponent * procs, in
@@ -148,12 +143,12 @@ def new_memory(rules: Records, count: int, by_start: Array, bounds: Array, incre
         np.zeros((4 * count + 4, 2), np.int64),
         _numbers(count),
         _numbers(count),
-        _numbers(int(rules.recent) if rules.kind == SLACK else 0),
+        _numbers(int(rules.recent)),
         bounds,
         increments,
     )
-    profile = Profile(_numbers(2 * count + 8), _numbers(2 * count + 8)) if rules.kind in PLANS else None
-    return Memory(state, rules, jobs, lists, profile, _tables(rules) if rules.kind == TOGETHER else None)
+    profile = Profile(_numbers(2 * count + 8), _numbers(2 * count + 8)) if rules.plans else None
+    return Memory(state, rules, jobs, lists, profile, _tables(rules) if rules.ahead else None)
 
 
 def _numbers(size: int) -> Array:

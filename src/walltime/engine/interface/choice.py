@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from walltime.engine.problem import Nodes, Pools, Problem, as_number
+from walltime.engine.reference.later import PASS_OF_KIND
 from walltime.errors import PolicyError
 from walltime.policy import Policy, Wfp
-from walltime.policy.base import KERNEL, PASS_KINDS, Support
+from walltime.policy.base import KERNEL, Support
 from walltime.policy.orders import has_history
 
 ENGINES = ("auto", "kernel", "reference")
+PASS_KINDS = ("head", "fresh", "kept", *PASS_OF_KIND, "oar", "slurm", "own", "unknown")
+"""The kinds of passes: those of the reference engine, and those that are made elsewhere."""
 MACHINES = {"number": "a machine that is a number of processors", "pools": "a machine of several pools", "nodes": "single nodes"}
 """The kinds of machines."""
 FEATURES = {

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import importlib
+import pkgutil
 import threading
 import types
 from collections.abc import Callable
@@ -20,19 +22,18 @@ from walltime.compiled.folder import cache_folder
 from walltime.compiled.jit import StoredFunction
 from walltime.compiled.jit import entry as compiled_entry
 from walltime.compiled.prediction_memory import CompiledPredictor, new_predicting, nothing_predicted
-from walltime.engine.kernel import callbacks, decisions, draw, dynamics
+from walltime.engine.kernel import callbacks, decisions, draw, dynamics, number
 from walltime.engine.kernel import replay as prediction_replay
 from walltime.engine.kernel.memory import (
-    BY_ARRIVAL,
-    BY_FACTOR,
     BY_LENGTH,
-    FRESH,
     HEAD,
     JOB,
     KEEP,
     NOTE,
     RULES,
+    Loop,
     Memory,
+    Pass,
     new_memory,
     record,
     records,
@@ -53,6 +54,7 @@ from walltime.engine.kernel.pools.memory import (
     new_cluster_memory,
 )
 from walltime.engine.problem import Nodes, Shares
+from walltime.policy.base import Passes
 
 Arguments = tuple[Any, ...]
 
@@ -82,10 +84,16 @@ def _read_only(array: np.ndarray) -> np.ndarray:
     return view
 
 
-def _example_run(mode: int, ordered: bool, recent: int = 0, **others: int) -> Arguments:
-    order = BY_LENGTH if ordered else BY_ARRIVAL
-    rules = record(RULES, mode=mode, procs=1, backfill=1, order=order, backfill_order=order, **others)
-    return *new_memory(records(JOB, 0), rules, _NOTHING, _NOTHING, recent=recent), 0
+_MODULES = (importlib.import_module(f"{number.__name__}.{one.name}") for one in pkgutil.iter_modules(number.__path__))
+PASSES: tuple[Pass, ...] = tuple(module.PASS for module in _MODULES if hasattr(module, "PASS"))
+PASS_OF = {kind: own for own in PASSES for kind in own.kinds}
+
+
+def _example_run(own: Pass, example: Loop) -> Arguments:
+    values = {"mode": own.mode, "procs": 1, "backfill": 1, "order": BY_LENGTH, "backfill_order": BY_LENGTH}
+    rules = record(RULES, **(values | dict(example.rules)))
+    reservations = own.new(rules, Passes(own.kinds[0]), 0)
+    return *new_memory(records(JOB, 0), rules, _NOTHING, _NOTHING, reservations), 0
 
 
 def _example_cluster(mode: int) -> Arguments:
@@ -130,17 +138,8 @@ def _example_prediction_replay() -> Arguments:
 
 def loop_name(memory: Memory) -> str:
     """Name of the loop for memory of this kind."""
-    head, fresh, selected, slack, _ = memory.reservations
-    name = "conservative"
-    if head is not None:
-        name = "lookahead" if head.window is not None else "easy-ordered" if memory.ordered is not None else "easy"
-    elif fresh is not None:
-        name = "scratch"
-    elif selected is not None:
-        name = "selective"
-    elif slack is not None:
-        name = "slack"
-    return name
+    own = next(one for one in PASSES if isinstance(memory.reservations, one.reservations))
+    return own.loops[own.loop_of(memory)].name
 
 
 def cluster_loop_name(memory: ClusterMemory) -> str:
@@ -148,37 +147,23 @@ def cluster_loop_name(memory: ClusterMemory) -> str:
     return "cluster" if memory.kept is None else "cluster-kept"
 
 
-def _loop(name: str, what: str, run: Any, example: Callable[[], Arguments], functions: int, seconds: float) -> Entry:
+def _loop(one: Loop, run: Any, example: Callable[..., Arguments], *of: Any, **others: Any) -> Entry:
     """An event loop for one kind of pass, under its own name."""
-    return Entry(name, what, _named(run, name), example, functions, seconds)
+    return Entry(one.name, one.what, _named(run, one.name, others), functools.partial(example, *of), one.functions, one.seconds)
 
 
-def _named(run: Any, name: str) -> Any:
-    """An event loop as a function with this name, to be compiled separately."""
-    own = types.FunctionType(run.__code__, run.__globals__, f"run_{name.replace('-', '_')}")
+def _named(run: Any, name: str, others: dict[str, Any]) -> Any:
+    """An event loop as a function with this name, to be compiled separately; `others`: its globals of other values than in its module."""
+    own = types.FunctionType(run.__code__, run.__globals__ | others, f"run_{name.replace('-', '_')}")
     own.__qualname__, own.__module__ = own.__name__, run.__module__
     return compiled_entry(own)
 
 
-def _one(mode: int, ordered: bool, **others: Any) -> Callable[[], Arguments]:
-    return functools.partial(_example_run, mode, ordered, **others)
-
-
-def _several(mode: int) -> Callable[[], Arguments]:
-    return functools.partial(_example_cluster, mode)
-
-
 _POOLS = "machines of several pools"
 _TABLE = (
-    _loop("easy", "FCFS and EASY", loop.run, _one(HEAD, False), 51, 6),
-    _loop("easy-ordered", "FCFS and EASY with an ordered queue", loop.run, _one(HEAD, True), 94, 12),
-    _loop("scratch", "reservations made afresh", loop.run, _one(FRESH, True), 61, 8),
-    _loop("lookahead", "backfilling that looks ahead", loop.run, _one(HEAD, True, ahead=1), 101, 12),
-    _loop("selective", "reservations for selected jobs", loop.run, _one(FRESH, True, selects=BY_FACTOR), 63, 8),
-    _loop("slack", "slack-like backfilling", loop.run, _one(FRESH, False, recent=1), 54, 6),
-    _loop("conservative", "conservative backfilling", loop.run, _one(KEEP, True), 72, 8),
-    _loop("cluster", _POOLS, cluster.run_cluster, _several(HEAD), 121, 14),
-    _loop("cluster-kept", f"kept reservations on {_POOLS}", cluster.run_cluster, _several(KEEP), 154, 17),
+    *(_loop(one, loop.run, _example_run, own, one, make_pass=own.make) for own in PASSES for one in own.loops),
+    _loop(Loop("cluster", _POOLS, 121, 14), cluster.run_cluster, _example_cluster, HEAD),
+    _loop(Loop("cluster-kept", f"kept reservations on {_POOLS}", 154, 17), cluster.run_cluster, _example_cluster, KEEP),
     Entry("slurm", "Slurm's scheduling", compiled_entry(slurm.run_slurm), _example_slurm, 110, 13),
     Entry("oar", "OAR's scheduling", compiled_entry(oar.run_oar), _example_oar, 23, 6),
     Entry("dynamics", "what backfilling did", dynamics.replay_starts, _example_dynamics, 6, 1),

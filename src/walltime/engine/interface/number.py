@@ -16,18 +16,17 @@ from walltime.engine.interface.compiled import (
     lower_prediction,
     parts_of_prediction,
 )
-from walltime.engine.interface.load import load, loop_name
+from walltime.engine.interface.load import PASS_OF, load, loop_name
 from walltime.engine.interface.orders import lower_orders, point_to_orders
 from walltime.engine.kernel.dynamics import new_effects, new_scratch
 from walltime.engine.kernel.history import bind_past
 from walltime.engine.kernel.memory import (
+    FRESH,
     HOLE,
     JOB,
-    MODE_OF_KIND,
     NEVER,
     OBJECTIVES,
     RULES,
-    SELECTS,
     Memory,
     new_memory,
     record,
@@ -35,6 +34,10 @@ from walltime.engine.kernel.memory import (
     restored,
 )
 from walltime.engine.kernel.number import index
+from walltime.engine.kernel.number.conservative import KeptPlan
+from walltime.engine.kernel.number.easy import Head
+from walltime.engine.kernel.number.slack import Slack
+from walltime.engine.kernel.profile import Profile
 from walltime.engine.kernel.standing import bind_standing
 from walltime.engine.problem import Observation, Outcome, Problem
 from walltime.errors import PolicyError, WorkloadError
@@ -63,9 +66,10 @@ class NumberEngine(CompiledEngine):
         jobs.submit, jobs.runtime, jobs.believed, jobs.procs = self._columns
         nobody = np.zeros(0, np.int64)
         after, think = (nobody, nobody) if problem.after is None or problem.think is None else (problem.after, problem.think)
-        self._sizes = problem.policy.passes.bounds, problem.policy.passes.recent
-        logged = problem.logged or self._histories != []
-        self._memory: Memory = new_memory(jobs, rules, after, think, logged, self._prediction, *self._sizes)
+        passes = problem.policy.passes
+        self._notes_reservations = bool(rules.mode == FRESH) and not problem.policy.reservations.kept  # in each pass
+        logged, reservations = problem.logged or self._histories != [], PASS_OF[passes.kind].new(rules, passes, len(jobs))
+        self._memory: Memory = new_memory(jobs, rules, after, think, reservations, logged, self._prediction)
         self._bind()
         self.seconds_dynamics = 0.0
         """Time spent on the log of the starts, without compilation."""
@@ -145,13 +149,14 @@ class NumberEngine(CompiledEngine):
         return int(state["next_job"]), live
 
     def _by_job(self) -> dict[str, Array]:
-        slack = self._memory.reservations.slack
-        own = {} if slack is None else {"reserved": slack.reserved, "latest": slack.latest}
+        slack: Any = self._memory.reservations
+        own = {"reserved": slack.reserved, "latest": slack.latest} if isinstance(slack, Slack) else {}
         return {"jobs": self._memory.jobs} | own | by_job_of_prediction(self._memory.machine.predicting)
 
     def _parts(self) -> Iterator[tuple[Any, Any]]:
         state, machine, ordered = self._memory.state, self._memory.machine, self._memory.ordered
-        head, fresh, selected, slack, kept = self._memory.reservations
+        own: Any = self._memory.reservations
+        profile = own if isinstance(own, Profile) else getattr(own, "profile", None)
         first, last = int(state["queue_first"]), int(state["queue_last"])
         yield self._memory.queue, slice(first, last)
         yield machine.running, slice(0, int(state["running"]))
@@ -163,25 +168,21 @@ class NumberEngine(CompiledEngine):
             yield ordered.candidates, slice(0, 0)
             for values in (ordered.rank, ordered.since, ordered.length, ordered.size):
                 yield values, slice(first, last)
-        if head is not None and not state["indexed"]:
-            for values in head.queue_index:
+        if profile is not None:
+            yield profile.steps, slice(0, 0)  # made in each pass
+        if isinstance(own, Head) and not state["indexed"]:
+            for values in own.queue_index:
                 yield values, slice(0, 0)
-        if fresh is not None:
-            yield fresh.steps, slice(0, 0)  # made in each pass
-        if selected is not None:
-            yield selected.profile.steps, slice(0, 0)
-        if slack is not None:
-            yield slack.profile.steps, slice(0, 0)
-            yield slack.line, slice(0, int(state["sorted"]))
-        if kept is not None:
-            yield kept.plan.steps, slice(0, int(kept.plan.slots["used"]))
-            yield kept.plan.waiting, slice(0, last)
+        if isinstance(own, Slack):
+            yield own.line, slice(0, int(state["sorted"]))
+        if isinstance(own, KeptPlan):
+            yield own.plan.steps, slice(0, int(own.plan.slots["used"]))
+            yield own.plan.waiting, slice(0, last)
 
     def observe(self) -> Observation | None:
         """Handle the next event and say what the pass after it has left behind; None if there was none. Starts must be logged."""
         state, jobs = self._memory.state, self._memory.jobs
-        _, fresh, selected, _, _ = self._memory.reservations
-        if fresh is not None or selected is not None:  # each pass notes the reservations that it makes
+        if self._notes_reservations:
             jobs.reserved_start[self._memory.queue.job[int(state.queue_first) : int(state.queue_last)]] = -1
         before = int(state.started)
         if not self.step():
@@ -194,16 +195,16 @@ class NumberEngine(CompiledEngine):
     def _reserved(self, waiting: Array) -> tuple[dict[int, int], int | None]:
         """The reservations of these waiting jobs, and under EASY the extra processors."""
         memory, state = self._memory, self._memory.state
-        head, _, _, slack, kept = memory.reservations
-        if kept is not None:
+        own: Any = memory.reservations
+        if isinstance(own, KeptPlan):
             places = slice(int(state.queue_first), int(state.queue_last))
-            reserved = dict(zip(memory.queue.job[places].tolist(), kept.plan.waiting[places].start.tolist(), strict=True))
+            reserved = dict(zip(memory.queue.job[places].tolist(), own.plan.waiting[places].start.tolist(), strict=True))
             return reserved, None
-        if slack is not None:
-            return dict(zip(waiting.tolist(), slack.reserved[waiting].tolist(), strict=True)), None
-        if head is None:
+        if self._notes_reservations:
             noted = zip(waiting.tolist(), memory.jobs.reserved_start[waiting].tolist(), strict=True)
             return {job: start for job, start in noted if start >= 0}, None
+        if not isinstance(own, Head):
+            return dict(zip(waiting.tolist(), own.reserved[waiting].tolist(), strict=True)), None
         if self.problem.policy.reservations.of == "head" and state.blocked >= 0:
             return {int(state.blocked): int(state.shadow)}, int(state.extra)
         return {}, None
@@ -239,11 +240,10 @@ class NumberEngine(CompiledEngine):
         policy, passes, procs = problem.policy, problem.policy.passes, problem.machine
         assert isinstance(procs, int)
         check_support(policy, "number", features_of(problem), "kernel")
-        mode = MODE_OF_KIND[passes.kind]
         depth = NEVER if passes.depth is None else min(passes.depth, NEVER)
         rules = record(
             RULES,
-            mode=mode,
+            mode=PASS_OF[passes.kind].mode,
             procs=procs,
             depth=depth,
             backfill=int(passes.backfills),
@@ -257,7 +257,6 @@ class NumberEngine(CompiledEngine):
             ahead=passes.ahead,
             objective=OBJECTIVES[passes.objective],
             omega=passes.omega,
-            selects=SELECTS.get(passes.kind, 0),
             factor=passes.factor,
             adapts=int(passes.adapts),
             heads_run=passes.heads_run,

@@ -16,9 +16,9 @@ from walltime.engine.interface.compiled import (
     lower_prediction,
     parts_of_prediction,
 )
-from walltime.engine.interface.load import cluster_loop_name
+from walltime.engine.interface.load import PASS_OF, cluster_loop_name
 from walltime.engine.interface.orders import lower_orders, point_to_orders
-from walltime.engine.kernel.memory import MODE_OF_KIND, NEVER, record, records
+from walltime.engine.kernel.memory import NEVER, record, records
 from walltime.engine.kernel.pools.memory import (
     CLUSTER_JOB,
     CLUSTER_RULES,
@@ -59,7 +59,7 @@ class PoolsEngine(CompiledEngine):
         depth = NEVER if passes.depth is None else passes.depth
         rules = record(
             CLUSTER_RULES,
-            mode=MODE_OF_KIND[passes.kind],
+            mode=PASS_OF[passes.kind].mode,
             depth=depth if passes.backfills else 0,
             backfill=int(passes.backfills),
         )

@@ -7,16 +7,14 @@ compile it grows with its arguments; only the loop itself gets all of `Memory`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from walltime.compiled.prediction_memory import NOTHING_PREDICTED, PredictionRules, PredictionState, new_predicting
 from walltime.compiled.records import record_dtype
-from walltime.engine.kernel.plan import Plan, new_plan
 from walltime.engine.kernel.profile import NEVER as NEVER
-from walltime.engine.kernel.profile import Profile, new_profile
 
 Array = np.ndarray
 Records = Any
@@ -34,21 +32,7 @@ DONE, PAUSED, STUCK, REACHED = 0, 1, 2, 3
 HEAD, FRESH, KEEP = 0, 1, 2
 """HEAD: at most the first blocked job has a reservation (FCFS, EASY). FRESH: reservations are recomputed at every event
 (hybrid, conservative from scratch). KEEP: reservations are kept and compressed (conservative)."""
-MODE_OF_KIND = {
-    "head": HEAD,
-    "relaxed": HEAD,
-    "lookahead": HEAD,
-    "fresh": FRESH,
-    "selective": FRESH,
-    "multiqueue": FRESH,
-    "slack": FRESH,
-    "kept": KEEP,
-}
-"""By the kinds of `walltime.policy.Passes`."""
 BY_PROCS, BY_SECONDS, BY_PROCSECONDS, BY_SLOWDOWN = 0, 1, 2, 3
-BY_FACTOR, BY_QUEUE = 1, 2
-SELECTS = {"selective": BY_FACTOR, "multiqueue": BY_QUEUE}
-"""Which jobs have reservations (`Rules.selects`): those of a high expansion factor, or the first of each queue."""
 OBJECTIVES = {"procs": BY_PROCS, "seconds": BY_SECONDS, "procseconds": BY_PROCSECONDS, "slowdown": BY_SLOWDOWN}
 """By the names of `walltime.policy.Passes`."""
 
@@ -77,7 +61,7 @@ RULES = record_dtype(
     "mode procs depth backfill window sequential order order_parameter order_reads_time order_grows order_starvation order_limit "
     "order_history backfill_order backfill_parameter backfill_starvation backfill_limit own_backfill_order "
     "long_queue short_queue predicts predict started observe predict_again correction believe_order believe_own believe_running tick "
-    "quiet_expiry quiet_arrivals order_threshold omega ahead objective selects factor adapts heads_run",
+    "quiet_expiry quiet_arrivals order_threshold omega ahead objective factor adapts heads_run",
     "order_threshold omega factor",
 )
 """A policy, lowered to numbers.
@@ -95,8 +79,8 @@ predictor, 0 for none; the rest is how predictions are used and corrected; `tick
 predictions, nothing happens but the arrival of jobs that do not fit.
 
 Later policies: `omega` of relaxed backfilling, 0 for none; `ahead`, `objective`: how many jobs are considered together, 0 for one after the
-other, and one of OBJECTIVES; `selects`: whether the jobs that have reservations are those of an expansion factor over `factor`, which
-is the mean slowdown of the jobs that have ended if it `adapts`, or else the first job of each queue; `factor` is also that of slack.
+other, and one of OBJECTIVES; `factor`: the expansion factor from which on a job has a reservation, the mean slowdown of the jobs that
+have ended if it `adapts`, or the factor of slack.
 `heads_run`: by what factor a job that starts at the head is expected to run for longer than it was planned."""
 
 STATE = record_dtype(
@@ -205,70 +189,31 @@ class Line(NamedTuple):
     queue_index: Index
 
 
-class Head(NamedTuple):
-    """For a reservation of the head of the queue at most: the index of the queue, and the `window` if jobs are considered together."""
+class Loop(NamedTuple):
+    """An event loop with one kind of pass, as `Entry` of interface/load.py; values of RULES of an example."""
 
-    queue_index: Index
-    window: Window | None
-
-
-class KeptPlan(NamedTuple):
-    """Conservative backfilling: the plan; the place in the queue of each job (int64), for orders other than first come, first served."""
-
-    plan: Plan
-    place: Array
+    name: str
+    what: str
+    functions: int
+    seconds: float
+    rules: tuple[tuple[str, int], ...] = ()
 
 
-class Window(NamedTuple):
-    """Jobs that are considered together: lookahead.py.
+class Pass(NamedTuple):
+    """How passes of some kinds are made: each module of `number/` that makes passes declares this as `PASS`, and load.py finds it.
 
-    By job considered, int64: `place` in the queue, `procs`, what it is `worth`, and whether it ends `in_time`; `short`, `long`: what the
-    jobs from each on are worth in so many processors, shape (jobs + 1, procs + 1).
+    `kinds`: of `walltime.policy.Passes`. `make`: the compiled pass, with the arguments of `make_pass` in number/loop.py.
+    `reservations`: the class of what the pass keeps; `new` makes it from the rules, the policy's `Passes`, and the number of jobs.
+    `loop_of`: which of the `loops` is for a memory.
     """
 
-    place: Array
-    procs: Array
-    worth: Array
-    in_time: Array
-    short: Array
-    long: Array
-
-
-class Selection(NamedTuple):
-    """Which waiting jobs have reservations: `reserved`, by place in the queue, during a pass; `bounds` of the queues, int64 s."""
-
-    profile: Profile
-    reserved: Array
-    bounds: Array
-
-
-class Slack(NamedTuple):
-    """Slack-like backfilling, int64: slack.py.
-
-    The `line` of waiting jobs; where each is planned during a `trial`; by job, the time for which it is `reserved`, and the `latest`
-    one; the `wait` of the jobs that started last.
-    """
-
-    profile: Profile
-    line: Array
-    trial: Array
-    reserved: Array
-    latest: Array
-    wait: Array
-
-
-class Reservations(NamedTuple):
-    """What the passes of a policy need to make its reservations; one is given, and the others are None.
-
-    `head`: for the head of the queue at most (FCFS, EASY). Recomputed at every event: `fresh`, for the first jobs; `selected`, for some of
-    the jobs; `slack`, in an order of their own. `kept`: of all jobs (conservative).
-    """
-
-    head: Head | None
-    fresh: Profile | None
-    selected: Selection | None
-    slack: Slack | None
-    kept: KeptPlan | None
+    kinds: tuple[str, ...]
+    make: Any
+    reservations: type
+    new: Callable[[Records, Any, int], Any]
+    loops: tuple[Loop, ...]
+    mode: int = FRESH
+    loop_of: Callable[[Memory], int] = lambda memory: 0
 
 
 class Memory(NamedTuple):
@@ -280,7 +225,7 @@ class Memory(NamedTuple):
     machine: Machine
     queue: Records
     ordered: ScoredQueue | None
-    reservations: Reservations
+    reservations: Any
 
 
 def records(dtype: np.dtype[np.void], count: int) -> Records:
@@ -301,16 +246,14 @@ def new_memory(
     rules: Records,
     after: Array,
     think: Array,
+    reservations: Any,
     logged: bool = False,
     prediction: PredictionRules | None = None,
-    bounds: Sequence[int] = (),
-    recent: int = 0,
 ) -> Memory:
     """Memory for these jobs under these rules, the machine empty and nothing learned.
 
-    `bounds` (s): of several queues. `recent`: on how many starts the slack depends, 0 for a policy without.
-
-    `after`, `think` (int64): the job for whose end each job waits, and its think time; of length 0 without feedback.
+    `reservations`: what the passes keep. `after`, `think` (int64): the job for whose end each job waits, and its think time; of length 0
+    without feedback.
     """
     count, procs = len(jobs), int(rules.procs)
     waits = records(WAIT, len(after))
@@ -339,36 +282,9 @@ def new_memory(
         ),
         queue=records(ENTRY, count),
         ordered=None if in_order and passes == HEAD and not rules.omega and not rules.ahead else _new_ordered(count, rules),
-        reservations=_new_reservations(count, rules, bounds, recent),
+        reservations=reservations,
     )
     return restored(memory)
-
-
-def _new_reservations(count: int, rules: Records, bounds: Sequence[int], recent: int) -> Reservations:
-    """What the passes under these rules need."""
-    head = fresh = selected = slack = kept = None
-    if rules.mode == HEAD:
-        classes = int(rules.procs).bit_length()
-        indexed = (count + GROUP) * classes if rules.backfill else 0
-        index = Index(np.empty(indexed // BLOCK, np.int64), np.empty(indexed // GROUP + classes, np.int64))
-        head = Head(index, _new_window(rules) if rules.ahead else None)
-    elif rules.mode == KEEP:
-        kept = KeptPlan(new_plan(count), np.zeros(0 if rules.order == BY_ARRIVAL else count, np.int64))
-    elif rules.selects:
-        selected = Selection(new_profile(count), np.zeros(count, np.bool_), np.array(bounds, np.int64))
-    elif recent:
-        line, trial, reserved, latest = (np.zeros(count + 1, np.int64) for _ in range(4))
-        slack = Slack(new_profile(count), line, trial, reserved, latest, np.zeros(recent, np.int64))
-    else:
-        fresh = new_profile(count)
-    return Reservations(head, fresh, selected, slack, kept)
-
-
-def _new_window(rules: Records) -> Window:
-    """Room for as many jobs as are considered together."""
-    ahead, shape = int(rules.ahead), (int(rules.ahead) + 1, int(rules.procs) + 1)
-    place, procs, worth, in_time = (np.zeros(ahead, np.int64) for _ in range(4))
-    return Window(place, procs, worth, in_time, np.zeros(shape, np.int64), np.zeros(shape, np.int64))
 
 
 def _new_ordered(count: int, rules: Records) -> ScoredQueue:

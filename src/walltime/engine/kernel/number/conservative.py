@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from walltime.compiled.jit import called_kernel, kernel
-from walltime.engine.kernel.memory import BY_ARRIVAL, NEVER, NO_PLAN
+from walltime.engine.kernel.memory import BY_ARRIVAL, KEEP, NEVER, NO_PLAN, Array, Loop, Pass
 from walltime.engine.kernel.number.candidates import drop_bounds, give_back_until, join, note_latest, survey
 from walltime.engine.kernel.number.machine import start_job
 from walltime.engine.kernel.plan import (
     BORDER,
     CHUNK,
     GONE,
+    Plan,
     first_hole,
     forget_past,
     leave,
+    new_plan,
     plan_of_running,
     step_at,
     step_back_at,
@@ -22,6 +26,13 @@ from walltime.engine.kernel.plan import (
 )
 from walltime.engine.kernel.queue import sort_waiting
 from walltime.engine.kernel.running import overdue
+
+
+class KeptPlan(NamedTuple):
+    """The plan, and the place in the queue of each job (int64), for orders other than first come, first served."""
+
+    plan: Plan
+    place: Array
 
 
 @kernel
@@ -35,8 +46,6 @@ def pass_with_kept_reservations(state, rules, jobs, machine, queue, ordered, kep
     recomputed once if a prediction was wrong: when that of a running job is corrected, when that of a waiting one has
     changed, and after the start of a job that is expected to run for longer than its place was planned.
     """
-    if kept is None:
-        return 0
     plan = kept.plan
     slots, steps, waiting, traits = plan
     is_overdue = overdue(state, machine.running)
@@ -192,3 +201,13 @@ def _start_due(state, rules, jobs, machine, queue, plan, only_newcomers):
         traits.latest[i] = 0
     state.queue_last = state.looked_at = left
     state.next_due = next_due
+
+
+PASS = Pass(
+    ("kept",),
+    pass_with_kept_reservations,
+    KeptPlan,
+    lambda rules, passes, count: KeptPlan(new_plan(count), np.zeros(0 if rules.order == BY_ARRIVAL else count, np.int64)),
+    (Loop("conservative", "conservative backfilling", 68, 8),),
+    KEEP,
+)

@@ -6,13 +6,14 @@ The queue is in order of arrival, whatever the policy's order; queue.py determin
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from walltime.compiled.jit import kernel
-from walltime.engine.kernel.memory import BY_ARRIVAL, HOLE, NEVER, RANKED_BLOCK, Line
+from walltime.engine.kernel.memory import BLOCK, BY_ARRIVAL, GROUP, HEAD, HOLE, NEVER, RANKED_BLOCK, Index, Line, Loop, Pass, Records
 from walltime.engine.kernel.number.index import index_places, keep_index, leave_hole, may_backfill, next_candidate
-from walltime.engine.kernel.number.lookahead import choose_together
+from walltime.engine.kernel.number.lookahead import Window, choose_together, new_window
 from walltime.engine.kernel.number.machine import start_job
 from walltime.engine.kernel.number.ranks import drop_rank, first_of_ranks, ranks_are_old, renew_ranks
 from walltime.engine.kernel.queue import (
@@ -28,6 +29,13 @@ from walltime.engine.kernel.queue import (
 from walltime.engine.kernel.running import find_shadow
 
 
+class Head(NamedTuple):
+    """For a reservation of the head of the queue at most: the index of the queue, and the `window` if jobs are considered together."""
+
+    queue_index: Index
+    window: Window | None
+
+
 @kernel
 def pass_with_head_reservation(state, rules, jobs, machine, queue, ordered, head):
     """Start the jobs at the head that fit; then backfill others that do not delay the new head.
@@ -37,8 +45,6 @@ def pass_with_head_reservation(state, rules, jobs, machine, queue, ordered, head
     A job that is backfilled by its own length and then expected to run longer may move the shadow time back. Extra nodes below zero
     indicate that; then the shadow time is recomputed, and all candidates are considered again.
     """
-    if head is None:
-        return 0
     line = Line(queue, head.queue_index)
     if ordered is not None:
         if rules.window > 0:
@@ -287,3 +293,26 @@ def _backfill_in_order(state, rules, jobs, machine, line, ordered, first):
                     best = kept
                 kept += 1
         count = kept
+
+
+def _new_head(rules: Records, _passes: Any, count: int) -> Head:
+    classes = int(rules.procs).bit_length()
+    indexed = (count + GROUP) * classes if rules.backfill else 0
+    index = Index(np.empty(indexed // BLOCK, np.int64), np.empty(indexed // GROUP + classes, np.int64))
+    return Head(index, new_window(rules) if rules.ahead else None)
+
+
+_LOOPS = (
+    Loop("easy", "FCFS and EASY", 47, 6, (("order", BY_ARRIVAL), ("backfill_order", BY_ARRIVAL))),
+    Loop("easy-ordered", "FCFS and EASY with an ordered queue", 90, 12),
+    Loop("lookahead", "backfilling that looks ahead", 97, 12, (("ahead", 1),)),
+)
+PASS = Pass(
+    ("head", "relaxed", "lookahead"),
+    pass_with_head_reservation,
+    Head,
+    _new_head,
+    _LOOPS,
+    HEAD,
+    lambda memory: 2 if memory.reservations.window is not None else int(memory.ordered is not None),
+)

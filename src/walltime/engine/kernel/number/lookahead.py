@@ -6,15 +6,39 @@ of the former beside one of the latter, and each of these is a table over proces
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from walltime.compiled.jit import called_kernel, kernel
-from walltime.engine.kernel.memory import BY_ARRIVAL, BY_PROCSECONDS, BY_SECONDS, BY_SLOWDOWN
+from walltime.engine.kernel.memory import BY_ARRIVAL, BY_PROCSECONDS, BY_SECONDS, BY_SLOWDOWN, Array, Records
 from walltime.engine.kernel.number.index import next_candidate
 from walltime.engine.kernel.queue import backfill_rank, order_rank
 
 SLOWDOWNS = 2**40
 """More than a sum of slowdowns in thousandths, for jobs that are considered together."""
+
+
+class Window(NamedTuple):
+    """Jobs that are considered together.
+
+    By job considered, int64: `place` in the queue, `procs`, what it is `worth`, and whether it ends `in_time`; `short`, `long`: what the
+    jobs from each on are worth in so many processors, shape (jobs + 1, procs + 1).
+    """
+
+    place: Array
+    procs: Array
+    worth: Array
+    in_time: Array
+    short: Array
+    long: Array
+
+
+def new_window(rules: Records) -> Window:
+    """Room for as many jobs as are considered together."""
+    ahead, shape = int(rules.ahead), (int(rules.ahead) + 1, int(rules.procs) + 1)
+    place, procs, worth, in_time = (np.zeros(ahead, np.int64) for _ in range(4))
+    return Window(place, procs, worth, in_time, np.zeros(shape, np.int64), np.zeros(shape, np.int64))
 
 
 @called_kernel

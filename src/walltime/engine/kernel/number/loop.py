@@ -23,13 +23,13 @@ from __future__ import annotations
 
 from walltime.compiled.jit import kernel
 from walltime.engine.kernel.memory import DONE, NEVER, PAUSED, REACHED, STUCK
-from walltime.engine.kernel.number.conservative import pass_with_kept_reservations
-from walltime.engine.kernel.number.easy import pass_with_head_reservation
 from walltime.engine.kernel.number.machine import end_expected_now, end_next, take_arrival
-from walltime.engine.kernel.number.scratch import pass_with_fresh_reservations
-from walltime.engine.kernel.number.selective import pass_with_selected_reservations
-from walltime.engine.kernel.number.slack import pass_within_slack
 from walltime.engine.kernel.predictions import correct_expired, next_expiry, predict_arrivals
+
+
+def make_pass(state, rules, jobs, machine, queue, ordered, reservations):
+    """Stand for the policy's pass, which takes this place where the loop is compiled; returns about how many steps were taken."""
+    raise NotImplementedError
 
 
 def run(state, rules, jobs, machine, queue, ordered, reservations, budget):
@@ -38,8 +38,7 @@ def run(state, rules, jobs, machine, queue, ordered, reservations, budget):
     Returns DONE; PAUSED when the budget is used up or the awaited job has started, so that another call continues from there; STUCK if
     jobs wait that nothing will start, which no rule allows; REACHED if the next event is later than `state.until`.
 
-    This is compiled separately for each kind of pass, on first use (load.py): of the `reservations` one part is given, and the passes for
-    the others do nothing and are left out.
+    This is compiled separately for each kind of pass, on first use (load.py).
     """
     predicting = machine.predicting
     while budget > 0 and (state.awaited == 0 or jobs[state.awaited - 1].start < 0):
@@ -63,12 +62,7 @@ def run(state, rules, jobs, machine, queue, ordered, reservations, budget):
         if quiet and _none_fits(state, queue, arrived):
             budget -= 1
             continue
-        steps = pass_with_head_reservation(state, rules, jobs, machine, queue, ordered, reservations.head)
-        steps += pass_with_fresh_reservations(state, rules, jobs, machine, queue, ordered, reservations.fresh)
-        steps += pass_with_selected_reservations(state, rules, jobs, machine, queue, ordered, reservations.selected)
-        steps += pass_within_slack(state, rules, jobs, machine, queue, reservations.slack)
-        steps += pass_with_kept_reservations(state, rules, jobs, machine, queue, ordered, reservations.kept)
-        budget -= 1 + steps
+        budget -= 1 + make_pass(state, rules, jobs, machine, queue, ordered, reservations)
     return PAUSED
 
 

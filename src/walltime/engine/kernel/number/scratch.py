@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from walltime.compiled.jit import kernel
-from walltime.engine.kernel.memory import BY_ARRIVAL, NEVER
+from walltime.engine.kernel.memory import BY_ARRIVAL, NEVER, Loop, Pass
 from walltime.engine.kernel.number.machine import start_behind, start_job
-from walltime.engine.kernel.profile import STEPS_IN_BLOCK, first_hole, occupy, profile_of_running
+from walltime.engine.kernel.profile import STEPS_IN_BLOCK, Profile, first_hole, new_profile, occupy, profile_of_running
 from walltime.engine.kernel.queue import backfill_rank, drop_started, sort_queue
 
 
@@ -18,8 +18,6 @@ def pass_with_fresh_reservations(state, rules, jobs, machine, queue, ordered, fr
     Source: feitelson98, Fig. 1 (unlimited depth); a limited depth is that of production schedulers. Returns an upper bound of the
     steps taken.
     """
-    if fresh is None:
-        return 0
     if rules.order != BY_ARRIVAL:
         sort_queue(state, rules, jobs, queue, ordered.rank)
     profile_of_running(fresh, machine.running, state.running, state.now, state.free)
@@ -99,3 +97,12 @@ def fits_now(state, fresh, job):
     if job.procs > state.free:
         return False
     return first_hole(fresh, state.now, job.own_length, job.procs, state.now + 1) == state.now
+
+
+PASS = Pass(
+    ("fresh",),
+    pass_with_fresh_reservations,
+    Profile,
+    lambda rules, passes, count: new_profile(count),
+    (Loop("scratch", "reservations made afresh", 57, 8),),
+)

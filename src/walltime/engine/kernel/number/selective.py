@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from walltime.compiled.jit import kernel
-from walltime.engine.kernel.memory import BY_ARRIVAL, BY_FACTOR
+from walltime.engine.kernel.memory import BY_ARRIVAL, Array, Loop, Pass
 from walltime.engine.kernel.number.machine import start_behind
 from walltime.engine.kernel.number.scratch import backfill, reserve
-from walltime.engine.kernel.profile import STEPS_IN_BLOCK, profile_of_running
+from walltime.engine.kernel.profile import STEPS_IN_BLOCK, Profile, new_profile, profile_of_running
 from walltime.engine.kernel.queue import drop_started, sort_queue
+
+
+class Selection(NamedTuple):
+    """The profile of a pass; the `bounds` of the queues (int64, s) whose first jobs have reservations, none for an expansion factor."""
+
+    profile: Profile
+    bounds: Array
 
 
 @kernel
@@ -19,8 +28,6 @@ def pass_with_selected_reservations(state, rules, jobs, machine, queue, ordered,
     Sources: Srinivasan et al. 2002 (selected by the expansion factor), Lawson and Smirni 2002 (the first of each queue). Returns an
     upper bound of the steps taken.
     """
-    if selection is None:
-        return 0
     profile = selection.profile
     if rules.order != BY_ARRIVAL:
         sort_queue(state, rules, jobs, queue, ordered.rank)
@@ -34,7 +41,7 @@ def pass_with_selected_reservations(state, rules, jobs, machine, queue, ordered,
     for place in range(state.queue_first, state.queue_last):
         job = np.int64(queue[place].job)
         own = jobs[job]
-        if rules.selects == BY_FACTOR:
+        if selection.bounds.size == 0:
             selected = (state.now - own.submit + own.own_length) / own.own_length > factor
             bit = 0
         else:
@@ -59,3 +66,12 @@ def _queue_of(bounds, length):
     while number < bounds.size and length >= bounds[number]:
         number += 1
     return number
+
+
+PASS = Pass(
+    ("selective", "multiqueue"),
+    pass_with_selected_reservations,
+    Selection,
+    lambda rules, passes, count: Selection(new_profile(count), np.array(passes.bounds, np.int64)),
+    (Loop("selective", "reservations for selected jobs", 59, 8),),
+)

@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from walltime.compiled.jit import called_kernel, kernel
-from walltime.engine.kernel.memory import NEVER
+from walltime.engine.kernel.memory import NEVER, Array, Loop, Pass
 from walltime.engine.kernel.number.machine import start_behind
-from walltime.engine.kernel.profile import STEPS_IN_BLOCK, first_hole, occupy, profile_of_running
+from walltime.engine.kernel.profile import STEPS_IN_BLOCK, Profile, first_hole, new_profile, occupy, profile_of_running
 from walltime.engine.kernel.queue import drop_started
 
 
+class Slack(NamedTuple):
+    """The `line` of waiting jobs; where each is planned during a `trial`; the `wait` of the jobs that started last.
+
+    By job, the time for which it is `reserved`, and the `latest` one. All int64, times in s.
+    """
+
+    profile: Profile
+    line: Array
+    trial: Array
+    reserved: Array
+    latest: Array
+    wait: Array
+
+
 @kernel
-def pass_within_slack(state, rules, jobs, machine, queue, slack):
+def pass_within_slack(state, rules, jobs, machine, queue, _ordered, slack):
     """Plan the line anew, put the newcomers into it, and start whoever's time has come.
 
     Source: the idea of Talby and Feitelson 1999; see `walltime.policy.Slack`. Returns an upper bound of the steps taken.
     """
-    if slack is None:
-        return 0
     profile_of_running(slack.profile, machine.running, state.running, state.now, state.free)
     tries = np.int64(1)
     for i in range(state.sorted):
@@ -107,3 +120,12 @@ def _start(state, rules, jobs, machine, queue, slack, job):
         state.waited -= slack.wait[at]
     slack.wait[at] = state.now - jobs[job].submit
     state.waited += slack.wait[at]
+
+
+PASS = Pass(
+    ("slack",),
+    pass_within_slack,
+    Slack,
+    lambda rules, passes, count: Slack(new_profile(count), *(np.zeros(most, np.int64) for most in (*[count + 1] * 4, passes.recent))),
+    (Loop("slack", "slack-like backfilling", 50, 6),),
+)
