@@ -30,7 +30,7 @@ KINDS: Mapping[Any, tuple[str, str, Mapping[str, Any]]] = {
 """What a single value is called, what several are, and its JSON Schema."""
 
 
-MOST = 2**53
+LARGEST_INTEGER = 2**53
 """No whole number of a file is larger, unless its key says so: below it each is exact in a float64."""
 
 
@@ -147,7 +147,7 @@ def holds(kind: Any, value: Any) -> bool:
 def is_within(value: Any, key: Key) -> bool:
     """Whether a number, or the length of a text or list, is within the bounds of its key."""
     if isinstance(value, int | float) and not isinstance(value, bool):
-        usual = MOST if isinstance(value, int) else None
+        usual = LARGEST_INTEGER if isinstance(value, int) else None
         least, most = (-usual if key.least is None and usual else key.least), (usual if key.most is None else key.most)
         inside = (key.above is None or value > key.above) and (key.below is None or value < key.below)
         return inside and (least is None or value >= least) and (most is None or value <= most)

@@ -13,7 +13,7 @@ from walltime.slurm.records import ClusterRecords, SlurmError, read_text
 from walltime.slurm.sidecar.host import Host
 from walltime.slurm.sidecar.ledger import Entry, Ledger, LedgerError, State
 from walltime.slurm.sidecar.round import Sidecar
-from walltime.slurm.sidecar.rules import time_min_of, why_never
+from walltime.slurm.sidecar.rules import exclusion_reason, time_min_of
 from walltime.slurm.sidecar.settings import SidecarSettings
 from walltime.slurm.squeue_fields import FIELDS, read_queue
 
@@ -62,14 +62,14 @@ def queued(**changes):
     ],
 )
 def test_who_is_never_adjusted(changes, why):
-    found = why_never(queued(**changes), FACTS, Limits(), SidecarSettings(), NOW)
+    found = exclusion_reason(queued(**changes), FACTS, Limits(), SidecarSettings(), NOW)
     assert found is None if why is None else why in found
 
 
 def test_only_chosen_accounts_and_partitions():
-    assert why_never(queued(), FACTS, Limits(), SidecarSettings(account=("bio",)), NOW) is None
-    assert "account" in why_never(queued(), FACTS, Limits(), SidecarSettings(account=("chem",)), NOW)
-    assert "partition" in why_never(queued(Partition="main,free"), FACTS, Limits(), SidecarSettings(partition=("main",)), NOW)
+    assert exclusion_reason(queued(), FACTS, Limits(), SidecarSettings(account=("bio",)), NOW) is None
+    assert "account" in exclusion_reason(queued(), FACTS, Limits(), SidecarSettings(account=("chem",)), NOW)
+    assert "partition" in exclusion_reason(queued(Partition="main,free"), FACTS, Limits(), SidecarSettings(partition=("main",)), NOW)
 
 
 @pytest.mark.parametrize(
@@ -82,8 +82,11 @@ def test_reservations_within_the_users_limit(nodes, after, crosses):
         records_of(CONFIG, PARTITIONS, f"ReservationName=m StartTime={start} EndTime={end} Nodes={nodes} Flags=MAINT\n")
     )
     now = cluster.reservations[0].start - after
-    assert (why_never(queued(EligibleTime="1970-01-02T00:00:00"), cluster, Limits(), SidecarSettings(), now) is not None) == crosses
-    assert why_never(queued(EligibleTime="1970-01-02T00:00:00"), cluster, Limits(), SidecarSettings(), cluster.reservations[0].end) is None
+    assert (exclusion_reason(queued(EligibleTime="1970-01-02T00:00:00"), cluster, Limits(), SidecarSettings(), now) is not None) == crosses
+    assert (
+        exclusion_reason(queued(EligibleTime="1970-01-02T00:00:00"), cluster, Limits(), SidecarSettings(), cluster.reservations[0].end)
+        is None
+    )
 
 
 ASSOCIATIONS = "Account|ParentName|User|MaxWall|GrpTRESRunMins|MaxTRESMins|GrpTRESMins|GrpWall|Share\n"
@@ -128,7 +131,7 @@ def enforced(words):
     ],
 )
 def test_jobs_whose_limits_on_minutes_slurm_would_test_with_time_min_are_left_alone(changes, enforce, left):
-    why = why_never(queued(**changes), enforced(enforce), LIMITS, SidecarSettings(), NOW)
+    why = exclusion_reason(queued(**changes), enforced(enforce), LIMITS, SidecarSettings(), NOW)
     assert (why == "limits on minutes") == left
 
 
@@ -136,8 +139,8 @@ def test_the_limits_of_a_partitions_qos_count_and_unknown_ones_do():
     cluster = read_configuration(
         records_of(CONFIG + "AccountingStorageEnforce = limits\n", PARTITIONS.replace("MaxTime=2", "QoS=short MaxTime=2"), NONE)
     )
-    assert why_never(queued(Account="art"), cluster, LIMITS, SidecarSettings(), NOW) == "limits on minutes"
-    assert "could not be read" in why_never(queued(), enforced("safe"), Limits(known=False), SidecarSettings(), NOW)
+    assert exclusion_reason(queued(Account="art"), cluster, LIMITS, SidecarSettings(), NOW) == "limits on minutes"
+    assert "could not be read" in exclusion_reason(queued(), enforced("safe"), Limits(known=False), SidecarSettings(), NOW)
 
 
 @pytest.mark.parametrize(

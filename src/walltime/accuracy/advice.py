@@ -16,7 +16,7 @@ from walltime.workload import Workload
 
 Array = np.ndarray
 
-MOST = 10
+MOST_USERS = 10
 """Users that are advised."""
 RISK = 5.0
 """Percent of jobs that may be killed."""
@@ -115,7 +115,7 @@ class UserAdvice:
 
 
 def advise_users(
-    workload: Workload, limited: Array | None = None, most: int = MOST, progress: Bars = no_bars, risk: float = RISK
+    workload: Workload, limited: Array | None = None, most: int = MOST_USERS, progress: Bars = no_bars, risk: float = RISK
 ) -> list[UserAdvice]:
     """What to ask for, by kind of job, for the users with the most processor-hours asked for and not used.
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from walltime.cli import options as o
-from walltime.cli.option_groups import LogOptions, Stretch, machine_in
+from walltime.cli.option_groups import LogOptions, RecordedWindow, machine_in
 from walltime.cli.output import Output, PageOutput, caveats, command_line, note, progress_bar
 from walltime.cli.table import PARTS, module_of, part_of
 from walltime.errors import PolicyError
@@ -89,7 +89,7 @@ def estimates(
     *,
     estimated: EstimateOptions,
     reading: LogOptions,
-    part: Stretch,
+    part: RecordedWindow,
     shown: TableOptions,
     adjusting: AdjustmentOptions,
     mail: Letters,
@@ -153,7 +153,9 @@ CANDIDATES = 3
 """Users that are looked at for each letter."""
 
 
-def _write_letters(trace: Path, reading: LogOptions, part: Stretch, adjusting: AdjustmentOptions, mail: Letters, output: Output) -> None:
+def _write_letters(
+    trace: Path, reading: LogOptions, part: RecordedWindow, adjusting: AdjustmentOptions, mail: Letters, output: Output
+) -> None:
     from walltime.accuracy.accuracy import check_requests
     from walltime.accuracy.advice import advise_users
     from walltime.accuracy.advice_gains import COPIES, simulate_advice

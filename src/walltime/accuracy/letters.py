@@ -23,7 +23,7 @@ from walltime.files import whole_file
 from walltime.tables import Cell, Row, Table
 from walltime.wording import UNDEFINED, human_percent, human_time, printable, shown
 
-MOST = 10
+MOST_LETTERS = 10
 """Letters that are written: to those who gain most."""
 MAIL_WIDTH = 78
 """Letters in a line of a letter."""
@@ -105,7 +105,7 @@ def wrapped(text: str) -> str:
     return "\n".join(lines)
 
 
-def write_letters(folder: str | Path, gains: AdviceGains, *, template: str | None = None, most: int = MOST) -> list[Path]:
+def write_letters(folder: str | Path, gains: AdviceGains, *, template: str | None = None, most: int = MOST_LETTERS) -> list[Path]:
     """Write a letter for each of the users who gain most, `letters.csv` for a mail merge, and `kinds.csv`, a row for each advice.
 
     `folder`: is made, or empty; so no letter of another day stays beside these. `most`: so many letters at most. Returns their paths.
@@ -151,7 +151,7 @@ def letters_answer(gains: AdviceGains, written: int) -> str:
     return f"{told} If all of them follow, the mean wait of all jobs, {human_time(before)}, is {human_time(abs(change))} {verb}."
 
 
-def letters_table(gains: AdviceGains, most: int = MOST) -> Table:
+def letters_table(gains: AdviceGains, most: int = MOST_LETTERS) -> Table:
     """The users who gain, and what; then those to whom nothing is written, and why."""
     rows: list[Row] = []
     for user in [*gains.helped[:most], *(one for one in gains.users if not one.helps)]:

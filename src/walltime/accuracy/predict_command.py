@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from walltime.cli import options as o
-from walltime.cli.option_groups import LogOptions, Stretch
+from walltime.cli.option_groups import LogOptions, RecordedWindow
 from walltime.cli.output import PageOutput, caveats, command_line, note, progress_bar, write_rows
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def predict(
     trace: o.TraceArgument,
     *,
     replaying: ReplayOptions,
-    stretch: Stretch,
+    stretch: RecordedWindow,
     reading: LogOptions,
     out: Annotated[Path | None, o.out("the table, or with one --predictor each job's prediction,", *o.TABLE)] = None,
     output: PageOutput,
@@ -132,7 +132,7 @@ def _blocks(w: Workload, rows: list[dict[str, Any]], named: bool, source: str) -
     alike: dict[Any, list[dict[str, Any]]] = {}
     for k, r in enumerate(rows if named else sorted(rows, key=lambda r: -(r["mean_accuracy"] or 0))):
         alike.setdefault(k if named else tuple(_number(r[name]) for name in COLUMNS), []).append(r)
-    shown = list(alike.values())[:MOST] if not named else list(alike.values())
+    shown = list(alike.values())[:MOST_PREDICTORS] if not named else list(alike.values())
     lines = []
     for first, *others in shown:
         label = Cell(first["predictor"], [f"and {len(others)} more with the same numbers"] if others else [])
@@ -154,7 +154,7 @@ def _jobs(jobs: int, judged: int) -> str:
     return f"{jobs:,} jobs" if judged == jobs else f"the last {judged:,} of {jobs:,} jobs"
 
 
-MOST = 12
+MOST_PREDICTORS = 12
 """Rows of the default table; `--json` and `--out` have all."""
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.option_groups import LogOptions, Stretch
+from walltime.cli.option_groups import LogOptions, RecordedWindow
 from walltime.cli.output import PageOutput, command_line
 from walltime.errors import WorkloadError
 from walltime.wording import shown
@@ -54,7 +54,7 @@ def suggest(
     *,
     asked: JobKind,
     advising: AdviceOptions,
-    stretch: Stretch,
+    stretch: RecordedWindow,
     reading: LogOptions,
     output: PageOutput,
 ) -> None:

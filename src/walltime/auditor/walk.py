@@ -17,7 +17,7 @@ from walltime.workload import Workload
 Array = np.ndarray
 Difference = tuple[str, str, int, int]
 """The rule that is broken, a message, the job's index and the time, s."""
-MOST = np.iinfo(np.int64).max // 4
+NO_LIMIT = np.iinfo(np.int64).max // 4
 """More than any limit."""
 
 
@@ -76,7 +76,7 @@ class Walk(ABC):
         self.next_start = 0
         self.settled: int | None = None
         self.late: set[int] = set()  # said to have been left waiting
-        self.most = np.minimum(np.array(placement.limits, np.int64).reshape(-1, 3), MOST)
+        self.most = np.minimum(np.array(placement.limits, np.int64).reshape(-1, 3), NO_LIMIT)
         self.used = np.zeros_like(self.most)
         self.first_limit, self.limits = placement.limits_of.first, placement.limits_of.items
 

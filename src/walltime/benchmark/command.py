@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.option_groups import CommandGroup, LogOptions, Stretch
+from walltime.cli.option_groups import CommandGroup, LogOptions, RecordedWindow
 from walltime.cli.output import Output, PageOutput, caveats, command_line, progress_bar
 from walltime.errors import PolicyError
 from walltime.tables import Cell, Table
@@ -92,7 +92,7 @@ def predictions(
     traces: Annotated[list[Path], typer.Argument(metavar="LOG", help="Logs on which predictors are judged, one or several.")],
     *,
     judging: PredictionOptions,
-    stretch: Stretch,
+    stretch: RecordedWindow,
     reading: LogOptions,
     workers: o.WorkersOption = None,
     output: PageOutput,

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from walltime.checking.scheduler_trials import Trial, Trials, rule_of
+from walltime.checking.scheduler_trials import SchedulerTrial, SchedulerTrials, rule_of
 from walltime.errors import WorkloadError
 from walltime.estimates import effective_times
 from walltime.policy import Dialect
@@ -73,7 +73,7 @@ class Difference:
     ended: int
     first: FirstDifference | None
     rule: str
-    trials: tuple[Trial, ...]
+    trials: tuple[SchedulerTrial, ...]
     starts: tuple[Array, Array]
     ends: tuple[Array, Array]
 
@@ -167,7 +167,7 @@ def diff(
     if first is not None and first.what == "end":
         rule = _why_ended(matched, first, names)
     elif first is not None:
-        trials = Trials(matched.workload, matched.start, matched.end, first.time, overrun, progress).run(policies, dialects)
+        trials = SchedulerTrials(matched.workload, matched.start, matched.end, first.time, overrun, progress).run(policies, dialects)
         rule = rule_of(trials, names, len(matched.workload))
     jobs, starts, ends = matched.workload, matched.start, matched.end
     return Difference(jobs, names, len(jobs), matched.only, *matched.counts(), first, rule, tuple(trials), starts, ends)

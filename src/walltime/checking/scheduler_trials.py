@@ -53,7 +53,7 @@ WITH_MEMORY = ("selective",)
 
 
 @dataclass(frozen=True)
-class Trial:
+class SchedulerTrial:
     """A scheduler in a dialect, and how it fits both files.
 
     `follows`: for each file whether it gives the same schedule up to and including the instant of the first difference. `jobs`: for each
@@ -72,7 +72,7 @@ class Trial:
         return self.scheduler + ("" if self.dialect == "papers" else f" in the dialect {self.dialect}")
 
 
-class Trials:
+class SchedulerTrials:
     """Schedulers, tried until the first difference, and those that explain it on the whole log."""
 
     def __init__(
@@ -91,9 +91,9 @@ class Trials:
         self._done = 0
         self._named = False
         self._slow: set[tuple[str, str]] = set()
-        self.trials: dict[tuple[str, str], Trial] = {}
+        self.trials: dict[tuple[str, str], SchedulerTrial] = {}
 
-    def run(self, policies: Sequence[str] | None, dialects: Sequence[Dialect | str] | None) -> list[Trial]:
+    def run(self, policies: Sequence[str] | None, dialects: Sequence[Dialect | str] | None) -> list[SchedulerTrial]:
         """The trials, the best first."""
         texts, self._named = list(policies or USUAL), bool(policies)
         schedulers = {text: Scheduler.of(text) for text in texts}
@@ -114,7 +114,7 @@ class Trials:
             self._go_on(side, schedulers)
         return sorted(self.trials.values(), key=lambda one: self._rank(one, texts))
 
-    def _rank(self, trial: Trial, texts: Sequence[str]) -> tuple[Any, ...]:
+    def _rank(self, trial: SchedulerTrial, texts: Sequence[str]) -> tuple[Any, ...]:
         return not any(trial.follows), not trial.whole, -max(trial.jobs), _readings(trial), texts.index(trial.scheduler)
 
     def _nearest(self, texts: list[str]) -> list[str]:
@@ -141,7 +141,7 @@ class Trials:
                 since = (bool(same[0].all()), bool(same[1].all()))
                 if not any(goes and not self._explained(side) for side, goes in enumerate(since)):
                     jobs = [int((equal & (file < until)).sum()) for equal, file in zip(same, files, strict=True)]
-                    self.trials[text, dialect.label] = Trial(text, dialect.label, since, (jobs[0], jobs[1]))
+                    self.trials[text, dialect.label] = SchedulerTrial(text, dialect.label, since, (jobs[0], jobs[1]))
                     self._slow.add((text, dialect.label))
                     return
             schedule = simulate(self._head, scheduler, dialect=dialect, overrun=self._overrun, progress=self._check)
@@ -160,7 +160,7 @@ class Trials:
             jobs.append(int(((own == file) & (file < until)).sum()))
         if schedule.engine == "reference":
             self._slow.add((text, dialect.label))
-        self.trials[text, dialect.label] = Trial(text, dialect.label, (follows[0], follows[1]), (jobs[0], jobs[1]))
+        self.trials[text, dialect.label] = SchedulerTrial(text, dialect.label, (follows[0], follows[1]), (jobs[0], jobs[1]))
 
     def _is_slow(self, scheduler: Scheduler, dialect: Dialect) -> bool:
         """Whether only the reference engine runs it, on far more jobs than since nobody waited, and it knows nothing of the time before."""
@@ -210,7 +210,7 @@ def _since_nobody_waited(head: Workload, start: Array, end: Array, time: int) ->
     return with_submits(recent, submit).with_feedback(False), place
 
 
-def rule_of(trials: Sequence[Trial], names: tuple[str, str], jobs: int) -> str:
+def rule_of(trials: Sequence[SchedulerTrial], names: tuple[str, str], jobs: int) -> str:
     """What explains the difference, as a sentence; `jobs`: of both files."""
     of = [[trial for trial in trials if trial.follows[side]] for side in (0, 1)]
     best = [sorted(own, key=lambda one, side=side: (not one.whole, -one.jobs[side])) for side, own in enumerate(of)]  # type: ignore[misc]
@@ -227,17 +227,17 @@ def rule_of(trials: Sequence[Trial], names: tuple[str, str], jobs: int) -> str:
     )
 
 
-def _pair(a: Sequence[Trial], b: Sequence[Trial]) -> tuple[Trial, Trial]:
+def _pair(a: Sequence[SchedulerTrial], b: Sequence[SchedulerTrial]) -> tuple[SchedulerTrial, SchedulerTrial]:
     """Of those that explain one file or the other best, the two that need the fewest readings, and differ in the fewest rules."""
     best = [[one for one in own if one.jobs[side] == own[0].jobs[side]] for side, own in enumerate((a, b))]
     return min(((one, other) for one in best[0] for other in best[1]), key=lambda pair: _distance(*pair))
 
 
-def _distance(a: Trial, b: Trial) -> tuple[int, int]:
+def _distance(a: SchedulerTrial, b: SchedulerTrial) -> tuple[int, int]:
     return _readings(a) + _readings(b), len(_changed(a, b)) + len(_options(a.scheduler) ^ _options(b.scheduler))
 
 
-def _readings(trial: Trial) -> int:
+def _readings(trial: SchedulerTrial) -> int:
     """How many readings of its dialect are not those of the papers."""
     return len(Dialect.of(trial.dialect).changed)
 
@@ -248,13 +248,13 @@ def _options(text: str) -> frozenset[str]:
     return frozenset(own | {type(scheduler.policy).__name__, repr(scheduler.prediction)})
 
 
-def _changed(a: Trial, b: Trial) -> list[str]:
+def _changed(a: SchedulerTrial, b: SchedulerTrial) -> list[str]:
     """The readings in which two dialects differ."""
     one, other = Dialect.of(a.dialect), Dialect.of(b.dialect)
     return [name for name in READINGS if getattr(one, name) != getattr(other, name)]
 
 
-def _told(a: Trial, b: Trial, names: tuple[str, str], jobs: int) -> str:
+def _told(a: SchedulerTrial, b: SchedulerTrial, names: tuple[str, str], jobs: int) -> str:
     said = f"{names[0]} is what {a.label} gives, {names[1]} is what {b.label} gives"
     if a.whole and b.whole:
         if a.jobs[0] == b.jobs[1] == jobs:

@@ -101,7 +101,7 @@ def read_shown(trace: Path, **how: Any) -> JobLog:
 
 
 @dataclass(frozen=True)
-class Part:
+class JobSelection:
     """Which part of the log is taken, and how it is scaled."""
 
     remove: o.RemoveOption = None
@@ -130,7 +130,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Stretch:
+class RecordedWindow:
     """Which part of the log is taken, for commands that look at what was recorded."""
 
     remove: o.RemoveOption = None
@@ -235,7 +235,7 @@ class DecisionOptions:
 
 
 @dataclass(frozen=True)
-class Site:
+class SiteOptions:
     """A site: its machine, how it schedules, and which of its jobs are measured."""
 
     machine_file: o.MachineOption = None
@@ -275,7 +275,7 @@ class SchedulingOptions(DecisionOptions):
         return self.replications == 1 and len(self.models()) == 1
 
 
-def one_workload(run: SchedulingOptions, part: Part, workload: Workload) -> Workload:
+def one_workload(run: SchedulingOptions, part: JobSelection, workload: Workload) -> Workload:
     """The workload of a single run: a part of the log, scaled, shaken, with its estimates; says what has no effect, and what is cut."""
     model, variation = run.model(), part.variation(run.feedback)
     workload = variation.apply(workload, run.seed)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from walltime.policy import Dialect
 
 INPUT, VARY, RUN, OUTPUT = "The log", "Varying it", "The scheduler", "The result"
-MOST = 2**40
+MOST_PROCS = 2**40
 """Upper bound of processors and jobs."""
 TABLE = (".csv", ".parquet")
 LOGS = (".swf", ".swf.gz", ".swf.zst", ".parquet", ".csv", ".csv.gz", ".csv.zst")
@@ -181,7 +181,7 @@ TraceArgument = Annotated[Path, typer.Argument(metavar="LOG", help="A job log, p
 
 # ---------------------------------------------------------------------- the log
 
-ProcsOption = Annotated[int | None, option("--procs", "Default: the log's MaxProcs.", INPUT, min=1, max=MOST)]
+ProcsOption = Annotated[int | None, option("--procs", "Default: the log's MaxProcs.", INPUT, min=1, max=MOST_PROCS)]
 SkipBadLinesOption = Annotated[bool, _log("--skip-bad-lines", "Skip lines that cannot be read; count and list them.")]
 TimeZoneOption = Annotated[str | None, option("--time-zone", "For a log that does not say it.", INPUT, metavar="ZONE")]
 MappingOption = Annotated[

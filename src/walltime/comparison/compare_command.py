@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from walltime.cli import options as o
-from walltime.cli.option_groups import Files, LogOptions, Part, SchedulingOptions, machine_in, one_workload
+from walltime.cli.option_groups import Files, JobSelection, LogOptions, SchedulingOptions, machine_in, one_workload
 from walltime.cli.output import Output, PageOutput, caveats, drawn_in, progress_bar, write_rows
 from walltime.comparison.simulate_command import draw_figures, run_record, write_run_page
 from walltime.errors import PolicyError
@@ -63,7 +63,7 @@ def compare(
     compared: SchedulerOptions,
     run: SchedulingOptions,
     reading: LogOptions,
-    part: Part,
+    part: JobSelection,
     shown: TableOptions,
     files: Files,
     output: PageOutput,

@@ -15,7 +15,7 @@ from walltime.cli.table import part_of
 from walltime.errors import PolicyError
 
 if TYPE_CHECKING:
-    from walltime.cli.option_groups import Files, Part, SchedulingOptions
+    from walltime.cli.option_groups import Files, JobSelection, SchedulingOptions
     from walltime.comparison import CombinationMean
     from walltime.machine import Machine
     from walltime.report.page import Block
@@ -36,7 +36,7 @@ def run_many(
     workload: Workload,
     schedulers: Sequence[Scheduler],
     run: SchedulingOptions,
-    part: Part,
+    part: JobSelection,
     machine: Machine | None,
     output: PageOutput,
     files: Files,

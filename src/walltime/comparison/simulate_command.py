@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.option_groups import Files, LogOptions, Part, SchedulingOptions, machine_in, one_workload
+from walltime.cli.option_groups import Files, JobSelection, LogOptions, SchedulingOptions, machine_in, one_workload
 from walltime.cli.output import PageOutput, caveats, command_line, drawn_in, progress_bar
 from walltime.cli.table import part_of
 from walltime.errors import PolicyError
@@ -94,7 +94,7 @@ def simulate(
     simulated: SchedulerOptions,
     run: SchedulingOptions,
     reading: LogOptions,
-    part: Part,
+    part: JobSelection,
     shown: TableOptions,
     files: SimulationFiles,
     output: PageOutput,

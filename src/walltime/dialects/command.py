@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.option_groups import LogOptions, Stretch
+from walltime.cli.option_groups import LogOptions, RecordedWindow
 from walltime.cli.output import PageOutput, command_line, note, progress_bar, write_rows
 from walltime.errors import PolicyError
 
@@ -36,7 +36,7 @@ def dialects(
     ] = None,
     *,
     tried: SchedulerOptions,
-    stretch: Stretch,
+    stretch: RecordedWindow,
     reading: LogOptions,
     out: Annotated[Path | None, o.out("a row for each run", *o.TABLE)] = None,
     output: PageOutput,

@@ -15,7 +15,7 @@ from walltime.report.page import Block, Drawing, Page, sections, workload_facts
 from walltime.tables import Facts
 from walltime.wording import human_difference, human_percent
 
-MOST = 14
+MOST_READINGS = 14
 """So many readings are drawn."""
 
 
@@ -60,7 +60,7 @@ def dialects_page(comparison: DialectTable, blocks: Iterable[Block | Facts | str
             ("where chance alone would put it", chance),
             ("jobs moved by one reading at most", human_percent(100 * max((row.differs for row in others), default=0.0))),
         ],
-        picture=Drawing(_slowdowns(others[:MOST], papers), "slowdowns", words, words, wide=False) if others else None,
+        picture=Drawing(_slowdowns(others[:MOST_READINGS], papers), "slowdowns", words, words, wide=False) if others else None,
         workload=w,
         record=provenance(w, command=list(command)),
         data=comparison.as_dict(),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from walltime.cli import options as o
-from walltime.cli.option_groups import LogOptions, Part, SchedulingOptions, machine_in, one_workload
+from walltime.cli.option_groups import JobSelection, LogOptions, SchedulingOptions, machine_in, one_workload
 from walltime.cli.output import PageOutput, command_line, paragraphs, progress_bar
 from walltime.errors import PolicyError
 
@@ -43,7 +43,7 @@ def explain(
     simulated: SchedulerOptions,
     run: SchedulingOptions,
     reading: LogOptions,
-    part: Part,
+    part: JobSelection,
     drawn: FigureOptions,
     output: PageOutput,
 ) -> None:

@@ -25,7 +25,7 @@ from walltime.workload import Workload
 
 Array = np.ndarray
 POLICIES = ("fcfs", "easy", "conservative")
-MOST = 3
+MOST_JOBS = 3
 """So many overtaking jobs are told one by one."""
 
 
@@ -293,7 +293,7 @@ def _limits(why: MachineExplanation) -> str:
 def _overtaking(why: MachineExplanation) -> str:
     if not why.overtaken_by:
         return "No job that arrived later started before it there."
-    largest = sorted(why.overtaken_by, key=lambda one: -one.procs * one.runtime)[:MOST]
+    largest = sorted(why.overtaken_by, key=lambda one: -one.procs * one.runtime)[:MOST_JOBS]
     each = [f"job {one.job} ({count(one.procs, 'processor')}, {human_time(one.runtime)})" for one in largest]
     return (
         f"{count(len(why.overtaken_by), 'job')} that arrived later started before it there: {', '.join(each)}{more(len(why.overtaken_by))}."

@@ -15,7 +15,7 @@ from walltime.machine import HINDSIGHT
 from walltime.schedule.schedule import Schedule
 from walltime.wording import human_time, lower_first
 
-MOST = 3
+MOST_LISTED = 3
 """So many jobs, or changes of a reservation, are told one by one; all are in the explanation itself."""
 
 
@@ -109,7 +109,7 @@ def _free(number: int) -> str:
 def _reserved_for_others(why: NumberExplanation) -> str:
     """The first reservations that others had when it was submitted, in a sentence; empty if there were none."""
     met = why.submission
-    each = [f"{one.procs:,} for job {one.job} in {human_time(one.start - why.submit)}" for one in met.reserved[:MOST]]
+    each = [f"{one.procs:,} for job {one.job} in {human_time(one.start - why.submit)}" for one in met.reserved[:MOST_LISTED]]
     return f"Processors reserved for others: {', '.join(each)}{more(len(met.reserved))}." if each else ""
 
 
@@ -168,8 +168,8 @@ def _reservation(why: NumberExplanation) -> Iterator[str]:
         return
     yield f"Its first reservation was made {_later(why, made.time)}, for a start {_later(why, made.start)}."
     changes = list(pairwise(why.reservations))
-    largest = sorted(sorted(changes, key=_size, reverse=True)[:MOST], key=lambda pair: pair[1].time)
-    if len(changes) > MOST:
+    largest = sorted(sorted(changes, key=_size, reverse=True)[:MOST_LISTED], key=lambda pair: pair[1].time)
+    if len(changes) > MOST_LISTED:
         kinds = Counter(change.what for _, change in changes)
         told = [f"{WAYS[what]} {kinds[what]:,} times" if kinds[what] > 1 else f"{WAYS[what]} once" for what in WAYS if kinds[what]]
         yield f"It changed {len(changes):,} times ({', '.join(told)}); the largest changes were these."
@@ -198,7 +198,7 @@ def _change(why: NumberExplanation, before: Change, change: Change) -> str:
     if change.what == "made":
         return f"{_upper(when)} it got one again, for a start {_later(why, change.start)}."
     moved = f"{_upper(when)} it moved {change.what} by {human_time(abs(change.start - before.start))}"
-    reasons = [_cause(cause) for cause in change.causes[:MOST]]
+    reasons = [_cause(cause) for cause in change.causes[:MOST_LISTED]]
     return f"{moved}, as {', '.join(reasons)}{more(len(change.causes))}." if reasons else f"{moved}."
 
 
@@ -241,7 +241,7 @@ def _overtaking(why: NumberExplanation) -> Iterator[str]:
 
 
 def _worst(delays: Sequence[Overtaker]) -> list[Overtaker]:
-    return sorted(delays, key=lambda one: -one.delay)[:MOST]
+    return sorted(delays, key=lambda one: -one.delay)[:MOST_LISTED]
 
 
 def _start(why: NumberExplanation) -> Iterator[str]:
@@ -249,7 +249,7 @@ def _start(why: NumberExplanation) -> Iterator[str]:
         yield "No job ended at the moment at which it started."
         return
     each = []
-    for one in why.let_in[:MOST]:
+    for one in why.let_in[:MOST_LISTED]:
         early = one.expected_end - one.end
         by = f" {human_time(abs(early))} {'earlier' if early > 0 else 'later'} than expected" if early else ""
         each.append(f"job {one.job} ended{by} and freed {count(one.procs, 'processor')}")
@@ -299,7 +299,7 @@ def _sooner_by(why: Explanation, one: Alternative) -> str:
 
 def more(number: int) -> str:
     """How many there are beside those that are told one by one."""
-    return f", and {number - MOST:,} more" if number > MOST else ""
+    return f", and {number - MOST_LISTED:,} more" if number > MOST_LISTED else ""
 
 
 def _upper(text: str) -> str:

@@ -227,7 +227,7 @@ def _stretches(chosen: Array, least: int = LONG) -> Iterator[tuple[int, int]]:
 
 
 @dataclass(frozen=True)
-class Part:
+class InferredPool:
     """A part of the machine for jobs of up to `widest` processors and `longest` s, of `procs` processors.
 
     `since`, `until`: it is there for jobs that are submitted then, s of the log; None for always.
@@ -252,7 +252,7 @@ def submitted_in(workload: Workload, since: int | None, until: int | None) -> Ar
     return chosen
 
 
-def candidate_parts(log: RecordedLog, machine_procs: int) -> list[Part]:
+def candidate_parts(log: RecordedLog, machine_procs: int) -> list[InferredPool]:
     """Kinds of small, short jobs that together never use more than a small part of the machine, though they wait for it.
 
     In the whole log, or in a half of it, as a part may come or go.
@@ -260,19 +260,19 @@ def candidate_parts(log: RecordedLog, machine_procs: int) -> list[Part]:
     return list(dict.fromkeys(part for known in _halves(log) for part in _parts_of(log._replace(known=known), machine_procs)))
 
 
-def _parts_of(log: RecordedLog, machine_procs: int) -> list[Part]:
+def _parts_of(log: RecordedLog, machine_procs: int) -> list[InferredPool]:
     """The parts that these jobs suggest."""
     w, parts = log.workload, []
     wait = np.where(log.known, log.start - w.submit, 0)
     for widest in _popular(w.procs):
         for longest in _popular(w.requested):
-            part = Part(widest, longest, 0)
+            part = InferredPool(widest, longest, 0)
             chosen = part.takes(w) & log.known
             if not FEWEST <= chosen.sum() <= 0.95 * log.known.sum():
                 continue
             most = _most_used(log.start[chosen], log.end[chosen], w.procs[chosen])
             if widest <= most <= machine_procs // 4 and (wait[chosen] > 600).sum() >= FEWEST:
-                parts.append(Part(widest, longest, most))
+                parts.append(InferredPool(widest, longest, most))
     return parts
 
 

@@ -9,7 +9,7 @@ import typer
 
 from walltime.cli import options as o
 from walltime.cli import output as terminal
-from walltime.cli.option_groups import LogOptions, Stretch, machine_in
+from walltime.cli.option_groups import LogOptions, RecordedWindow, machine_in
 from walltime.cli.output import PageOutput, command_line, paragraphs, progress_bar
 from walltime.errors import PolicyError
 
@@ -18,7 +18,7 @@ def infer(
     trace: o.TraceArgument,
     *,
     machine_file: o.MachineOption = None,
-    stretch: Stretch,
+    stretch: RecordedWindow,
     reading: LogOptions,
     out: Annotated[Path | None, o.out("the machine with its rules", ".toml")] = None,
     eligible: Annotated[

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from walltime.inference.candidate_rules import (
-    Part,
+    InferredPool,
     candidate_parts,
     candidate_windows,
     not_eligible_before,
@@ -261,12 +261,12 @@ def _said(search: RuleTrial, window: Window) -> tuple[str, str]:
     return f"{who} do not start from {window.begin} to {window.end} ({days}){into}", "far fewer of them start then than are submitted"
 
 
-def _with(rules: Rules, name: str, value: Part | Window, since: int | None, until: int | None) -> Rules:
+def _with(rules: Rules, name: str, value: InferredPool | Window, since: int | None, until: int | None) -> Rules:
     """The rules and one more, which holds between two times."""
     return rules._replace(**{name: (*getattr(rules, name), replace(value, since=since, until=until))})  # type: ignore[arg-type]
 
 
-def _without(name: str, value: Part | Window, rules: Rules) -> Rules:
+def _without(name: str, value: InferredPool | Window, rules: Rules) -> Rules:
     """The rules without one of them."""
     return rules._replace(**{name: tuple(one for one in getattr(rules, name) if one != value)})  # type: ignore[arg-type]
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from walltime.errors import WorkloadError
-from walltime.inference.candidate_rules import EachLimit, Part, RecordedLog, submitted_in
+from walltime.inference.candidate_rules import EachLimit, InferredPool, RecordedLog, submitted_in
 from walltime.inference.free_runs import free_waits
 from walltime.inference.inference import InferredRule
 from walltime.inference.one_step import OneStep, SiteRules, one_step, prompt_within
@@ -68,7 +68,7 @@ class Rules(NamedTuple):
 
     windows: tuple[Window, ...] = ()
     outages: tuple[tuple[int, int], ...] = ()
-    parts: tuple[Part, ...] = ()
+    parts: tuple[InferredPool, ...] = ()
     overhead: Overhead = NO_OVERHEAD
     at_once: tuple[AtOnce, ...] = ()
     each: tuple[EachLimit, ...] = ()
@@ -77,7 +77,7 @@ class Rules(NamedTuple):
     policy_until: int | None = None
 
 
-def stretches_of(parts: Sequence[Part]) -> list[tuple[int | None, int | None, list[Part]]]:
+def stretches_of(parts: Sequence[InferredPool]) -> list[tuple[int | None, int | None, list[InferredPool]]]:
     """The times, from one on and until another (s of the log, None for no bound), between which the same parts are there, and which."""
     edges = sorted({edge for part in parts for edge in (part.since, part.until) if edge is not None})
     stretches = []

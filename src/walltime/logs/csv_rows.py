@@ -33,7 +33,7 @@ _BLANK_LINE = re.compile(rb"(?m)^[ \t]*$")
 
 
 @dataclass
-class Table:
+class CsvTable:
     """Some rows of a table: the columns that a mapping uses, as texts, numbers or times, and the line or record of each row."""
 
     columns: dict[str, pl.Series]
@@ -63,7 +63,7 @@ def places_of(file: LogFile, titles: Sequence[str], wanted: Sequence[str], name:
 
 def csv_tables(
     file: LogFile, wanted: Sequence[str], mapping: TableMapping, name: str, bad: BadLines, counts: Counts, numbers: Sequence[str] = ()
-) -> Iterator[Table]:
+) -> Iterator[CsvTable]:
     """The columns of a CSV file that are wanted, in tables of `ROWS_AT_ONCE` rows or a few more; one at least.
 
     A column is of texts; or, if it is among `numbers`, perhaps of whole numbers, int64, null where the cell is empty. `name`: what
@@ -170,7 +170,7 @@ class _Rows:
         self._places.append(np.array(self._single_places, np.int64))
         self._single, self._single_places = [], []
 
-    def table(self) -> Table:
+    def table(self) -> CsvTable:
         """The rows since the last table."""
         self._store_single()
         columns = {}
@@ -181,7 +181,7 @@ class _Rows:
             self._parts[column] = []
         places = np.concatenate(self._places) if self._places else np.zeros(0, np.int64)
         self._places, self._rows, self.given = [], 0, True
-        return Table(columns, places)
+        return CsvTable(columns, places)
 
 
 class _Blocks:

@@ -37,7 +37,7 @@ from walltime.logs.cells import (
     zone_offsets,
 )
 from walltime.logs.clock import AMBIGUOUS, SKIPPED, ZONE_UNKNOWN, Local, settle, to_unix
-from walltime.logs.csv_rows import ROWS_AT_ONCE, Table, csv_tables, places_of
+from walltime.logs.csv_rows import ROWS_AT_ONCE, CsvTable, csv_tables, places_of
 from walltime.logs.input import LogFile, reading_parquet
 from walltime.logs.joblog import BadLines, JobLog, ReadOptions
 from walltime.logs.mapping import SPANS, STATUS, TIMES, UNITS, Source, Status, TableMapping
@@ -108,7 +108,7 @@ def _whole_numbers(mapping: TableMapping) -> list[str]:
     return [source.column for source in mapping.columns.values() if source.column is not None and source.column not in texts]
 
 
-def _all_at_once(tables: Iterator[Table]) -> Iterator[Table]:
+def _all_at_once(tables: Iterator[CsvTable]) -> Iterator[CsvTable]:
     """All rows in one table."""
     parts = list(tables)
     columns = {}
@@ -117,7 +117,7 @@ def _all_at_once(tables: Iterator[Table]) -> Iterator[Table]:
         if len({one.dtype for one in several}) > 1:
             several = [plain_texts(one) for one in several]
         columns[name] = pl.concat(several)
-    yield Table(columns, np.concatenate([part.places for part in parts]))
+    yield CsvTable(columns, np.concatenate([part.places for part in parts]))
 
 
 class _Column:
@@ -141,7 +141,7 @@ class _Column:
 class _Part:
     """Reads some rows of a table as a mapping says; `names`: the numbers that names have got so far."""
 
-    def __init__(self, table: Table, mapping: TableMapping, zone: str | None, names: Mapping[str, Names]) -> None:
+    def __init__(self, table: CsvTable, mapping: TableMapping, zone: str | None, names: Mapping[str, Names]) -> None:
         self.table, self.mapping, self.zone = table, mapping, zone
         self.rows = len(table)
         self.reasons: dict[int, str] = {}
@@ -327,7 +327,7 @@ class _Reader:
         self._later: dict[int, tuple[int, str]] = {}
         """Rows that are bad unless they are steps of jobs: their line or record, and the reason."""
 
-    def add(self, table: Table) -> dict[int, str]:
+    def add(self, table: CsvTable) -> dict[int, str]:
         """Read further rows; the bad ones among them with the reasons, in order, but for those that may be steps of jobs."""
         part = _Part(table, self.mapping, self.zone, self._names)
         columns, is_open = part.columns()
@@ -417,7 +417,7 @@ def _usual_stamps(texts: pl.Series) -> pl.Series | None:
     return None
 
 
-def _parquet(file: LogFile, wanted: Sequence[str], name: str) -> Iterator[Table]:
+def _parquet(file: LogFile, wanted: Sequence[str], name: str) -> Iterator[CsvTable]:
     content = file.content()
     with reading_parquet(file.where):
         titles = list(pl.read_parquet_schema(io.BytesIO(content)))
@@ -426,13 +426,13 @@ def _parquet(file: LogFile, wanted: Sequence[str], name: str) -> Iterator[Table]
     return _tables_of(file, table)
 
 
-def _json(file: LogFile, wanted: Sequence[str], name: str) -> Iterator[Table]:
+def _json(file: LogFile, wanted: Sequence[str], name: str) -> Iterator[CsvTable]:
     table = frame_of(file)
     places_of(file, table.columns, wanted, name)
     return _tables_of(file, table.select(wanted))
 
 
-def _tables_of(file: LogFile, frame: pl.DataFrame) -> Iterator[Table]:
+def _tables_of(file: LogFile, frame: pl.DataFrame) -> Iterator[CsvTable]:
     """The rows in tables of `ROWS_AT_ONCE`, one at least; with numbers and times as they are, all else as texts."""
     for series in frame:
         if not isinstance(series.dtype, pl.Datetime) and (series.dtype.is_nested() or series.dtype == pl.Binary):
@@ -440,6 +440,6 @@ def _tables_of(file: LogFile, frame: pl.DataFrame) -> Iterator[Table]:
     for first in range(0, max(len(frame), 1), ROWS_AT_ONCE):
         rows = frame.slice(first, ROWS_AT_ONCE)
         plain = {one.name: one if isinstance(one.dtype, pl.Datetime) or one.dtype.is_numeric() else plain_texts(one) for one in rows}
-        yield Table(plain, np.arange(first + 1, first + 1 + len(rows)))
+        yield CsvTable(plain, np.arange(first + 1, first + 1 + len(rows)))
         if file.progress is not None:
             file.progress(first + len(rows), len(frame), "rows")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, Any
 
-from walltime.declared import MOST, Key, wrong_field
+from walltime.declared import LARGEST_INTEGER, Key, wrong_field
 from walltime.durations import seconds_of
 from walltime.errors import WorkloadError
 
@@ -312,8 +312,8 @@ class Machine:
                     "mixed_nodes",
                 )
         for what, total in (("processors", self.procs), (self.second, self.second_total)):
-            if total > MOST:
-                raise WorkloadError(f"the pools have {total:,} {what} together, more than the {MOST:,} that can be counted")
+            if total > LARGEST_INTEGER:
+                raise WorkloadError(f"the pools have {total:,} {what} together, more than the {LARGEST_INTEGER:,} that can be counted")
         for outage in self.outages:
             self._known(outage.pool, "an outage")
         for limit in self.limits:

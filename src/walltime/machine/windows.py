@@ -25,7 +25,7 @@ ROOM = 60 * DAY
 """Shut hours are found for this long at once, at least."""
 
 
-class Site(NamedTuple):
+class SiteClock(NamedTuple):
     """The zone of a site's clock, the Unix time at which its log starts, and the first submission, s from then on."""
 
     zone: tzinfo
@@ -60,7 +60,7 @@ class ShutHours:
     the hours begin and end when it does. `settled`: from this time on every week is like the one before, or the window no longer holds, s.
     """
 
-    def __init__(self, window: Window, site: Site, span: tuple[int, int], tick: int = 1):
+    def __init__(self, window: Window, site: SiteClock, span: tuple[int, int], tick: int = 1):
         self.window, self.site, self.span, self.tick = window, site, span, tick
         self.crossing = window.crossing
         self.settled = max(site.first, *(bound if abs(bound) < NEVER else site.first for bound in span))
@@ -128,7 +128,7 @@ def hours_of(workload: Workload, machine: Machine, partition: Array, planned: Ar
             else:
                 held[k].append((since, until, chosen))
     pieces = [(k, piece) for k, own in enumerate(held) for piece in own if piece[2].any()]
-    site = Site(zone, start, int(workload.submit[0]))
+    site = SiteClock(zone, start, int(workload.submit[0]))
     windows = [ShutHours(machine.windows[k], site, (since, until)) for k, (since, until, _) in pieces]
     jobs = [np.flatnonzero(chosen) for _, (_, _, chosen) in pieces]
     of = [np.full(len(own), k) for k, own in enumerate(jobs)]

@@ -15,7 +15,7 @@ Array = np.ndarray
 PRECISE, WIDE, SATURATED, TOO_SHORT = "precise", "wide", "saturated", "too short"
 LEAST = 10
 """Batches at least that an interval is made of."""
-MOST = 30
+MOST_BATCHES = 30
 """And at most: more would make it hardly narrower, and neighbours more alike."""
 TIMES = 10
 """A batch is at least so many times as long as values resemble each other: neighbours then correlate by about 0.05."""
@@ -114,7 +114,7 @@ def batch_means(
     used = values[discard * batch :]
     alike = correlated_values(used)
     asked = _means(used, batch, count)
-    length = max(1, int(np.ceil(max(TIMES * alike, len(used) / MOST) / batch - 1e-9))) * batch
+    length = max(1, int(np.ceil(max(TIMES * alike, len(used) / MOST_BATCHES) / batch - 1e-9))) * batch
     long_enough = len(used) // length >= LEAST and len(values) >= least
     if len(used) // length < LEAST:
         length = max(1, count // LEAST) * batch

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.option_groups import LogOptions, Part
+from walltime.cli.option_groups import JobSelection, LogOptions
 from walltime.cli.output import PageOutput, command_line
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def clean(
     context: typer.Context,
     trace: o.TraceArgument,
     *,
-    part: Part,
+    part: JobSelection,
     filtering: Filters,
     seed: o.SeedOption = 0,
     reading: LogOptions,

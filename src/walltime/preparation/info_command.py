@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from walltime.cli import options as o
-from walltime.cli.option_groups import LogOptions, Stretch, read_shown
+from walltime.cli.option_groups import LogOptions, RecordedWindow, read_shown
 from walltime.cli.output import Output, command_line
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ LISTED = 20
 """Number of bad lines listed; all are counted, and `--json` lists all."""
 
 
-def info(trace: o.TraceArgument, *, reading: LogOptions, part: Stretch, report: o.ReportOption = None, output: Output) -> None:
+def info(trace: o.TraceArgument, *, reading: LogOptions, part: RecordedWindow, report: o.ReportOption = None, output: Output) -> None:
     """Show the content of a log: its machine, span and load, and the rules that dropped, changed or noticed jobs."""
     from walltime.provenance import version
 

@@ -20,7 +20,7 @@ STARTED = JOBS // 2
 """At least this many of them start inside the interval, even if hundreds of jobs run at once."""
 VISIBLE = 300
 """A job is visible if it uses at least 1 / VISIBLE of the machine."""
-MOST = 10 * JOBS
+MOST_SHOWN = 10 * JOBS
 """An interval with this many jobs, whatever their size, is long enough."""
 
 
@@ -49,7 +49,7 @@ def choose_stretch(schedules: Sequence[Schedule], jobs: int = JOBS) -> tuple[int
 
     def enough(half: int) -> bool:
         span = window(half)
-        if max(r.shown(*span) for r in runs) >= MOST:
+        if max(r.shown(*span) for r in runs) >= MOST_SHOWN:
             return True
         return min(r.shown(*span) for r in wide) >= jobs and min(r.started(*span) for r in wide) >= STARTED
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from walltime.slurm.starts.start_times import StartTimes as StartTimes
     from walltime.slurm.starts.start_times import start_times as start_times
     from walltime.slurm.starts.start_times import why as why
-    from walltime.slurm.starts.trials import Trial as Trial
+    from walltime.slurm.starts.trials import StartTrial as StartTrial
     from walltime.slurm.starts.trials import Trials as Trials
     from walltime.slurm.starts.trials import parse_trial as parse_trial
     from walltime.slurm.starts.trials import try_jobs as try_jobs

@@ -23,7 +23,7 @@ SNAPSHOT_RULES = {
     "repeated": "The job is there twice; the first was taken.",
 }
 """Why records of a queue are set apart or left out."""
-MOST = 2**40
+LARGEST_COUNT = 2**40
 """No number of a job may reach this: so are all sums and products of two exact."""
 
 
@@ -87,7 +87,7 @@ class SnapshotJob:
             right = {"str": str, "bool": bool}.get(kind, int)
             if value is None and "None" in kind:
                 continue
-            counted = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MOST
+            counted = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < LARGEST_COUNT
             if not isinstance(value, right) or (right is int and not counted):
                 raise LogError(f"{name} of a job cannot be {sanitize(str(value))!r}; take the snapshot again")
         if "job" not in values or values.get("state") not in (RUNNING, WAITING):

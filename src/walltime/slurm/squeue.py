@@ -10,7 +10,7 @@ from datetime import UTC, tzinfo
 from typing import Any
 
 from walltime.durations import seconds_of
-from walltime.slurm.snapshot_jobs import MOST, RUNNING, WAITING, SnapshotJob
+from walltime.slurm.snapshot_jobs import LARGEST_COUNT, RUNNING, WAITING, SnapshotJob
 from walltime.slurm_values import (
     BLANK,
     NO_LIMITS,
@@ -142,7 +142,7 @@ def _of_record(record: Any, counts: Counter[str]) -> list[SnapshotJob]:
         raise OddError("it is no job")
 
     def whole(name: str) -> int | None:
-        value = number_of(record.get(name), name, 0, MOST - 1)
+        value = number_of(record.get(name), name, 0, LARGEST_COUNT - 1)
         return None if value == UNLIMITED else value
 
     def text(name: str) -> str:
@@ -177,12 +177,12 @@ def _of_record(record: Any, counts: Counter[str]) -> list[SnapshotJob]:
         name=text("name"),
         submit=whole("submit_time") or None,
         eligible=whole("eligible_time") or None,
-        limit=None if limit is None or limit >= MOST // 60 else 60 * limit,
-        time_min=60 * least if least < MOST // 60 else 0,
+        limit=None if limit is None or limit >= LARGEST_COUNT // 60 else 60 * limit,
+        time_min=60 * least if least < LARGEST_COUNT // 60 else 0,
         nodes=max(1, whole("node_count") or 1),
         cpus=max(1, whole("cpus") or 1),
         gpus=gpus_of(resources),
-        memory_mb=min(resource_of(resources, "mem") or 0, MOST - 1),
+        memory_mb=min(resource_of(resources, "mem") or 0, LARGEST_COUNT - 1),
         exclusive="none" in (shared if isinstance(shared, list) else [shared]) or _asks_for_nodes(text("submit_line")),
         priority=whole("priority"),
         dependency=text("dependency"),

@@ -14,7 +14,7 @@ from walltime.policy import Easy, parse_order
 from walltime.policy.registry import NAMED_ORDERS
 from walltime.simulation.specification import Scheduler, parse_scheduler
 from walltime.simulation.windows import in_percent
-from walltime.tuning.objectives import OBJECTIVES, Part, Parts, by_log
+from walltime.tuning.objectives import OBJECTIVES, LogPart, Parts, by_log
 from walltime.workload import Workload
 from walltime.workload.scaling import shake
 
@@ -169,9 +169,9 @@ def judge(
     return replace(table, against=against, longest=_change(relative[0], users.logs, 3) if len(logs) > 1 else None)
 
 
-def _copies(logs: Sequence[Workload], copies: int, shaken: int, seed: int) -> list[Part]:
+def _copies(logs: Sequence[Workload], copies: int, shaken: int, seed: int) -> list[LogPart]:
     return [
-        Part(number, log.origin.name, log if copy == 0 else shake(log, shaken, seed + copy), 0, copy)
+        LogPart(number, log.origin.name, log if copy == 0 else shake(log, shaken, seed + copy), 0, copy)
         for number, log in enumerate(logs)
         for copy in range(copies)
     ]

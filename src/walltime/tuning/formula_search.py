@@ -330,14 +330,14 @@ class _Climb:
         """The next step; None at the top."""
         tries = sorted((self._tuned(one, 1) for one in before.neighbours()), key=lambda one: one[0])
         tries = sorted((self._tuned(one, 4) for _, one in tries[:3]), key=lambda one: one[0])
-        found = next((one for one in tries if _pays(self.costs, before, one[1], self.settings.penalty)), None)
+        found = next((one for one in tries if _gain_is_significant(self.costs, before, one[1], self.settings.penalty)), None)
         if found is not None:
             return found
         found = self._tuned(before, 4)
         return found if found[0] < merit_before - 1e-4 else None
 
 
-def _pays(costs: _Costs, before: Formula, after: Formula, penalty: float) -> bool:
+def _gain_is_significant(costs: _Costs, before: Formula, after: Formula, penalty: float) -> bool:
     """Whether a step is worth it: a larger form must gain by more than the interval over the logs' copies, a smaller one must not lose."""
     pair = costs.of([before.scheduler, after.scheduler])
     single = np.arange(pair.shape[1])  # each part by itself

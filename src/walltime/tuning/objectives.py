@@ -39,7 +39,7 @@ def objectives(submit: Array, start: Array, runtime: Array, procs: Array) -> Arr
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class LogPart:
     """Jobs that are simulated, of which those from place `first` on are measured.
 
     `log`: the number of the log that they are of; `copy`: 0 is as recorded.
@@ -52,7 +52,7 @@ class Part:
     copy: int = 0
 
 
-def parts_of(logs: Sequence[Workload], share: float, copies: int, shaken: int, seed: int) -> tuple[list[Part], list[Part]]:
+def parts_of(logs: Sequence[Workload], share: float, copies: int, shaken: int, seed: int) -> tuple[list[LogPart], list[LogPart]]:
     """The parts for training, the first `share` of the jobs of each log, and those for choosing: its later jobs.
 
     Each is there `copies` times: as recorded, and shaken by up to `shaken` s. Those for choosing are simulated after the earlier ones, of
@@ -63,16 +63,16 @@ def parts_of(logs: Sequence[Workload], share: float, copies: int, shaken: int, s
         cut = max(1, int(len(log) * share))
         for copy in range(copies):
             jobs = log if copy == 0 else shake(log, shaken, seed + copy)
-            early.append(Part(number, log.origin.name, head(jobs, cut), 0, copy))
+            early.append(LogPart(number, log.origin.name, head(jobs, cut), 0, copy))
             if cut < len(log):
-                late.append(Part(number, log.origin.name, jobs, cut, copy))
+                late.append(LogPart(number, log.origin.name, jobs, cut, copy))
     return early, late
 
 
 class Parts:
     """Simulates schedulers on all parts, always the same jobs: common random numbers."""
 
-    def __init__(self, parts: Sequence[Part], baseline: Scheduler, workers: int | None = None):
+    def __init__(self, parts: Sequence[LogPart], baseline: Scheduler, workers: int | None = None):
         self.parts, self.workers = list(parts), workers
         self.logs = np.array([one.log for one in parts])
         self.baseline = np.log(self._values([baseline])[0])
@@ -106,7 +106,9 @@ class Parts:
         return np.array(values).reshape(len(schedulers), count, len(OBJECTIVES))
 
 
-def late_percents(schedulers: Sequence[Scheduler], parts: Sequence[Part], sample: int, seed: int = 0, workers: int | None = None) -> Array:
+def late_percents(
+    schedulers: Sequence[Scheduler], parts: Sequence[LogPart], sample: int, seed: int = 0, workers: int | None = None
+) -> Array:
     """The percentage of jobs that start later than their fair start, the mean over the parts as recorded; float64, shape (schedulers,).
 
     The fair start of a job is its start if nobody had come after it, which takes a simulation for each job of the `sample`, the same

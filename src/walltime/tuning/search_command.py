@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.option_groups import LogOptions, Stretch
+from walltime.cli.option_groups import LogOptions, RecordedWindow
 from walltime.cli.output import PageOutput, command_line, progress_bar, write_json
 from walltime.errors import PolicyError
 
@@ -55,7 +55,7 @@ def search(
     searching: SearchOptions,
     judging: JudgementOptions,
     own: o.OwnOption = None,
-    stretch: Stretch,
+    stretch: RecordedWindow,
     reading: LogOptions,
     out: Annotated[Path | None, o.out("what was found, or with --final the table", ".toml", ".json")] = None,
     output: PageOutput,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from walltime.cli import options as o
-from walltime.cli.option_groups import LogOptions, Stretch
+from walltime.cli.option_groups import LogOptions, RecordedWindow
 from walltime.cli.output import PageOutput, caveats, command_line, progress_bar, write_json
 
 FIT = "The fitting"
@@ -49,7 +49,7 @@ def tune(
     *,
     runs: Runs,
     fitting: FitOptions,
-    stretch: Stretch,
+    stretch: RecordedWindow,
     reading: LogOptions,
     out: Annotated[Path | None, o.out("the result", ".json")] = None,
     output: PageOutput,

@@ -23,7 +23,7 @@ FEWEST = 8
 """Earlier changes that are needed to say what is usual."""
 USUAL = 0.9
 """A change is unusual if it is larger than this share of the earlier ones."""
-MOST = 10
+MOST_ROWS = 10
 """Users and jobs that are listed."""
 GROUPED_BY = (*GROUPED_COLUMNS, "size", "length", "user")
 """The groupings whose waits are shown, the last one by single users."""
@@ -191,7 +191,7 @@ class _Record:
         if column is not None and not (w.columns.get(column, np.array([-1])) >= 0).any():
             return []
         weight = np.where(started, self.wait, 0).astype(np.float64)
-        groups = group_jobs(w, by, w.submit, w.submit) if column is None else largest_groups(w, column, weight, MOST, by)
+        groups = group_jobs(w, by, w.submit, w.submit) if column is None else largest_groups(w, column, weight, MOST_ROWS, by)
         earlier = dict(groups.members(_within(self.start, 2 * begin - end, begin)))
         rows = []
         for name, inside in groups.members(started):
@@ -220,14 +220,14 @@ class _Record:
             name = w.origin.name_of("user", user) if user >= 0 else UNKNOWN
             rows.append({"user": name, "jobs": int((ended & mine).sum()), **hours})
         rows.sort(key=lambda row: (-(row["failed_hours"] + row["limit_hours"]), -row["unused_hours"]))
-        return rows[:MOST]
+        return rows[:MOST_ROWS]
 
     def longest(self, begin: int, end: int) -> list[dict[str, Any]]:
         """The jobs that started after the longest waits, and for how long of it fewer processors were free than they ask for."""
         w, inside = self.jobs, np.flatnonzero(_within(self.start, begin, end))
         users = w.columns.get("user")
         rows = []
-        for k in inside[np.argsort(-self.wait[inside], kind="stable")][:MOST].tolist():
+        for k in inside[np.argsort(-self.wait[inside], kind="stable")][:MOST_ROWS].tolist():
             user = w.origin.name_of("user", int(users[k])) if users is not None and users[k] >= 0 else UNKNOWN
             full = self._full_time(k, int(w.submit[k]), int(self.start[k]))
             row = {"job": int(w.job_id[k]), "user": user, "procs": int(w.procs[k]), "requested": int(w.requested[k])}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from walltime.cli import options as o
-from walltime.cli.option_groups import LogOptions, Site, Stretch, machine_in
+from walltime.cli.option_groups import LogOptions, RecordedWindow, SiteOptions, machine_in
 from walltime.cli.output import PageOutput, command_line, paragraphs, progress_bar
 from walltime.cli.table import part_of
 from walltime.errors import PolicyError
@@ -34,10 +34,10 @@ class Moments:
 def calibrate(
     trace: o.TraceArgument,
     *,
-    site: Site,
+    site: SiteOptions,
     drawn: Moments,
     reading: LogOptions,
-    part: Stretch,
+    part: RecordedWindow,
     out: Annotated[Path | None, o.out("the calibration, for walltime what-if", ".json")] = None,
     verbose: o.VerboseOption = False,
     output: PageOutput,

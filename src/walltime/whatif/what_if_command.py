@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from walltime.cli import options as o
-from walltime.cli.option_groups import LogOptions, Site, Stretch, machine_in
+from walltime.cli.option_groups import LogOptions, RecordedWindow, SiteOptions, machine_in
 from walltime.cli.output import PageOutput, caveats, command_line, progress_bar, write_rows
 from walltime.errors import PolicyError
 
@@ -29,7 +29,7 @@ CopiesOption = Annotated[
 
 
 @dataclass(frozen=True)
-class Trial:
+class TrialOptions:
     """What is changed, and how that is tried."""
 
     change: Annotated[
@@ -52,10 +52,10 @@ class Trial:
 def what_if(
     trace: o.TraceArgument,
     *,
-    site: Site,
-    trial: Trial,
+    site: SiteOptions,
+    trial: TrialOptions,
     reading: LogOptions,
-    part: Stretch,
+    part: RecordedWindow,
     out: Annotated[Path | None, o.out("a row for each change", *o.TABLE)] = None,
     verbose: o.VerboseOption = False,
     output: PageOutput,

@@ -142,6 +142,6 @@ def test_diff__tries_slow_readings_from_the_last_moment_at_which_nobody_waited(d
     slow = [size for size, label in sizes if "ends=before" in label]
     assert slow
     assert max(slow) < (jobs.submit <= soon.first.time).sum() / 2, "only the last jobs before the first difference"
-    monkeypatch.setattr(scheduler_trials.Trials, "_is_slow", lambda *_: False)
+    monkeypatch.setattr(scheduler_trials.SchedulerTrials, "_is_slow", lambda *_: False)
     whole = wt.diff(columns("easy", jobs), other, jobs, policies=["easy", "fcfs"])
     assert (soon.rule, soon.first) == (whole.rule, whole.first)

@@ -7,7 +7,7 @@ import numpy as np
 import walltime as wt
 from walltime.inference.candidate_rules import (
     EachLimit,
-    Part,
+    InferredPool,
     RecordedLog,
     candidate_limits,
     candidate_parts,
@@ -84,7 +84,7 @@ def test_candidate_parts__of_half_of_a_log_are_seen_there():
 
 def test_part__takes_jobs_that_are_submitted_while_it_is_there():
     log = record([0, 10, 20], [5, 5, 5], [0, 10, 20])
-    assert Part(1, 5, 1, since=5, until=20).takes(log.workload).tolist() == [False, True, False]
+    assert InferredPool(1, 5, 1, since=5, until=20).takes(log.workload).tolist() == [False, True, False]
 
 
 def test_candidate_windows__of_a_short_break_are_where_hardly_any_job_starts():

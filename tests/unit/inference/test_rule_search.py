@@ -7,7 +7,7 @@ import pytest
 import walltime as wt
 from validation.planted_rules import at_random
 from walltime.inference import infer
-from walltime.inference.candidate_rules import Part
+from walltime.inference.candidate_rules import InferredPool
 from walltime.inference.page import inference_page, tables_of, verdict
 from walltime.inference.rule_trial import RuleTrial, Suggestion
 from walltime.policy import parse_policy
@@ -69,7 +69,7 @@ def test_free_runs__leave_out_a_rule_with_which_waits_are_much_longer(monkeypatc
     search = RuleTrial(log, 64, 1, None)
     monkeypatch.setattr(RuleTrial, "is_sure", lambda *_: True)
     monkeypatch.setattr("walltime.inference.rule_trial.RANKS", 2.0)
-    small = search.rules._replace(parts=(Part(4, int(log.requested.max()), 4),))
+    small = search.rules._replace(parts=(InferredPool(4, int(log.requested.max()), 4),))
     assert not search.keep(Suggestion("part", "a small part", "", small, lambda rules: rules), search.answer, search.ask(small))
     assert search.kept == []
     assert "on average" in search.notes[-1]

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 import walltime as wt
-from walltime.inference.candidate_rules import EachLimit, Part
+from walltime.inference.candidate_rules import EachLimit, InferredPool
 from walltime.inference.limit_search import _kept_at_first
 from walltime.inference.rule_trial import AtOnce, Rules, RuleTrial, stretches_of
 from walltime.machine import Limit, place
@@ -31,13 +31,13 @@ def trial(policy="easy", machine=None):
 
 
 def test_stretches__are_those_with_the_same_parts():
-    first, second = Part(1, 60, 1, until=10), Part(1, 90, 1, since=5)
+    first, second = InferredPool(1, 60, 1, until=10), InferredPool(1, 90, 1, since=5)
     assert stretches_of([]) == [(None, None, [])]
     assert stretches_of([first, second]) == [(None, 5, [first]), (5, 10, [first, second]), (10, None, [second])]
 
 
 def test_machine__has_the_whole_of_it_before_a_part_comes():
-    search, part = trial(), Part(1, 3600, 2, since=50 * DAY)
+    search, part = trial(), InferredPool(1, 3600, 2, since=50 * DAY)
     machine = search.machine_of(Rules(parts=(part,), at_once=(AtOnce(2, 1, False, until=9),)))
     placed, placement = place(search.w, machine)
     names = np.array([one.name for one in machine.partitions])[placement.partition]

@@ -16,7 +16,7 @@ from walltime.logs.input import LogFile
 from walltime.logs.joblog import BadLines, LogFormat, ReadOptions
 from walltime.logs.slurm.fields import STATES, state_word
 from walltime.logs.slurm.jobs import SlurmLog
-from walltime.logs.slurm.table import Reader, Table
+from walltime.logs.slurm.table import Reader, RecordTable
 from walltime.slurm_values import BLANK, UNLIMITED, OddError, elements, members, number_of
 from walltime.wording import quoted
 
@@ -159,7 +159,7 @@ def _read(file: LogFile, options: ReadOptions) -> SlurmLog:
         rows.append(row)
         steps += batch
     if rows:
-        table = Table({name: pl.Series("", [row[name] for row in rows], pl.String) for name in rows[0]})
+        table = RecordTable({name: pl.Series("", [row[name] for row in rows], pl.String) for name in rows[0]})
         reader.add(table, lambda row, name, what: bad.add(row, f"{name} is {what}", str(rows[row])))
         number, start, elapsed = np.array(steps, np.int64).reshape(-1, 3).T
         reader.steps.append((number, start, elapsed))

@@ -18,7 +18,7 @@ else:
     pl = LaterModule("polars")
 
 Array = np.ndarray
-MOST = 2**53
+LARGEST_INTEGER = 2**53
 """No value may reach this; see `walltime.logs.joblog`."""
 
 COMPLETED, CANCELLED, FAILED = 1, 5, 0
@@ -61,7 +61,7 @@ def wholes(texts: pl.Series) -> tuple[Array, Array]:
     """Whole numbers, -1 where blank, and which of the values are neither."""
     fits = texts.str.contains(r"^[0-9]{1,16}$")
     values = texts.set(~fits, None).cast(pl.Int64).fill_null(MISSING).to_numpy()
-    return values, ~(fits.to_numpy() | blank(texts)) | (values >= MOST)
+    return values, ~(fits.to_numpy() | blank(texts)) | (values >= LARGEST_INTEGER)
 
 
 def times(texts: pl.Series, zone: str | None) -> tuple[Local, Array, Array]:

@@ -59,7 +59,7 @@ _WHAT = {
 }
 
 
-class Table:
+class RecordTable:
     """A block of records: the texts of their fields by sacct's names in lower case, and what of them is bad."""
 
     def __init__(self, columns: Mapping[str, pl.Series]) -> None:
@@ -68,7 +68,7 @@ class Table:
         self.bad: list[tuple[str, Array]] = []
 
     @classmethod
-    def of_rows(cls, heading: Heading, rows: Rows) -> Table:
+    def of_rows(cls, heading: Heading, rows: Rows) -> RecordTable:
         """The fields that are read of the rows of a text."""
         split = pl.Series("", rows.texts, pl.String).str.split(heading.delimiter)
         columns: dict[str, pl.Series] = {}
@@ -122,7 +122,7 @@ class Reader:
         self.blocks: list[dict[str, Array]] = []
         self.steps: list[tuple[Array, Array, Array]] = []
 
-    def add(self, table: Table, report: Callable[[int, str, str], None]) -> None:
+    def add(self, table: RecordTable, report: Callable[[int, str, str], None]) -> None:
         """Add a block of records."""
         main = table.texts("jobidraw" if table.has("jobidraw") else "jobid").str.extract_groups(_ID).struct.unnest()
         shown = table.texts("jobid").str.extract_groups(_ID).struct.unnest()
@@ -180,7 +180,7 @@ class Reader:
         kept = batch & (start.first >= 0)
         self.steps.append((key[kept], start.first[kept], elapsed[kept]))
 
-    def _report_bad(self, table: Table, report: Callable[[int, str, str], None], bad_id: Array, is_step: Array) -> Array:
+    def _report_bad(self, table: RecordTable, report: Callable[[int, str, str], None], bad_id: Array, is_step: Array) -> Array:
         """The rows that become records; bad ones are reported in the order of the file."""
         bad = bad_id.copy()
         for _, mask in table.bad:
@@ -226,7 +226,7 @@ def _exclusive(lines: pl.Series) -> Array:
     return asked
 
 
-def _resources(table: Table) -> dict[str, Array]:
+def _resources(table: RecordTable) -> dict[str, Array]:
     """Memory, GPUs, the exit code, and who started the job, as columns."""
     got, asked = table.texts("alloctres"), table.texts("reqtres")
     memory = [fields.memory(texts) for texts in (got, asked)]
@@ -265,7 +265,7 @@ def _read(file: LogFile, options: ReadOptions) -> SlurmLog:
             bad.add(rows.lines[row], f"{heading.titles[heading.fields.index(name)]} is {what}", rows.texts[row])
 
         if rows.texts:
-            reader.add(Table.of_rows(heading, rows), report)
+            reader.add(RecordTable.of_rows(heading, rows), report)
     return reader.log(bad)
 
 

@@ -111,7 +111,7 @@ class Gain:
         ),
     ] = None
     machine: Annotated[Path | None, o.option("--machine", panel=GAIN, metavar="FILE")] = None
-    procs: Annotated[int | None, o.option("--procs", "Without --machine; default: the log's.", GAIN, min=1, max=o.MOST)] = None
+    procs: Annotated[int | None, o.option("--procs", "Without --machine; default: the log's.", GAIN, min=1, max=o.MOST_PROCS)] = None
     policy: Annotated[str | None, o.option("--policy", "Default: that of the machine's file, else easy.", GAIN)] = None
     replications: Annotated[int, o.option("--replications", "As of walltime what-if.", GAIN, min=0)] = 5
 

@@ -26,7 +26,7 @@ from walltime.wording import printable
 
 YEAR = 525_600
 """Minutes; what a job without a limit gets from the prolog, as in Slurm's accounting. The side-car takes the limit away after it."""
-MOST = 999_999
+LARGEST_VALUE = 999_999
 """Minutes; the script reads no more digits."""
 KEEP_ORPHANS = 30 * 86_400
 """Seconds for which the file of a job that the ledger does not know is kept."""
@@ -67,7 +67,7 @@ class Spool:
 
     def put(self, key: str, known: int, longest: Minutes) -> None:
         """The job must have `known` minutes, and if it has less, so many as its user can have chosen, None for any; raises OutputError."""
-        wanted = min(known, MOST), min(longest or YEAR, MOST)
+        wanted = min(known, LARGEST_VALUE), min(longest or YEAR, LARGEST_VALUE)
         if self._known.get(key) != wanted:
             path = self.folder / check_key(key)
             with whole_file(path) as file:

@@ -22,7 +22,7 @@ from walltime.slurm.sidecar.ledger import Entry, Ledger, LedgerError, State
 from walltime.slurm.sidecar.prolog import Spool
 from walltime.slurm.sidecar.queue_heads import WHY, QueueHeads
 from walltime.slurm.sidecar.report import Report
-from walltime.slurm.sidecar.rules import why_never
+from walltime.slurm.sidecar.rules import exclusion_reason
 from walltime.slurm.sidecar.selection import Predict, choose
 from walltime.slurm.sidecar.self_tests import NAMES, WHOLE, WORKS, SelfTests
 from walltime.slurm.sidecar.settings import SidecarSettings
@@ -66,7 +66,7 @@ class Sidecar:
         self.tests = None if ledger is None else SelfTests(slurm, settings, host.say, ledger, spool)
         self.back = GiveBack(slurm, self.adjustments, host.clock, host.say, self._lose_trust, self.spool)
         self.back.extra = lambda: [] if self.tests is None else self.tests.keys
-        self.back.prolog_missed = self._miss_prolog
+        self.back.prolog_missed = self._report_prolog_failure
         self.heads = QueueHeads("" if ledger is None else ledger.noted("heads"))
         self.alarms = 0
         self._denied = ""
@@ -327,7 +327,7 @@ class Sidecar:
             self.tests.give_up(self.user)
             report.failures += self.tests.failures - before
 
-    def _miss_prolog(self, job: QueueJob) -> None:
+    def _report_prolog_failure(self, job: QueueJob) -> None:
         """The prolog has ended, and has not raised the limit."""
         if self.tests is None or self.tests.prolog != WORKS or self.entries[job.key].soft:
             return
@@ -349,7 +349,7 @@ class Sidecar:
         self._asked_right_of = ""
         if self.tests is not None:
             try:
-                self.tests.lose(why)
+                self.tests.invalidate(why)
             except LedgerError as error:
                 self.adjustments.fail(error)
 
@@ -388,7 +388,7 @@ class Sidecar:
             (any(name in late for name in job.partitions), WHY),
         )
         why = next((reason for is_so, reason in tests if is_so), None)
-        why = why or why_never(job, cluster, self.back.limits, self.settings, now)
+        why = why or exclusion_reason(job, cluster, self.back.limits, self.settings, now)
         return why or self.back.overdue.why_not(job, cluster, self.settings)
 
     def _adjust(

@@ -9,7 +9,7 @@ from walltime.slurm.sidecar.settings import SidecarSettings
 from walltime.slurm.squeue_fields import QueueJob
 
 
-def why_never(job: QueueJob, cluster: Configuration, limits: Limits, settings: SidecarSettings, now: float) -> str | None:
+def exclusion_reason(job: QueueJob, cluster: Configuration, limits: Limits, settings: SidecarSettings, now: float) -> str | None:
     """Why this waiting job must not have a TimeMin of the side-car's, None if it may; `now`: Unix time."""
     if job.limit is None:
         return "it has no time limit"

@@ -287,7 +287,7 @@ class SelfTests:
             return
         self._test, self._prolog_test, self._left = None, None, False
 
-    def lose(self, why: str) -> None:
+    def invalidate(self, why: str) -> None:
         """Nothing is adjusted any more until the tests have passed again."""
         self.distrust, self._test, self._prolog_test = why, None, None
         self.ledger.note("tested", "")

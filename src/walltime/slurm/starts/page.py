@@ -12,7 +12,7 @@ from walltime.provenance import provenance
 from walltime.report.page import Drawing, Page, Section
 from walltime.slurm.starts.scores import Score
 from walltime.slurm.starts.start_times import StartTime, StartTimes
-from walltime.slurm.starts.trials import Trial
+from walltime.slurm.starts.trials import StartTrial
 from walltime.tables import Cell, Row, Table
 from walltime.wording import human_percent, human_time, sanitize
 from walltime.workload import Workload
@@ -55,7 +55,7 @@ def start_times_table(jobs: Sequence[StartTime], now: int) -> Table:
     return Table(head, rows)
 
 
-def trials_table(trials: Sequence[Trial], now: int) -> Table:
+def trials_table(trials: Sequence[StartTrial], now: int) -> Table:
     """The table of jobs that are tried."""
     rows = [[sanitize(one.text), *(ahead(time, now) for time in (one.median, one.early, one.late, one.by_limits))] for one in trials]
     return Table(["if submitted now", "starts in", "at the earliest", "at the latest", "by limits"], rows)

@@ -16,7 +16,7 @@ from walltime.policy import Policy
 from walltime.predictors import Predictor
 from walltime.simulation.specification import Scheduler
 from walltime.slurm.snapshot import Snapshot
-from walltime.slurm.snapshot_jobs import MOST, WAITING, SnapshotJob
+from walltime.slurm.snapshot_jobs import LARGEST_COUNT, WAITING, SnapshotJob
 from walltime.slurm.starts.forecast import USUAL, Draws, Forecast
 from walltime.slurm.starts.predicted import predicted_of_snapshot
 from walltime.slurm.starts.start_times import quantiles_of, unix
@@ -31,7 +31,7 @@ UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 @dataclass(frozen=True)
-class Trial:
+class StartTrial:
     """When a job would start if it were submitted at the time of the snapshot. Unix times; None for never.
 
     `text`: what was asked. `early, median, late`: quantiles over the simulations, 5, 50 and 95 %. `by_limits`: if every job ran to its
@@ -56,7 +56,7 @@ class Trials:
     """What came of jobs that were tried: in the order in which they were given; `caveats`, in sentences."""
 
     policy: str
-    trials: Sequence[Trial]
+    trials: Sequence[StartTrial]
     caveats: Sequence[str]
 
 
@@ -71,7 +71,7 @@ def _limit(text: str) -> int:
         seconds = int(match[1]) * UNITS[match[2]] if match else seconds_of(text)
     except ValueError as error:
         raise PolicyError(f"cannot be {shown(text)}: {error}") from error
-    if not 0 < seconds < MOST:
+    if not 0 < seconds < LARGEST_COUNT:
         raise PolicyError(f"must be longer than 0 s, such as 4h, not {shown(text)}")
     return seconds
 
@@ -90,11 +90,11 @@ class TrialJob(Specification):
 
     limit: Annotated[int, Key(read=_limit, said="a length of time such as 4h")]
     """90s, 30m, 4h, 2d, or as Slurm writes it; kept in s"""
-    procs: Annotated[int, Key(least=1, most=MOST - 1)] = 1
+    procs: Annotated[int, Key(least=1, most=LARGEST_COUNT - 1)] = 1
     """processors"""
-    nodes: Annotated[int | None, Key(least=1, most=MOST - 1)] = None
+    nodes: Annotated[int | None, Key(least=1, most=LARGEST_COUNT - 1)] = None
     """the fewest; without it, as few as have so many processors"""
-    gpus: Annotated[int, Key(least=0, most=MOST - 1)] = 0
+    gpus: Annotated[int, Key(least=0, most=LARGEST_COUNT - 1)] = 0
     """GPUs"""
     memory: Annotated[int, Key(read=_memory, said="an amount such as 64G")] = 0
     """of the whole job; kept in MB"""
@@ -178,5 +178,5 @@ def try_jobs(
     quantiles = quantiles_of(starts)
     trials = []
     for k, (text, job) in enumerate(zip(texts, own, strict=True)):
-        trials.append(Trial(text, job, *(unix(float(time), snapshot.time) for time in (*quantiles[:, k], to_limits[k]))))
+        trials.append(StartTrial(text, job, *(unix(float(time), snapshot.time) for time in (*quantiles[:, k], to_limits[k]))))
     return Trials(forecast.scheduler.label, trials, forecast.caveats())
