@@ -70,14 +70,14 @@ def engine_of(workload: Workload) -> NumberEngine:
 def moves(workload: Workload) -> Result:
     """Compressions, the jobs that wait when they begin, the reservations that move, and the steps that an oracle would change for them."""
     engine, length = engine_of(workload), effective_times(workload, "kill")[1]
-    memory = engine.memory
+    memory = engine._memory
     reserved, counts = np.full(len(workload), -1), dict.fromkeys(("compressions", "waiting", "moves", "steps"), 0)
     before, ran = np.zeros(0, np.int64), _running(memory)
     more = True
     while more:
         more = engine.step()
         runs, waiting = _running(memory), memory.queue.job[int(memory.state.queue_first) : int(memory.state.queue_last)].astype(np.int64)
-        starts, old = memory.reservations.kept.plan.waiting[: len(waiting)].start.copy(), reserved[before]
+        starts, old = memory.reservations.plan.waiting[: len(waiting)].start.copy(), reserved[before]
         reserved[waiting] = starts
         started = memory.jobs.start[before]
         new = np.where(started >= 0, started, reserved[before])

@@ -86,7 +86,7 @@ def depth_one(workload: wt.Workload, simulate: Simulate) -> Finding:
     """
     runtime, believed = effective_times(workload, "kill")
     afresh = NumberEngine(Problem(workload.submit, runtime, believed, workload.procs, workload.machine_procs, wt.Hybrid(depth=2)))
-    afresh.memory.rules.depth = 1
+    afresh._memory.rules.depth = 1
     afresh.run()
     easy = simulate(workload, wt.Easy())
     named = simulate(workload, wt.Hybrid(depth=1))

@@ -72,7 +72,7 @@ def test_easy__equals_one_reservation_made_afresh(coincident, workload, order, b
     policy = wt.Hybrid(depth=2, order=order, backfill_order=backfill_order)
     known = LogView.of(policy.reads, workload, workload.requested)
     fresh = NumberEngine(Problem(*columns, policy, known=known, coincident=coincident))
-    fresh.memory.rules.depth = 1
+    fresh._memory.rules.depth = 1
     fresh.run()
     easy = wt.simulate(workload, wt.Easy(order=order, backfill_order=backfill_order), coincident=coincident)
     assert easy.start.tolist() == fresh.start.tolist()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
@@ -42,14 +43,17 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
     "Many simulations": {
         "benchmark": "benchmark.command",
         "campaign": "campaign.command",
-        "learn": "learn.command",
+        "learn": "learn_command",
         "paper": "papers.command",
         "search": "tuning.search_command",
         "tune": "tuning.tune_command",
     },
     "This program": {"cache": "cli.cache", "schema": "cli.schema"},
 }
-"""The module of each command, by the heading under which help lists it. A module has `app`, or a function named like the command."""
+"""The module of each command, by the heading under which help lists it. A module has `app`, or a function named like the command.
+
+`learn_command` is beside its folder: importing `walltime.learn` registers environments with Gymnasium, and help must not load that.
+"""
 PARTS: Mapping[str, str] = {
     "calibrate --starts": "slurm.starts.recorded_command",
     "demo": "explanation",
@@ -62,10 +66,13 @@ PARTS: Mapping[str, str] = {
 def module_of(place: str) -> ModuleType | None:
     """Import the module at this place of the table; None if its feature is not installed."""
     name = f"walltime.{place}"
+    feature = f"walltime.{place.partition('.')[0].removesuffix('_command')}"
     try:
+        if importlib.util.find_spec(feature) is None:
+            return None
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        if error.name is not None and (name + ".").startswith(error.name + "."):
+        if error.name is not None and (error.name == feature or (name + ".").startswith(error.name + ".")):
             return None
         raise
 

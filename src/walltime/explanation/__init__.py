@@ -1,33 +1,23 @@
 """Why a job waited (waits.py): the simulation is run again and observed (snapshots.py), and with one thing changed (alternatives.py)."""
 
-from walltime.explanation.pools import MachineExplanation, Obstacles
-from walltime.explanation.records import (
-    Alternative,
-    Cause,
-    Change,
-    Explanation,
-    NumberExplanation,
-    Overtaker,
-    Reservation,
-    RunningJob,
-    Submission,
-)
-from walltime.explanation.waits import explain
-from walltime.schedule.longest_waits import LongWait, longest_waits
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Alternative",
-    "Cause",
-    "Change",
-    "Explanation",
-    "LongWait",
-    "MachineExplanation",
-    "NumberExplanation",
-    "Obstacles",
-    "Overtaker",
-    "Reservation",
-    "RunningJob",
-    "Submission",
-    "explain",
-    "longest_waits",
-]
+from walltime.lazy import lazy
+
+if TYPE_CHECKING:
+    from walltime.explanation.pools import MachineExplanation as MachineExplanation
+    from walltime.explanation.pools import Obstacles as Obstacles
+    from walltime.explanation.records import Alternative as Alternative
+    from walltime.explanation.records import Cause as Cause
+    from walltime.explanation.records import Change as Change
+    from walltime.explanation.records import Explanation as Explanation
+    from walltime.explanation.records import NumberExplanation as NumberExplanation
+    from walltime.explanation.records import Overtaker as Overtaker
+    from walltime.explanation.records import Reservation as Reservation
+    from walltime.explanation.records import RunningJob as RunningJob
+    from walltime.explanation.records import Submission as Submission
+    from walltime.explanation.waits import explain as explain
+    from walltime.schedule.longest_waits import LongWait as LongWait
+    from walltime.schedule.longest_waits import longest_waits as longest_waits
+
+__getattr__, __dir__, __all__ = lazy(__name__)

@@ -1,6 +1,15 @@
 """The rules of a site, inferred from its log, and how far a policy with these rules explains the starts that were recorded."""
 
-from walltime.inference.inference import FreeRun, Inference, InferredRule, MonthAgreement, write_site
-from walltime.inference.rule_search import infer
+from typing import TYPE_CHECKING
 
-__all__ = ["FreeRun", "Inference", "InferredRule", "MonthAgreement", "infer", "write_site"]
+from walltime.lazy import lazy
+
+if TYPE_CHECKING:
+    from walltime.inference.inference import FreeRun as FreeRun
+    from walltime.inference.inference import Inference as Inference
+    from walltime.inference.inference import InferredRule as InferredRule
+    from walltime.inference.inference import MonthAgreement as MonthAgreement
+    from walltime.inference.inference import write_site as write_site
+    from walltime.inference.rule_search import infer as infer
+
+__getattr__, __dir__, __all__ = lazy(__name__)

@@ -282,7 +282,7 @@ def chunks_of(path: str, where: str, digest: Digest) -> Iterator[bytes]:
     except EOFError as error:
         raise LogError(f"{where}: the {packed} file is truncated; fetch it again", "damaged_archive") from error
     except (gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
-        raise LogError(f"{where}: the {packed} file is damaged ({printable(str(error))}); fetch it again") from error
+        raise LogError(f"{where}: the {packed} file is damaged ({printable(str(error))}); fetch it again", "damaged_archive") from error
     except FileNotFoundError as error:
         raise LogError(f"{where}: there is no such file; check its name", "missing_file") from error
     except IsADirectoryError as error:

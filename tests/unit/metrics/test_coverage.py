@@ -19,20 +19,20 @@ SRC = Path(__file__).resolve().parents[3] / "src" / "walltime"
 GENERATORS = SRC.parents[1] / "docs" / "generators"
 EXPERIMENTS = load()
 MADE_BY = {
-    "replications.mean": ["simulation.replication.Replications.interval", "campaign.combination_means.compare_cells"],
+    "replications.mean": ["simulation.replication.Replications.interval", "comparison.combination_means.compare_cells"],
     "replications.difference": [
         "simulation.replication.Replications.difference",
-        "campaign.combination_means._difference",
+        "comparison.combination_means._difference",
         "papers.shaken.difference",
         "papers.gaussier15.shaken._claims",
         "papers.zhang20.under_easy",
     ],
     "replications.band": [
         "simulation.replication.Replications.band",
-        "campaign.combination_means.compare_cells",
+        "comparison.combination_means.compare_cells",
         "comparison.many_runs_page.draw_bands",
     ],
-    "shaken.range": ["simulation.dialects._band"],
+    "shaken.range": ["dialects.dialects._band"],
     "runs.percentiles": [
         "metrics.confidence.percentile_band",
         "papers.gaussier15.shaken.shaken",
@@ -44,7 +44,7 @@ MADE_BY = {
     "shaken.copy": [
         "simulation.spread.Spread.difference",
         "simulation.first_look._interval",
-        "simulation.advice_gains.simulate_advice",
+        "accuracy.advice_gains.simulate_advice",
         "benchmark.predictions._Base._gain",
         "simulation.spread.Spread.scatter",
         "whatif.effects.differences",
@@ -61,13 +61,13 @@ MADE_BY = {
         "slurm.starts.scores.with_factors",
         "slurm.starts.learned.said",
     ],
-    "suggestion.risk": ["estimates.suggestion._suggestion", "simulation.advice._kind"],
+    "suggestion.risk": ["estimates.suggestion._suggestion", "accuracy.advice._kind"],
     "bootstrap": ["metrics.confidence.bootstrap"],
-    "batch-means": ["schedule.schedule.Schedule.batch_means", "cli.simulate.simulate"],
+    "batch-means": ["schedule.schedule.Schedule.batch_means", "comparison.simulate_command.simulate"],
     "batch-means.published": ["papers.mualem01.models.run_model"],
     "benchmark.total": ["benchmark.result.totals", "benchmark.standings.leaderboard", "tuning.final_table._change"],
     "benchmark.behind": ["benchmark.standings._behind"],
-    "tuning.change": ["tuning.fitting.tune", "report.windows._tuning_drawing"],
+    "tuning.change": ["tuning.fitting.tune", "tuning.page._tuning_drawing"],
     "learn.windows": ["learn.evaluation._compared", "learn.evaluation._importances"],
     "learn.seeds": ["learn.evaluation._compared"],
 }

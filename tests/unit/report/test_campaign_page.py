@@ -144,7 +144,7 @@ def test_page__is_whole_and_says_what_was_run(capsys, plan, tmp_path, monkeypatc
     assert "--report" in page
     assert "orders.py:narrow" in page
     images = [value for name, value in found.attributes if name == "aria-label"]
-    assert sum("Curves of" in image for image in images) == 2  # the first screen's, once for telephones
+    assert sum("Curves of the mean wait over the load" in image for image in images) == 2  # the first screen's, once for telephones
     again = tmp_path / "again.html"
     write_page(
         campaign_page(
