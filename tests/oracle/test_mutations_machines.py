@@ -72,7 +72,7 @@ FAULTS = {
     "the first difference is dropped": ("pools", replaced(pools, "differences", without_the_first)),
     "capacity does not change": ("pools", by_method(POOLS, "_change_capacity", never)),
     "limits do not count": ("pools", by_method(POOLS, "_count", never)),
-    "predictions are corrected to the request": ("pools", by_method(POOLS, "_corrected", lambda one: lambda self, job: self.estimate[job])),
+    "predictions are not used": ("pools", by_method(POOLS, "_predict", never)),
     "scores are all alike": ("pools", by_method(POOLS, "_score", lambda one: lambda *args: 0.0)),
     "which pools jobs have is not looked at": ("pools", by_method(POOLS, "_check_given", nothing)),
     "starts that are too late are passed over": ("pools", by_method(POOLS, "_too_late", lambda one: lambda self, job: None)),
