@@ -33,7 +33,7 @@ EXAMPLES = {
     "command": "demo",
     "report section": "heatmaps",
     "Slurm parameter": "bf_min_age_reserve",
-    "rule of the side-car": "why_never",
+    "rule of the side-car": "exclusion_reason",
     "paper": "zhang20",
 }
 """One of each kind that is added now and then, by a name that nothing else has."""
