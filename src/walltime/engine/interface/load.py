@@ -164,7 +164,7 @@ _TABLE = (
     *(_loop(one, loop.run, _example_run, own, one, make_pass=own.make) for own in PASSES for one in own.loops),
     _loop(Loop("cluster", _POOLS, 121, 14), cluster.run_cluster, _example_cluster, HEAD),
     _loop(Loop("cluster-kept", f"kept reservations on {_POOLS}", 154, 17), cluster.run_cluster, _example_cluster, KEEP),
-    Entry("slurm", "Slurm's scheduling", compiled_entry(slurm.run_slurm), _example_slurm, 110, 13),
+    Entry("slurm", "Slurm's scheduling", compiled_entry(slurm.run_slurm), _example_slurm, 113, 13),
     Entry("oar", "OAR's scheduling", compiled_entry(oar.run_oar), _example_oar, 23, 6),
     Entry("dynamics", "what backfilling did", dynamics.replay_starts, _example_dynamics, 6, 1),
     Entry("draw", "random estimates", draw.draw_f_estimates, _example_draw, 2, 1),
