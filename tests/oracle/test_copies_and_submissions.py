@@ -14,7 +14,7 @@ import pytest
 import walltime as wt
 from tests.oracle import test_machines, test_oar, test_slurm, test_windows
 from tests.profiles import scaled
-from walltime.engine.interface import agenda, compiled
+from walltime.engine.interface import agenda
 from walltime.errors import EngineError, PolicyError, WorkloadError
 from walltime.machine import Machine, Partition, Pool, windows
 from walltime.policy import parse_policy
@@ -149,7 +149,6 @@ def test_schedule__copied_at_every_step_and_submitted_one_by_one(kind, share, mo
     count = WORKLOADS // 8 if kind == "windows" else WORKLOADS  # which take long, as windows are looked up again and again
     for seed in range(share, count, SHARES):
         draw = random.Random(f"copied {kind} {seed}")
-        monkeypatch.setattr(compiled, "ROOM", draw.choice((1, 3, 256)))
         workload, machine, policy = MACHINES[kind](draw)
         workload = workload.with_feedback(False).take(np.arange(len(workload)) < 12, "")
         options = {"machine": machine, "overrun": draw.choice(("kill", "extend", "overrun"))}

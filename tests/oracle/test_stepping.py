@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from unittest.mock import patch
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,7 +10,6 @@ from hypothesis import strategies as st
 import walltime as wt
 from tests.errors import raises
 from tests.strategies import OVERRUN, crowded, examples, policies, predictors, with_users, workloads
-from walltime.engine.interface import compiled
 
 RULES = ("papers", "pyss", "rlscheduler", "mualem01-measured")
 COLUMNS = ("start", "end", "kind", "reserved_start", "submit")
@@ -86,35 +83,32 @@ def test_jobs_submitted_on_the_way__are_scheduled_as_if_they_had_been_known(rule
     assert_equal(simulation.finish(), wt.simulate(simulation.workload, policy, dialect=rules))
 
 
-@pytest.mark.parametrize("room", [1, 2, 256])
-@examples(60)
+@examples(180)
 @given(data=st.data())
-def test_copies__go_on_in_any_turns_and_take_other_jobs(room, data):
+def test_copies__go_on_in_any_turns_and_take_other_jobs(data):
     jobs = data.draw(st.one_of(workloads(max_size=25), crowded()), label="jobs")
     policy = data.draw(policies(), label="policy")
     rules = {"dialect": data.draw(st.sampled_from(("papers", "pyss"))), "overrun": data.draw(st.sampled_from(OVERRUN))}
     simulations = [wt.Simulation(jobs, policy, **rules)]
-    with patch.object(compiled, "ROOM", room):
-        for which, way in data.draw(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 8)), max_size=30), label="turns"):
-            chosen = simulations[which % len(simulations)]
-            if way == 7:
-                simulations.append(chosen.copy())
-            elif way == 8:
-                columns = {"user": which, "queue": which} if jobs.columns else {}
-                chosen.submit({"submit": chosen.now + 1 + which, "runtime": 4 + which, "procs": 1 + which % jobs.machine_procs, **columns})
-            else:
-                step_about(chosen, [way])
-        for one in simulations:
-            assert_equal(one.finish(), wt.simulate(one.workload, policy, **rules))
+    for which, way in data.draw(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 8)), max_size=30), label="turns"):
+        chosen = simulations[which % len(simulations)]
+        if way == 7:
+            simulations.append(chosen.copy())
+        elif way == 8:
+            columns = {"user": which, "queue": which} if jobs.columns else {}
+            chosen.submit({"submit": chosen.now + 1 + which, "runtime": 4 + which, "procs": 1 + which % jobs.machine_procs, **columns})
+        else:
+            step_about(chosen, [way])
+    for one in simulations:
+        assert_equal(one.finish(), wt.simulate(one.workload, policy, **rules))
 
 
 @examples(20)
 @given(jobs=crowded(), policy=policies(), ways=WAYS)
 def test_copy__is_in_the_same_state(jobs, policy, ways):
-    with patch.object(compiled, "ROOM", 1):
-        simulation = wt.Simulation(jobs, policy)
-        step_about(simulation, ways)
-        seen, ahead = simulation.state(), simulation.copy().state()
+    simulation = wt.Simulation(jobs, policy)
+    step_about(simulation, ways)
+    seen, ahead = simulation.state(), simulation.copy().state()
     assert (seen.now, seen.free) == (ahead.now, ahead.free)
     for name in ("queue", "planned", "running", "expected_end"):
         assert np.array_equal(getattr(seen, name), getattr(ahead, name)), name

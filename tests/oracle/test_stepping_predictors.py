@@ -10,7 +10,6 @@ import pytest
 import walltime as wt
 from tests.oracle.test_stepping_machines import step_about
 from tests.profiles import scaled
-from walltime.engine.interface import compiled
 from walltime.machine import Machine, Partition, Pool
 
 PREDICTORS = (
@@ -57,13 +56,11 @@ def said(schedule):
     return [values.tolist() for values in columns]
 
 
-@pytest.mark.parametrize("room", [1, 4])
 @pytest.mark.parametrize("predictor", PREDICTORS)
-def test_copies__predict_what_the_whole_predicts(predictor, room, monkeypatch):
-    monkeypatch.setattr(compiled, "ROOM", room)
+def test_copies__predict_what_the_whole_predicts(predictor):
     pools = Machine((Pool("a", 4, 1), Pool("b", 4, 1)), (Partition("1", ("a", "b")),))
-    for seed in range(scaled(30)):
-        draw = random.Random(f"{predictor} {room} {seed}")
+    for seed in range(scaled(60)):
+        draw = random.Random(f"{predictor} {seed}")
         jobs, on_pools = jobs_of(draw), draw.random() < 0.4
         policy = draw.choice(POLICIES[:-1] if on_pools else POLICIES)
         prediction = wt.Prediction(predictor, believe=draw.choice(("111", "011", "001", "110")), correction=draw.choice(CORRECTIONS))

@@ -11,7 +11,7 @@ from tests.errors import raises
 from tests.oracle.test_stepping_machines import columns_of, seen, step_about
 from tests.profiles import scaled
 from tests.strategies import by_the_clock
-from walltime.engine.interface import agenda, compiled
+from walltime.engine.interface import agenda
 from walltime.errors import EngineError
 from walltime.machine import Limit, Machine, Outage, Overhead, Partition, Pool, Window, read_machine, windows
 from walltime.machine.machine import DAYS
@@ -87,8 +87,7 @@ def test_windows__engines_and_auditor_agree_until_the_last_start():
     assert late, "some start long after the last submission"
 
 
-def test_windows__hold_however_it_is_stepped_through_copied_and_submitted_to(monkeypatch):
-    monkeypatch.setattr(compiled, "ROOM", 1)
+def test_windows__hold_however_it_is_stepped_through_copied_and_submitted_to():
     for seed in range(scaled(40)):
         draw, workload, machine, policy = case_of(f"stepped {seed}")
         expected = columns_of(wt.simulate(workload, policy, machine=machine))

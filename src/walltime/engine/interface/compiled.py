@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -19,10 +19,6 @@ from walltime.errors import EngineError
 Array = np.ndarray
 PIECE = 10_000_000
 """Steps over the queue or the profile in one call of the kernel: 10 to 50 ms, so that progress and Ctrl-C respond quickly."""
-ROOM, MOST_ROOM = 256, 8192
-"""Future jobs whose records a copy gets at first, and at most at a time later."""
-SHARED = object()
-"""Marks an array that a loop only reads, so that copies share it."""
 
 
 class CompiledEngine:
@@ -38,15 +34,6 @@ class CompiledEngine:
     machine: str
     """Kind of the machine: `number`, `pools` or `nodes`."""
     problem: Problem
-    first = 0
-    """The memory has the records of the jobs from this one on; a copy leaves out earlier jobs, which have ended."""
-    _last: int | None = None
-    """The memory has the records of the jobs before this one; None for all."""
-    _past: tuple[dict[str, Array], ...] = ()
-    """The records of the jobs before `first`, in pieces."""
-    _future: dict[str, Array] | None = None
-    """The records of the jobs that had not arrived at the first copy, as they were given."""
-    _room = ROOM
     agenda: Agenda | None = None
     """What changes on a machine of pools."""
     _idle: tuple[int, int] | None = None
@@ -101,55 +88,8 @@ class CompiledEngine:
         """Return the running jobs and their expected ends, s."""
         raise NotImplementedError
 
-    def _live(self) -> tuple[int, tuple[Array, ...]]:
-        """Return the first job that has not arrived, and the jobs that wait, run or have not ended."""
-        raise NotImplementedError
-
-    def _by_job(self) -> dict[str, Array]:
-        """Return the arrays of the memory with one entry per job, the records `jobs` among them."""
-        return {"jobs": self._memory.jobs}
-
-    def _parts(self) -> Iterable[tuple[Any, Any]]:
-        """Yield the arrays of which a copy needs only a part, with its index, and those that are SHARED.
-
-        All others are copied as a whole.
-        """
-        raise NotImplementedError
-
-    def _is_linked(self) -> bool:
-        """Return whether the loop may read records of jobs that have ended or not arrived, so that a copy needs all records."""
-        raise NotImplementedError
-
     def advance(self, budget: int = PIECE) -> bool:
         """Run one piece, until about `budget` steps have been taken; returns whether the simulation is done."""
-        state = self._memory.state
-        wanted = int(state["until"])
-        try:
-            while True:
-                last = self._last
-                until = state["until"] = wanted if last is None else min(wanted, int(self.problem.submit[last - 1]) - 1)
-                done = self._advance(budget)
-                if done or not self.reached or until == wanted:
-                    return done
-                self._enter_jobs()
-        finally:
-            state["until"] = wanted
-
-    def _enter_jobs(self) -> None:
-        """Enter the records of the jobs that come next."""
-        submit, before = self.problem.submit, self._last
-        assert before is not None
-        assert self._future is not None
-        last = before
-        while last < len(submit) and submit[last - 1] == submit[before - 1]:
-            last += self._room
-        last = min(last, len(submit))
-        for name, array in self._by_job().items():
-            array[before:last] = self._future[name][before:last]
-        self._last, self._room = None if last == len(submit) else last, min(2 * self._room, MOST_ROOM)
-
-    def _advance(self, budget: int) -> bool:
-        """Run one piece, in which no job arrives that the memory does not have."""
         if self.agenda is None:
             return self._piece(budget)
         wanted = int(self._memory.state["until"])
@@ -238,42 +178,19 @@ class CompiledEngine:
         return self.problem.machine_procs
 
     def copy(self) -> Self:
-        """Return another simulation that goes on from here, independent of this one.
-
-        The copy has the records of the jobs from the first one that has not ended to some that arrive later; it gets more of them as
-        it goes on. The records of ended jobs never change, and no policy reads those of future jobs.
-        """
+        """Return another simulation that goes on from here, independent of this one, with copies of all arrays."""
         if not self._has_begun():
             self.advance(0)
-        if self._is_linked():
-            other = copy.copy(self)
-            other._memory = copied(self._memory, {})
-            return other
-        by_job, (arrived, live) = self._by_job(), self._live()
-        first = min([arrived, *(int(jobs.min(initial=arrived)) for jobs in live)])
-        if self._future is None:
-            self._future = {name: array.copy() for name, array in by_job.items()}
-        if first > self.first:
-            self._past = (*self._past, {name: array[self.first : first].copy() for name, array in by_job.items()})
-            self.first = first
-        last = min(arrived + ROOM, len(self.problem) if self._last is None else self._last)
-        parts = {id(array): part for array, part in self._parts()} | {id(array): slice(first, last) for array in by_job.values()}
         other = copy.copy(self)
-        other._memory, other._room = copied(self._memory, parts), ROOM
-        other._last = None if last == len(self.problem) else last
+        other._memory = copied(self._memory)
         return other
 
-    def _whole(self, name: str) -> Array:
-        """Return an array of `_by_job` with the entries of all jobs, once the simulation is done."""
-        own = self._by_job()[name]
-        return np.concatenate([*(past[name] for past in self._past), own[self.first :]]) if self.first else own
-
     def _column(self, name: str) -> Array:
-        return np.ascontiguousarray(self._whole("jobs")[name])
+        return np.ascontiguousarray(self._memory.jobs[name])
 
     def start_of(self, job: int) -> int:
         """Start of a job, s; -1 while it waits."""
-        return int(self._memory.jobs.start[job] if job >= self.first else self.start[job])
+        return int(self._memory.jobs.start[job])
 
     @property
     def start(self) -> Array:
@@ -305,7 +222,7 @@ class CompiledEngine:
     @property
     def predicted(self) -> Array:
         """Predicted runtime of each job."""
-        return self._whole("predicted")
+        return self._predicting.predicted
 
     @property
     def basis(self) -> Array:
@@ -317,7 +234,7 @@ class CompiledEngine:
     @property
     def corrections(self) -> Array:
         """How often the prediction of each job was corrected."""
-        return self._whole("corrections")
+        return self._predicting.corrections
 
     def _outcome(self, runtime: Array, **more: Any) -> Outcome:
         """What has become of the jobs, with what only this kind of machine tells."""
@@ -340,37 +257,19 @@ def lower_prediction(rules: Any, prediction: PredictionRules | None, tick: int) 
     rules.correction = prediction.correction if prediction.believe[2] else NEVER_CORRECTED
 
 
-def copied(value: Any, parts: Mapping[int, Any]) -> Any:
-    """Return a tuple of arrays, records and such tuples with copies of all arrays and records.
-
-    `parts`: by the identity of an array, the only part of it that is copied, or SHARED.
-    """
+def copied(value: Any) -> Any:
+    """Return a tuple of arrays, records and such tuples with copies of all arrays and records."""
     if isinstance(value, tuple):
-        return type(value)(*[copied(part, parts) for part in value])
-    part = parts.get(id(value))
-    if value is None or part is SHARED:
-        return value
+        return type(value)(*map(copied, value))
+    if value is None:
+        return None
     if value.ndim == 0:
         record = np.empty(1, value.dtype)
         record[0] = value
         return record[0]
     other, raw = np.empty(value.shape, value.dtype), np.dtype((np.void, value.dtype.itemsize))
-    index = ... if part is None else part
-    other.view(raw)[index] = value.view(np.ndarray).view(raw)[index]  # NumPy copies records field by field, which takes far longer
+    other.view(raw)[...] = value.view(np.ndarray).view(raw)  # NumPy copies records field by field, which takes far longer
     return other.view(type(value))
-
-
-def parts_of_prediction(predicting: PredictionState | None) -> list[tuple[Any, Any]]:
-    """Return what copies share of the memory of a predictor: what it has been given."""
-    if predicting is None:
-        return []
-    learning = predicting.learning
-    return [(array, SHARED) for array in (learning.options, learning.factors, learning.key, learning.features)]
-
-
-def by_job_of_prediction(predicting: PredictionState | None) -> dict[str, Array]:
-    """Return the arrays of predictions with one entry per job."""
-    return {} if predicting is None else {"predicted": predicting.predicted, "corrections": predicting.corrections}
 
 
 def compiled_prediction(problem: Problem) -> PredictionRules | None:

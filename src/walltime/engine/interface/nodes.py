@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 import numpy as np
 
-from walltime.engine.interface.compiled import SHARED, CompiledEngine
-from walltime.engine.interface.pools import come_first, fill, lowered_limits, why_waiting
+from walltime.engine.interface.compiled import CompiledEngine
+from walltime.engine.interface.pools import fill, lowered_limits, why_waiting
 from walltime.engine.kernel.memory import NEVER, record, records
 from walltime.engine.kernel.nodes.memory import SLURM_JOB, SLURM_RULES, Records, SlurmMemory, new_slurm_memory, with_room
 from walltime.engine.kernel.pools.memory import as_lists, followers_of
@@ -57,17 +54,13 @@ class PlannedNodes(CompiledEngine):
     def _has_begun(self) -> bool:
         return bool(self._memory.state["begun"])
 
-    def _is_linked(self) -> bool:
-        demands: Any = self.problem.demands
-        return len(self._memory.traffic.followers.items) > 0 or not come_first(demands.since)
-
     def _why_stuck(self) -> str:
         """Return how many jobs wait for ever, and why; raises WorkloadError if the jobs that run at first do not fit on the nodes."""
         if (job := int(self._memory.state["no_room"])) > 0:
             raise WorkloadError(
                 f"the jobs that run at first need more than the machine has: there is no room for job number {job}", "overfull_machine"
             )
-        return why_waiting(self._memory.jobs[self.first :], len(self.problem) - self.started)
+        return why_waiting(self._memory.jobs, len(self.problem) - self.started)
 
 
 class NodesEngine(PlannedNodes):
@@ -141,28 +134,6 @@ class NodesEngine(PlannedNodes):
         running = self._memory.use.running[: int(self._memory.state["running"])]
         return running["job"], running["expected"]
 
-    def _live(self) -> tuple[int, tuple[Array, ...]]:
-        state, traffic = self._memory.state, self._memory.traffic
-        coming = traffic.arrivals["job"][: int(state["arriving"])]
-        ends = traffic.ends["job"][: int(state["events"])]
-        arrived = int(coming.min(initial=len(self.problem)))
-        return arrived, (traffic.queue[: int(state["waiting"])], self._running()[0], ends)
-
-    def _parts(self) -> Iterator[tuple[Any, Any]]:
-        memory, state, traffic, line = self._memory, self._memory.state, self._memory.traffic, self._memory.plan.line
-        for values in (*traffic.followers, *traffic.limits_of, traffic.changes, *traffic.tree.children, memory.site.stretches):
-            yield values, SHARED
-        yield traffic.at_first, slice(0, 0)
-        yield traffic.arrivals, slice(0, int(state["arriving"]))
-        yield traffic.ends, slice(0, int(state["events"]))
-        yield traffic.queue, slice(0, int(state["waiting"]))
-        yield traffic.needs, slice(0, int(state["waiting"]))
-        yield memory.use.ranges, slice(0, int(state["ranges"]))
-        for values in memory.plan.choice:
-            yield values, slice(0, 0)
-        yield line.times, slice(0, int(state["steps"]))
-        yield line.sums, (..., slice(0, int(state["steps"])))
-
     def outcome(self) -> Outcome:
         """What has become of the jobs, once the simulation is done."""
         slots, nodes = self.slots, self.problem.machine
@@ -173,7 +144,7 @@ class NodesEngine(PlannedNodes):
     @property
     def slots(self) -> NodeRanges:
         """What jobs had of nodes: the job, the node, processors and units of the second resource; in order of job and node."""
-        jobs, every = self._whole("jobs"), self._memory.use.ranges
+        jobs, every = self._memory.jobs, self._memory.use.ranges
         counts = jobs["count"]
         places = np.repeat(jobs["first"] - (np.cumsum(counts) - counts), counts) + np.arange(int(counts.sum()))
         ranges = every[places] if len(places) else every[:0]

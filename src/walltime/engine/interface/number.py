@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,10 +10,8 @@ import numpy as np
 from walltime.engine.interface.choice import check_support, features_of
 from walltime.engine.interface.compiled import (
     CompiledEngine,
-    by_job_of_prediction,
     compiled_prediction,
     lower_prediction,
-    parts_of_prediction,
 )
 from walltime.engine.interface.load import PASS_OF, load, loop_name
 from walltime.engine.interface.orders import lower_orders, point_to_orders
@@ -36,8 +33,6 @@ from walltime.engine.kernel.memory import (
 from walltime.engine.kernel.number import index
 from walltime.engine.kernel.number.conservative import KeptPlan
 from walltime.engine.kernel.number.easy import Head
-from walltime.engine.kernel.number.slack import Slack
-from walltime.engine.kernel.profile import Profile
 from walltime.engine.kernel.standing import bind_standing
 from walltime.engine.problem import Observation, Outcome, Problem
 from walltime.errors import PolicyError, WorkloadError
@@ -126,9 +121,6 @@ class NumberEngine(CompiledEngine):
     def _why_stuck(self) -> str:
         return f"{len(self.problem) - self.started} jobs wait for processors that nobody will free"
 
-    def _is_linked(self) -> bool:
-        return self._histories != [] or self.problem.logged or len(self._memory.machine.waits) > 0
-
     def _waiting(self) -> Array:
         jobs, state = self._memory.jobs, self._memory.state
         queue = self._memory.queue["job"][int(state["queue_first"]) : int(state["queue_last"])].astype(np.int64)
@@ -138,46 +130,6 @@ class NumberEngine(CompiledEngine):
     def _running(self) -> tuple[Array, Array]:
         running = self._memory.machine.running[: int(self._memory.state["running"])]
         return running["job"], running["expected"]
-
-    def _live(self) -> tuple[int, tuple[Array, ...]]:
-        state, machine, ordered = self._memory.state, self._memory.machine, self._memory.ordered
-        queue = self._memory.queue[int(state["queue_first"]) : int(state["queue_last"])]
-        running, events = machine.running["job"][: int(state["running"])], machine.events["job"][: int(state["events"])]
-        live: tuple[Array, ...] = queue["job"][queue["procs"] != HOLE], running, events
-        if ordered is not None:  # which jobs have left is seen when their turn comes
-            live = *live, ordered.heads["job"][: int(state["heads"])], ordered.sorted[: int(state["sorted"])]
-        return int(state["next_job"]), live
-
-    def _by_job(self) -> dict[str, Array]:
-        slack: Any = self._memory.reservations
-        own = {"reserved": slack.reserved, "latest": slack.latest} if isinstance(slack, Slack) else {}
-        return {"jobs": self._memory.jobs} | own | by_job_of_prediction(self._memory.machine.predicting)
-
-    def _parts(self) -> Iterator[tuple[Any, Any]]:
-        state, machine, ordered = self._memory.state, self._memory.machine, self._memory.ordered
-        own: Any = self._memory.reservations
-        profile = own if isinstance(own, Profile) else getattr(own, "profile", None)
-        first, last = int(state["queue_first"]), int(state["queue_last"])
-        yield self._memory.queue, slice(first, last)
-        yield machine.running, slice(0, int(state["running"]))
-        yield machine.events, slice(0, int(state["events"]))
-        yield from parts_of_prediction(machine.predicting)
-        if ordered is not None:
-            yield ordered.heads, slice(0, int(state["heads"]))
-            yield ordered.sorted, slice(0, int(state["sorted"]))
-            yield ordered.candidates, slice(0, 0)
-            for values in (ordered.rank, ordered.since, ordered.length, ordered.size):
-                yield values, slice(first, last)
-        if profile is not None:
-            yield profile.steps, slice(0, 0)  # made in each pass
-        if isinstance(own, Head) and not state["indexed"]:
-            for values in own.queue_index:
-                yield values, slice(0, 0)
-        if isinstance(own, Slack):
-            yield own.line, slice(0, int(state["sorted"]))
-        if isinstance(own, KeptPlan):
-            yield own.plan.steps, slice(0, int(own.plan.slots["used"]))
-            yield own.plan.waiting, slice(0, last)
 
     def observe(self) -> Observation | None:
         """Handle the next event and say what the pass after it has left behind; None if there was none. Starts must be logged."""

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 
-from walltime.engine.interface.compiled import SHARED
 from walltime.engine.interface.nodes import PlannedNodes
 from walltime.engine.interface.pools import fill
 from walltime.engine.kernel.memory import NEVER, record, records
 from walltime.engine.kernel.nodes.memory import as_set
-from walltime.engine.kernel.nodes.oar import OAR_JOB, OAR_RULES, SUBMISSION, OarMemory, new_oar_memory
+from walltime.engine.kernel.nodes.oar import OAR_JOB, OAR_RULES, OarMemory, new_oar_memory
 from walltime.engine.kernel.pools.memory import followers_of
 from walltime.engine.problem import NodeDemands, Nodes, OarSettings, Outcome, Problem, running_at_first
 
@@ -73,27 +71,6 @@ class OarEngine(PlannedNodes):
         running, jobs = self._memory.traffic.running[: int(self._memory.state["running"])].copy(), self._memory.jobs
         return running, jobs["start"][running] + jobs["believed"][running]
 
-    def _live(self) -> tuple[int, tuple[Array, ...]]:
-        events = self._memory.traffic.events[: int(self._memory.state["events"])]
-        noticed = np.ones(len(self.problem), bool)  # submissions are not noticed in order
-        noticed[events["job"][events["tie"] == SUBMISSION]] = False
-        arrived = int(np.flatnonzero(noticed)[-1]) + 1 if noticed.any() else 0
-        return arrived, (self._waiting(), self._running()[0], events["job"])
-
-    def _by_job(self) -> dict[str, Array]:
-        return {"jobs": self._memory.jobs, "had": self._memory.had}
-
-    def _parts(self) -> Iterator[tuple[Any, Any]]:
-        state, traffic = self._memory.state, self._memory.traffic
-        for values in traffic.followers:
-            yield values, SHARED
-        yield traffic.at_first, slice(0, 0)
-        yield traffic.events, slice(0, int(state["events"]))
-        yield traffic.queue, slice(0, int(state["waiting"]))
-        yield traffic.running, slice(0, int(state["running"]))
-        for values in self._memory.plan:  # made in each pass
-            yield values, slice(0, 0)
-
     def outcome(self) -> Outcome:
         """What has become of the jobs, once the simulation is done."""
         more = {"slots": self.slots, "given": self._nodes.given(self.slots, len(self.problem))}
@@ -102,6 +79,6 @@ class OarEngine(PlannedNodes):
     @property
     def slots(self) -> tuple[Array, Array, Array, Array]:
         """What jobs had of nodes, int64: the job, the node, processors and units of the second resource; in order of job and node."""
-        bits = np.unpackbits(np.ascontiguousarray(self._whole("had")).view(np.uint8), axis=1, bitorder="little")
+        bits = np.unpackbits(np.ascontiguousarray(self._memory.had).view(np.uint8), axis=1, bitorder="little")
         job, node = (values.astype(np.int64) for values in np.nonzero(bits))
         return job, node, self._nodes.procs[node], np.zeros(len(job), np.int64)

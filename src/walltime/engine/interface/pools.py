@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from walltime.engine.interface.agenda import Agenda
 from walltime.engine.interface.compiled import (
-    SHARED,
     CompiledEngine,
-    by_job_of_prediction,
     compiled_prediction,
     lower_prediction,
-    parts_of_prediction,
 )
 from walltime.engine.interface.load import PASS_OF, cluster_loop_name
 from walltime.engine.interface.orders import lower_orders, point_to_orders
@@ -130,11 +127,7 @@ class PoolsEngine(CompiledEngine):
         return cluster_loop_name(self._memory)
 
     def _why_stuck(self) -> str:
-        return why_waiting(self._memory.jobs[self.first :], len(self.problem) - self.started)
-
-    def _is_linked(self) -> bool:
-        demands: Any = self.problem.demands
-        return len(self._memory.machine.followers.items) > 0 or not come_first(demands.since)
+        return why_waiting(self._memory.jobs, len(self.problem) - self.started)
 
     def _in_line(self) -> Array:
         """Return the jobs with a place in the queue, some of which may have started, and those that are parked without one."""
@@ -142,7 +135,7 @@ class PoolsEngine(CompiledEngine):
         queue = line.queue["job"][: int(state["waiting"])]
         if not state["away"]:
             return np.asarray(queue)
-        return np.concatenate([queue, self.first + np.flatnonzero(line.parked["away"][self.first : self._last])])
+        return np.concatenate([queue, np.flatnonzero(line.parked["away"])])
 
     def _waiting(self) -> Array:
         jobs, queue = self._memory.jobs, self._in_line()
@@ -153,47 +146,9 @@ class PoolsEngine(CompiledEngine):
         running = self._memory.machine.running[: int(self._memory.state["running"])]
         return running["job"], running["expected"]
 
-    def _live(self) -> tuple[int, tuple[Array, ...]]:
-        state, machine, deferred = self._memory.state, self._memory.machine, self._memory.line.deferred
-        coming = machine.coming[int(state["next_coming"]) :]
-        running, events = machine.running["job"][: int(state["running"])], machine.events["job"][: int(state["events"])]
-        arrived = int(coming[0]) if len(coming) else len(self.problem)
-        return arrived, (self._in_line(), deferred[: int(state["deferred"])], running, events)
-
-    def _by_job(self) -> dict[str, Array]:
-        memory, kept = self._memory, self._memory.kept
-        own = {"jobs": memory.jobs, "given": memory.machine.given} | by_job_of_prediction(memory.machine.predicting)
-        if len(memory.line.parked):
-            own["parked"] = memory.line.parked
-        return own if kept is None else own | {"reserved": kept.start, "length": kept.length, "class": kept.size}
-
-    def _parts(self) -> Iterator[tuple[Any, Any]]:
-        state, machine, line, plan = self._memory.state, self._memory.machine, self._memory.line, self._memory.plan
-        for lists in (machine.pools_of, machine.partitions_of, machine.limits_of, machine.followers):
-            for values in lists:
-                yield values, SHARED
-        yield machine.changes, SHARED
-        yield machine.coming, SHARED
-        yield machine.later, slice(0, int(state["later"]))
-        yield machine.running, slice(0, int(state["running"]))
-        yield machine.events, slice(0, int(state["events"]))
-        yield from parts_of_prediction(machine.predicting)
-        yield line.queue, slice(0, int(state["waiting"]))
-        yield line.deferred, slice(0, int(state["deferred"]))
-        yield line.candidates, slice(0, 0)
-        steps = slice(0, max(int(state["steps"]), 1))  # the first has the time of the last pass
-        yield plan.time, steps
-        yield plan.free, (..., steps)
-        yield plan.room, (..., steps)
-
     def outcome(self) -> Outcome:
         """What has become of the jobs, once the simulation is done."""
-        return self._outcome(self.problem.runtime, given=self._whole("given"), seconds={"simulate": self.seconds})
-
-
-def come_first(since: Array) -> bool:
-    """Return whether the jobs that run at first (`since`, s; NEVER for others) come before all others."""
-    return not (since[np.count_nonzero(since < NEVER) :] < NEVER).any()
+        return self._outcome(self.problem.runtime, given=self._memory.machine.given, seconds={"simulate": self.seconds})
 
 
 def why_waiting(jobs: Any, count: int) -> str:
