@@ -20,7 +20,7 @@ def replays_page(
 ) -> Page:
     """How well runtimes could have been predicted: the page of `walltime predict`; `rows`: a mapping for each predictor.
 
-    `judged`: so many of the last jobs are judged.
+    `judged`: the number of the last jobs that are judged.
     """
     log = f"On {w.origin.name}"
     if judged < len(w):

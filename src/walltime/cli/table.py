@@ -52,7 +52,7 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
 }
 """The module of each command, by the heading under which help lists it. A module has `app`, or a function named like the command.
 
-`learn_command` is beside its folder: importing `walltime.learn` registers environments with Gymnasium, and help must not load that.
+`learn_command` is outside its folder, because importing `walltime.learn` registers environments with Gymnasium, which is slow to load.
 """
 PARTS: Mapping[str, str] = {
     "calibrate --starts": "slurm.starts.recorded_command",

@@ -119,7 +119,7 @@ class NumberEngine(CompiledEngine):
         return loop_name(self._memory)
 
     def _why_stuck(self) -> str:
-        return f"{len(self.problem) - self.started} jobs wait for processors that nobody will free"
+        return f"{len(self.problem) - self.started} jobs wait for processors that no running job will free"
 
     def _waiting(self) -> Array:
         jobs, state = self._memory.jobs, self._memory.state

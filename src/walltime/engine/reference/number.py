@@ -84,7 +84,7 @@ class Reference(Engine):
 
     def _stuck(self) -> EngineError:
         if self._own is None:
-            return EngineError(f"{len(self.waiting)} jobs wait for processors that nobody will free", "endless_wait")
+            return EngineError(f"{len(self.waiting)} jobs wait for processors that no running job will free", "endless_wait")
         return self._starts_nothing()
 
     def _nothing_but_arrivals(self) -> bool:

@@ -357,7 +357,7 @@ def _cycle(state, rules, jobs, site, use, plan, traffic):
 
 @kernel
 def _begin_cycle(state, rules, jobs, site, use, plan):
-    """Nobody has been tested or has a reservation yet in this cycle, and the plan knows what has changed since the last one."""
+    """Begin a cycle: no job has been tested or has a reservation, and the plan has the changes since the last cycle."""
     state.users_counted += 1
     for p in range(len(site.partitions)):
         site.partitions[p].tested = site.partitions[p].reserved = 0

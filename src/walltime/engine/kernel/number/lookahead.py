@@ -23,7 +23,7 @@ class Window(NamedTuple):
     """Jobs that are considered together.
 
     By job considered, int64: `place` in the queue, `procs`, what it is `worth`, and whether it ends `in_time`; `short`, `long`: what the
-    jobs from each on are worth in so many processors, shape (jobs + 1, procs + 1).
+    jobs from each one on are worth with each number of processors, shape (jobs + 1, procs + 1).
     """
 
     place: Array

@@ -110,7 +110,7 @@ def _measure_stretches(state, plan, kept, part, lowest, middle, end):
     """Note, for each class of sizes, the stretches with room for its smallest job that reach into [the time of step `middle`, end).
 
     The stretches of a class lie within those of the class of smaller jobs, so one walk is enough: back from the step, then on from it.
-    No job looks further than its length. Of classes below the `lowest` nobody waits.
+    No job looks further than its length. No job of a class below the `lowest` waits.
     """
     time, room, since = plan.time, plan.room, kept.since
     classes = _open_stretches(state, plan, part, lowest, middle, since)
