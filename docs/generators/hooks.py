@@ -108,7 +108,7 @@ def on_files(files, config):
         LATE[f"tutorial/{name}"] = functools.partial(report_pictures.content, name)
     for path in LATE:
         files.append(File.generated(config, path, content=b""))
-    for path in ("tutorial/first-run.md", *(page.relative_to(recipes_run.DOCS).as_posix() for page in recipes_run.KEPT)):
+    for path in ("tutorial/quickstart.md", *(page.relative_to(recipes_run.DOCS).as_posix() for page in recipes_run.KEPT)):
         waits = files.src_uris[path]
         files.remove(waits)
         files.append(waits)

@@ -1,7 +1,7 @@
 """Whatever fails around the side-car, no job of a real Slurm ends before its user's limit: 22.05, and 26.05 with soft limits.
 
 Jobs of two kinds are there in each test: E, which backfill can start by its TimeMin at once, and F, which has no room and waits.
-What was seen is in docs/background/adjust-failures.md.
+What was seen is in docs/validation/adjust-failures.md.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ DIALECTS = Family(
     Dialect,
     "dialect",
     {
-        "papers": Form(Dialect, meaning="feitelson98, mualem01, tsafrir06 and tang13, as docs/background/interpretations.md reads them"),
+        "papers": Form(Dialect, meaning="feitelson98, mualem01, tsafrir06 and tang13, as docs/background/dialects.md reads them"),
         "pyss": Form(Dialect, start={"coincident": "sequential"}, meaning="the program pyss of the group behind mualem01 and tsafrir06"),
         "predictsim": Form(
             Dialect,
