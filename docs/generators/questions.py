@@ -7,7 +7,6 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from mkdocs.structure.files import File
 
 PAGE = "guides/questions.md"
 PEOPLE = {
@@ -28,8 +27,8 @@ def questions() -> list[dict[str, str]]:
 def page() -> str:
     """The questions by person, with their short answers, and the words that the search finds them by."""
     parts = [
-        "# Questions",
-        "In the words in which people ask; each links to the page that answers it. The search on top of every page knows these words, too.",
+        "# Questions and answers",
+        "Each answer links to the page with the details. The search at the top of every page finds these questions, too.",
     ]
     for person, title in PEOPLE.items():
         parts.append(f"## {title}")
@@ -38,8 +37,7 @@ def page() -> str:
                 link = one["page"] if one["page"].startswith("guides/") else f"../{one['page']}"
                 parts += [
                     f"### {one['asked']}",
-                    f"{one['answer']} [Read on]({link.removeprefix('guides/')})",
-                    f"<small>{one['words']}</small>",
+                    f"{one['answer']} [More]({link.removeprefix('guides/')})",
                 ]
     return "\n\n".join(parts) + "\n"
 
@@ -53,12 +51,6 @@ def entries() -> list[dict[str, Any]]:
         text = f"<p>{title}</p> <p>{answer}</p> <p>{one['words']}</p>"
         found.append({"location": one["page"].replace(".md", ".html"), "text": text, "tags": [one["asked"], *one["words"].split(", ")]})
     return found
-
-
-def on_files(files, config):
-    """Add the page; called by MkDocs."""
-    files.append(File.generated(config, PAGE, content=page()))
-    return files
 
 
 def on_post_build(config, **_) -> None:

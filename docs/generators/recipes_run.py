@@ -17,9 +17,9 @@ import ahead
 import tutorial_site
 
 DOCS = Path(__file__).parents[1]
-PAGE = DOCS / "guides" / "recipes.md"
+PAGE = DOCS / "guides" / "cookbook.md"
 TUTORIAL = DOCS / "tutorial" / "what-if.md"
-PAGES = DOCS / "tutorial" / "pages.md"
+PAGES = DOCS / "tutorial" / "gallery.md"
 BLOCK = re.compile(
     r'^```(?P<kind>console|python|toml(?= title))(?: title="(?P<file>[^"]+)")?\n(?P<text>.*?)^```$', re.MULTILINE | re.DOTALL
 )

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[3]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 FENCE = re.compile(r"^```pycon\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-LONG = {"audit.md", "learning.md", "studies.md", "your-log.md"}
+LONG = {"audit.md", "learning.md", "campaigns.md", "agents.md", "your-log.md"}
 """Pages whose examples take over a third of a second."""
 RUN = [
     pytest.param(page, id=page.relative_to(ROOT).as_posix(), marks=[pytest.mark.slow] * (page.name in LONG))
