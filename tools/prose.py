@@ -21,7 +21,16 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-PLACES = ("*.md", "docs/**/*.md", "docs/**/*.ipynb", "src/**/*.py", "tools/*.py", "benchmarks/*.py", "docs/generators/*.py", "validation/*.py")
+PLACES = (
+    "*.md",
+    "docs/**/*.md",
+    "docs/**/*.ipynb",
+    "src/**/*.py",
+    "tools/*.py",
+    "benchmarks/*.py",
+    "docs/generators/*.py",
+    "validation/*.[mp][dy]",
+)
 SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]*_]*\s+(?=[A-Z0-9`*\[(])|\n\s*\n|:\n|\n(?=\s*(?:[-*+]|\d+[.)])\s)")
 MARKUP = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|\[([^\]]*)\]\[[^\]]*\]|<[^>]+>|[*_]{1,2}(?=\S)|(?<=\S)[*_]{1,2}")
 CODE = re.compile(r"``[^`]*``|`[^`]*`")

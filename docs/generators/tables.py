@@ -38,7 +38,7 @@ import walltime as wt
 from walltime.auditor import CHECKS
 from walltime.auditor.report import ALWAYS
 from walltime.campaign import DIMENSIONS, CombinationMean, compare_cells, replication_cells
-from walltime.cli.schema import FILES, toml_file
+from walltime.cli.schema import toml_file
 from walltime.declared import meaning_of
 from walltime.errors import WalltimeError
 from walltime.estimates import Tsafrir05
@@ -57,7 +57,9 @@ from walltime.workload.models import MODELS
 from walltime.workload.scaling import shake
 
 DOCS = Path(__file__).parents[1]
-MARK = re.compile(r"^(<!-- generated: (\S+)(?: ([^\n>]+?))? -->)$(?:(?:(?!<!-- generated).)*?^<!-- end generated -->$)?", re.MULTILINE | re.DOTALL)
+MARK = re.compile(
+    r"^(<!-- generated: (\S+)(?: ([^\n>]+?))? -->)$(?:(?:(?!<!-- generated).)*?^<!-- end generated -->$)?", re.MULTILINE | re.DOTALL
+)
 AT_BUILD = ("demo", "gallery", "predictors")
 """Marks that are filled when the documentation is built: output of long runs, figures, and entries of the Python reference."""
 
