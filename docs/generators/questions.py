@@ -7,7 +7,6 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-
 PAGE = "guides/questions.md"
 PEOPLE = {
     "operator": "You run a cluster",
