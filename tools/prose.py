@@ -1,7 +1,8 @@
 """Checks the English of documentation, docstrings, comments and messages: `python tools/prose.py [--count] [PATH ...]`.
 
-Without paths, it reads all pages, notebooks and modules of the project. The patterns and limits are in `tools/prose.toml`. Code in pages,
-quotations in backticks and generated blocks are not read. `--count` prints the number of findings by rule and by file.
+Without paths, it reads all pages, notebooks and modules of the project, and accepts as many findings per folder as `tools/prose.toml`
+allows; these numbers may only fall. The patterns and limits are in the same file. Code in pages, quotations in backticks and generated
+blocks are not read. `--count` prints the number of findings by rule and by file.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ PLACES = (
 )
 SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]*_]*\s+(?=[A-Z0-9`*\[(])|\n\s*\n|:\n|\n(?=\s*(?:[-*+]|\d+[.)])\s)")
 MARKUP = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|\[([^\]]*)\]\[[^\]]*\]|<[^>]+>|[*_]{1,2}(?=\S)|(?<=\S)[*_]{1,2}")
+GENERATED = re.compile(r"<!-- generated: [^>]*-->(?:(?!<!-- generated).)*?<!-- end generated -->", re.DOTALL)
 CODE = re.compile(r"``[^`]*``|`[^`]*`")
 
 
@@ -59,8 +61,8 @@ def markdown_passages(text: str, first_line: int = 1) -> Iterator[Passage]:
     """Yield the paragraphs, headings and table cells of a Markdown page, without its code, front matter and generated blocks."""
     paragraph: list[str] = []
     start = first_line
-    fence, generated = "", False
-    lines = text.splitlines()
+    fence = ""
+    lines = GENERATED.sub(lambda block: "\n" * block[0].count("\n"), text).splitlines()
     begin = lines.index("---", 1) + 1 if lines[:1] == ["---"] and "---" in lines[1:] else 0
     for number, line in enumerate([*lines[begin:], ""], first_line + begin):
         stripped = line.strip()
@@ -68,11 +70,7 @@ def markdown_passages(text: str, first_line: int = 1) -> Iterator[Passage]:
         if fence or mark in ("```", "~~~"):
             fence = "" if fence and stripped == fence else fence or mark
             stripped = ""
-        elif "<!-- generated" in stripped or "<!-- begin generated" in stripped:
-            generated = "<!-- end" not in stripped and "<!-- begin generated" in stripped
-        elif "<!-- end generated" in stripped:
-            generated, stripped = False, ""
-        if generated or stripped.startswith(("<!--", "<", "???", "!!!")) or line.startswith("    $ "):
+        if stripped.startswith(("<!--", "<", "???", "!!!")) or line.startswith("    $ "):
             stripped = ""
         if stripped.startswith("#"):
             yield Passage(number, stripped.lstrip("# "), "heading")
@@ -94,7 +92,7 @@ def python_passages(text: str) -> Iterator[Passage]:
     """Yield the docstrings, comments and messages (strings of four words and more) of a module."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.JoinedStr):
-            value = "".join(part.value if isinstance(part, ast.Constant) else "`x`" for part in node.values)
+            value = "".join(str(part.value) if isinstance(part, ast.Constant) else "`x`" for part in node.values)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             value = node.value
         else:
@@ -125,7 +123,8 @@ def findings(passage: Passage, rules: list[Rule], limits: dict[str, int]) -> Ite
     """Yield the name of each rule that a passage breaks, with the words at fault and the suggestion."""
     plain = MARKUP.sub(lambda match: match[1] or match[2] or "", CODE.sub("`x`", passage.text))
     words = len(plain.split())
-    if passage.kind in ("heading", "cell") and words > limits[passage.kind]:
+    is_question = passage.kind == "heading" and "?" in plain
+    if passage.kind in ("heading", "cell") and words > limits[passage.kind] and not is_question:
         yield passage.kind, f"{words} words, at most {limits[passage.kind]}: {plain[:60]}"
     if passage.kind == "text" and words > limits["paragraph"]:
         yield "paragraph", f"{words} words, at most {limits['paragraph']}: {plain[:60]}"
@@ -137,6 +136,14 @@ def findings(passage: Passage, rules: list[Rule], limits: dict[str, int]) -> Ite
             if (found := rule.pattern.search(sentence)) and not (rule.exempt and rule.exempt.search(sentence)):
                 around = sentence[max(found.start() - 20, 0) : found.end() + 30].strip()
                 yield rule.name, f"'{found[0].strip()}' in '{around}'; {rule.suggestion}"
+
+
+def area(name: str) -> str:
+    """Return the folder by which findings are counted: a package of the source, or the first folder of another file."""
+    parts = name.split("/")
+    if parts[0] == "src":
+        return "/".join(parts[:3]) if len(parts) > 3 else "src/walltime"
+    return "/".join(parts[:2]) if parts[:2] == ["docs", "generators"] else parts[0] if len(parts) > 1 else "."
 
 
 def read_rules(configuration: dict[str, Any]) -> list[Rule]:
@@ -165,24 +172,31 @@ def main() -> int:
         for path in arguments.paths or [ROOT]
         for file in ([path] if path.is_file() else sorted({found for place in PLACES for found in path.glob(place)}))
     ]
-    by_rule: Counter[str] = Counter()
-    by_file: Counter[str] = Counter()
-    for file in files:
-        name = str(file.resolve().relative_to(ROOT)) if file.resolve().is_relative_to(ROOT) else str(file)
-        for passage in passages(file):
-            for rule, text in findings(passage, rules, limits):
-                by_rule[rule] += 1
-                by_file[name] += 1
-                if not arguments.count:
-                    print(f"{name}:{passage.line}: {text}")
+    found = [
+        (file.resolve().relative_to(ROOT).as_posix(), passage.line, *finding)
+        for file in files
+        for passage in passages(file)
+        for finding in findings(passage, rules, limits)
+    ]
     if arguments.count:
-        for title, counts in (("rule", by_rule), ("file", by_file)):
+        for title, column in (("rule", 2), ("file", 0)):
             print(f"by {title}")
-            for key, count in counts.most_common():
+            for key, count in Counter(finding[column] for finding in found).most_common():
                 print(f"  {count:5} {key}")
-    if by_rule:
-        print(f"prose: {sum(by_rule.values())} findings in {len(by_file)} of {len(files)} files")
-    return int(bool(by_rule))
+    by_area = Counter(area(name) for name, *_ in found)
+    allowed = {} if arguments.paths else configuration["allowed"]
+    over = {name for name, count in by_area.items() if count > allowed.get(name, 0)}
+    if not arguments.count:
+        for name, line, _, text in found:
+            if area(name) in over:
+                print(f"{name}:{line}: {text}")
+    for name in sorted(over):
+        print(f"prose: {by_area[name]} findings in {name}, allowed are {allowed.get(name, 0)}")
+    for name, count in sorted(allowed.items()):
+        if by_area[name] < count:
+            over.add(name)
+            print(f"prose: {name} has {by_area[name]} findings; lower its number in tools/prose.toml from {count}")
+    return int(bool(over))
 
 
 if __name__ == "__main__":
