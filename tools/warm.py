@@ -1,4 +1,4 @@
-"""Compiles what is not compiled yet of the engine, on two cores, and says so.
+"""Compiles the missing parts of the engine on two cores, with progress.
 
 python tools/warm.py [COUNTS.json]
 
@@ -28,7 +28,7 @@ PREDICTORS = "predictors"
 
 
 def say(state: Compilation) -> None:
-    """Say what is about to be compiled."""
+    """Print the part that is about to be compiled."""
     if state.done == 0 and not state.finished:
         print(f"warm: {state}", flush=True)
 

@@ -34,7 +34,7 @@ def on_page_markdown(markdown: str, page, **_) -> str:
 
 
 LATE: dict[str, Callable[[], bytes]] = {}
-"""Files whose content is asked for when all pages are read: what runs beside the build leaves, by path."""
+"""Content of files that programs write during the build, by path; read when all pages are done."""
 
 
 def on_files(files, config):

@@ -42,7 +42,7 @@ def page() -> str:
 
 
 def entries() -> list[dict[str, Any]]:
-    """What the search learns at the place of each answer: the question, the short answer, and the words."""
+    """Return the entries of the search index: question, short answer and search words of each answer."""
     found = []
     for one in questions():
         answer = CODE.sub(r"<code>\1</code>", html.escape(one["answer"], quote=False))

@@ -26,7 +26,7 @@ def specifications(title: str) -> str:
 
 
 def changes() -> str:
-    """What `--change` takes: a row for each thing that can be changed."""
+    """Return the table of values of `--change`."""
     rows = [(f"`{name}`", one.signs, one.value, one.meaning) for name, one in OF_SETTING.items()]
     for name, table in TABLES.items():
         row = "N" if name == "limit" else "NAME"
@@ -61,6 +61,6 @@ def section(name: str, form: Form) -> str:
 
 
 def first_sentence(kind: type) -> str:
-    """What a class says first."""
+    """Return the first paragraph of a class's docstring."""
     text = " ".join(inspect.cleandoc(kind.__doc__ or "").partition("\n\n")[0].split())
     return re.sub(r"\|", r"\\|", text)

@@ -89,15 +89,15 @@ def columns(which: str) -> str:
 
 def rules() -> str:
     """The rules that drop, change or notice jobs."""
-    return table(("rule", "effect", "what happens"), [(f"`{r.name}`", r.effect, r.meaning) for r in all_rules()])
+    return table(("rule", "effect", "meaning"), [(f"`{r.name}`", r.effect, r.meaning) for r in all_rules()])
 
 
 def machine_promises() -> str:
-    """What schedules promise on machines of pools and on Slurm's nodes, in which words, and what is not decided."""
-    words = table(("", "what is meant"), [(f"`{word}`", meaning) for word, meaning in WORDS.items()])
-    rows = [(f"`{one.rule}`", one.says, ", ".join(one.policies), one.not_decided) for one in MACHINE_PROMISES]
-    rules = table(("rule", "what it means here", "promised by", "where it is not decided"), rows)
-    undecided = table(("not decided", "why"), list(NOT_DECIDED.items()))
+    """Return the guarantees on machines of pools and on Slurm's nodes, their terms, and undecided cases."""
+    words = table(("term", "meaning"), [(f"`{word}`", meaning) for word, meaning in WORDS.items()])
+    rows = [(f"`{one.rule}`", one.statement, ", ".join(one.policies), one.not_decided) for one in MACHINE_PROMISES]
+    rules = table(("rule", "statement", "guaranteed by", "not decided"), rows)
+    undecided = table(("not decided", "reason"), list(NOT_DECIDED.items()))
     return "\n\n".join((words, rules, undecided))
 
 
@@ -115,7 +115,7 @@ def machine_mutations() -> str:
 
 def checks(which: str = "all") -> str:
     """The rules that the auditor checks: all of them, or those that always hold."""
-    return table(("rule", "what it demands"), [(f"`{name}`", what) for name, what in {"all": CHECKS, "always": ALWAYS}[which].items()])
+    return table(("rule", "requirement"), [(f"`{name}`", what) for name, what in {"all": CHECKS, "always": ALWAYS}[which].items()])
 
 
 def mutations() -> str:
@@ -128,11 +128,11 @@ def mutations() -> str:
 
 
 SHOWN = ("los:ties=slowdown", "hybrid:depth=0", "hybrid:depth=3", "hybrid:depth=1,fit=greedy", "easy:ends=before,extra=none,shadow=kept")
-"""Policies whose options change what they promise, shown beside those of the registry."""
+"""Policies whose options change their guarantees, shown with the registered ones."""
 
 
 def promises() -> str:
-    """What each policy promises."""
+    """Return the guarantees of each policy."""
     parts = []
     for policy in dict.fromkeys(map(parse_policy, [*POLICIES.forms, *SHOWN])):
         if policy.promises:
@@ -199,7 +199,7 @@ def models() -> str:
 
 
 def demo() -> str:
-    """What `walltime demo` prints on a terminal."""
+    """Return the terminal output of `walltime demo`."""
     return f"```text\n{recipes_run.demo()}\n```"
 
 
@@ -223,7 +223,7 @@ def swept(load: float, seed: int) -> Workload:
 
 
 def swept_lines() -> list[CombinationMean]:
-    """What the gallery draws over the load: ten workloads of a model for each of five loads, under three policies."""
+    """Return the data of the gallery's sweep: ten workloads of a model for each of five loads, under three policies."""
     results, combinations = [], []
     for load in (0.5, 0.6, 0.7, 0.8, 0.9):
         for name in ("easy", "conservative", "easy:backfill-order=sjf"):
