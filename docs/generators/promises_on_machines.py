@@ -21,7 +21,7 @@ class Promise(NamedTuple):
 WORDS = {
     "t": "an instant with an event: an arrival, an end, a due reservation, a corrected prediction, a change of an outage; under "
     "Slurm also a cycle or full pass; under OAR the seconds of its passes",
-    "start(j), end(j)": "the schedule's times; with overheads, start(j) is the decision and end(j) the tick at which its processors are free",
+    "start(j), end(j)": "the schedule's times; with overheads, start(j) is the decision and end(j) the tick that frees its processors",
     "Q(t)": "the jobs that wait at t, by tier, queue order (Slurm: priority) and arrival, without those held by a limit",
     "free(p, t)": "processors and units of the second resource of pool p that no job or outage holds at t",
     "plan(p, u)": "the expected free part of p at u ≥ t: running jobs end as expected, overdue ones in a second; known outages and "
