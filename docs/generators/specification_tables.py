@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
-import re
-
 from walltime.campaign.slurm import WORKERS
+from walltime.cli.listing import about
 from walltime.declared import described, meaning_of
 from walltime.estimates import ESTIMATES
 from walltime.policy import DIALECTS, ORDERS, POLICIES
@@ -42,8 +40,7 @@ def changes() -> str:
 
 def section(name: str, form: Form) -> str:
     """A name: what it is, and its options in a table."""
-    about = form.meaning or first_sentence(form.loaded if isinstance(form.loaded, type) else type(form.loaded))
-    lines = [f"### `{name}`", "", about]
+    lines = [f"### `{name}`", "", about(form).replace("|", "\\|")]
     places = [key for key in getattr(form.loaded, "positional", ()) if key in form.keys]
     if form.start:
         said = ",".join(f"{key}={spell(form.start[one.field], one)}" for key, one in form.keys.items() if one.field in form.start)
@@ -58,9 +55,3 @@ def section(name: str, form: Form) -> str:
         said = ",".join(f"{key}={spell(values[one.field], one)}" for key, one in form.keys.items() if one.field in values)
         lines += ["", f"`{name}:{preset}` is `{name}:{said}`."]
     return "\n".join(lines)
-
-
-def first_sentence(kind: type) -> str:
-    """Return the first paragraph of a class's docstring."""
-    text = " ".join(inspect.cleandoc(kind.__doc__ or "").partition("\n\n")[0].split())
-    return re.sub(r"\|", r"\\|", text)
