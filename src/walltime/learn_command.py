@@ -85,7 +85,7 @@ class GenerationOptions:
 
 @app.command()
 @manual(
-    "guides/learning",
+    "guides/agents",
     ("Train an agent for five minutes.", "learn train KTH-SP2 --out agent --minutes 5"),
     ("Train on jobs that a model generates.", "learn train lublin99 --jobs 5000 --episodes 32 --out small"),
 )
@@ -144,7 +144,7 @@ def train(
 
 @app.command()
 @manual(
-    "guides/learning",
+    "guides/agents",
     ("Compare an agent with EASY and other orders on the held-out part of its log.", "learn evaluate agent"),
     ("Evaluate it on another log, without the importance of features.", "learn evaluate agent --log log.swf.gz --no-importances"),
 )

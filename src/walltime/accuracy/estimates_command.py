@@ -112,7 +112,7 @@ class Letters:
 
 
 @manual(
-    "guides/estimates",
+    "guides/walltime-advice",
     ("Show how well users estimate their runtimes.", "estimates KTH-SP2"),
     ("Estimate what adjusted walltimes would gain, and write a page.", "estimates KTH-SP2 --report page.html"),
 )

@@ -68,7 +68,7 @@ class ReplayOptions:
 
 
 @manual(
-    "guides/estimates",
+    "guides/predictions",
     ("Compare all forms of the predictor tang13 on a log.", "predict KTH-SP2"),
     ("Judge one predictor, and write the prediction of each job.", "predict KTH-SP2 --predictor tsafrir07 --out predictions.csv"),
 )

@@ -62,7 +62,7 @@ class AdviceOptions:
 
 
 @manual(
-    "guides/estimates",
+    "guides/walltime-advice",
     ("Suggest walltimes for the next job of a user.", "suggest KTH-SP2 --user 7"),
     ("Narrow them to jobs on 8 processors, for risks of 5 % and 1 %.", "suggest KTH-SP2 --user 7 --job-procs 8 --risk 5 --risk 1"),
 )

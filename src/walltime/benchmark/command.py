@@ -22,7 +22,7 @@ PathsArgument = Annotated[list[Path], o.argument("Files with results, or folders
 
 
 @app.command("list")
-@manual("guides/audit", ("List the suites.", "benchmark list"), ("Do the same for a program.", "benchmark list --json"))
+@manual("guides/benchmarks", ("List the suites.", "benchmark list"), ("Do the same for a program.", "benchmark list --json"))
 def show(*, output: Output) -> None:
     """List the suites with their jobs, metrics and baselines."""
     from walltime.benchmark import SUITES, read_suite
@@ -42,7 +42,7 @@ def show(*, output: Output) -> None:
 
 @app.command()
 @manual(
-    "guides/audit",
+    "guides/benchmarks",
     ("Run a suite under a scheduler.", "benchmark run classic --policy easy"),
     (
         "Run it under two schedulers, and keep the results in a folder.",
@@ -117,7 +117,7 @@ class PredictionOptions:
 
 @app.command()
 @manual(
-    "guides/audit",
+    "guides/benchmarks",
     ("Judge the usual predictors by the schedules that they give.", "benchmark predictions log.swf.gz --copies 0"),
     ("Judge one predictor only.", "benchmark predictions log.swf.gz --predictor tang13 --only --report page.html"),
 )
@@ -165,7 +165,7 @@ def predictions(
 
 @app.command()
 @manual(
-    "guides/audit",
+    "guides/benchmarks",
     ("Check a folder of results, with three windows of each simulated again.", "benchmark verify benchmark-results"),
     ("Simulate all windows again.", "benchmark verify benchmark-results --all"),
 )
@@ -201,7 +201,7 @@ def verify(
 
 @app.command()
 @manual(
-    "guides/audit",
+    "guides/benchmarks",
     ("Rank the schedulers in a folder of results.", "benchmark leaderboard benchmark-results"),
     ("Write the ranking as a page.", "benchmark leaderboard benchmark-results --report page.html"),
 )

@@ -29,7 +29,7 @@ StoreOption = Annotated[
 
 @app.command()
 @manual(
-    "guides/studies",
+    "guides/campaigns",
     ("Run a plan; the same command continues after an interruption.", "campaign run plan.toml"),
     ("Run it on four processes, with the results in another folder.", "campaign run plan.toml --dask local:workers=4 --store results"),
 )
@@ -84,7 +84,7 @@ def run(
 
 @app.command()
 @manual(
-    "guides/studies",
+    "guides/campaigns",
     ("Show how many simulations of a plan are done.", "campaign status plan.toml"),
     ("Do the same for a program.", "campaign status plan.toml --json"),
 )
@@ -123,7 +123,7 @@ def _bar(name: str) -> Iterator[Callable[[Progress], None]]:
 
 @app.command()
 @manual(
-    "guides/studies",
+    "guides/campaigns",
     ("Compare all schedulers of a plan with EASY, seed by seed.", "campaign report plan.toml --baseline policy=easy"),
     ("Write a page, and a table with a row for each simulation.", "campaign report plan.toml --report page.html --out cells.csv"),
 )

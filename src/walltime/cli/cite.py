@@ -16,7 +16,7 @@ _ENTRY = re.compile(r"^@\w+\{(\w+),.*?^\}$", re.MULTILINE | re.DOTALL)
 
 
 @manual(
-    "reference/glossary",
+    "reference/sources",
     ("Print the entry of this program.", "cite walltime"),
     ("Print the entries of two papers.", "cite feitelson98 mualem01"),
 )

@@ -59,7 +59,7 @@ def _show_version(value: bool) -> None:
 
 
 @manual(
-    "tutorial/first-run",
+    "tutorial/quickstart",
     ("Generate a log, compare three policies on it, and explain the longest wait.", "demo"),
     ("List the scheduling policies; walltime list orders, predictors, ... work alike.", "list policies"),
 )

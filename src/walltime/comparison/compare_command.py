@@ -59,7 +59,7 @@ class TableOptions:
 
 
 @manual(
-    "tutorial/report",
+    "tutorial/comparison",
     ("Compare two policies, and write a report page.", "compare KTH-SP2 --policy fcfs --policy easy --report page.html"),
     (
         "Show which jobs and users gain from shortest-job-first backfilling.",

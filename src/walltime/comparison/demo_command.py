@@ -29,7 +29,7 @@ FEWEST_JOBS = 200
 
 
 @manual(
-    "tutorial/first-run",
+    "tutorial/quickstart",
     ("Generate a log, compare three policies, and open the page.", "demo"),
     ("Use a smaller and busier machine.", "demo --procs 64 --load 0.9 --out busy.html"),
 )

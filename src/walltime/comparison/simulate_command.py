@@ -82,7 +82,7 @@ class SimulationFiles(Files):
 
 
 @manual(
-    "tutorial/first-run",
+    "tutorial/your-log",
     ("Simulate a log under EASY backfilling.", "simulate KTH-SP2 --policy easy"),
     ("Write the schedule, and draw the queue over time.", "simulate KTH-SP2 --policy easy --out schedule.csv --figure queue=queue.svg"),
 )

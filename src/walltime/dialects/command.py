@@ -45,7 +45,7 @@ class SchedulerOptions:
 
 
 @manual(
-    "background/interpretations",
+    "background/dialects",
     ("List the dialects, and the rules that each reads differently.", "dialects"),
     ("Show the effect of each interpretation on the first jobs of a log.", "dialects KTH-SP2 --head 300 --policy easy --copies 0"),
 )

@@ -16,7 +16,7 @@ from walltime.errors import PolicyError
 
 
 @manual(
-    "guides/what-if",
+    "guides/infer",
     ("Infer the rules of a site, and write them as a machine file.", "infer jobs.txt.gz --machine machine.toml --out site.toml"),
     ("Infer them for a machine of 100 equal processors.", "infer KTH-SP2 --procs 100 --out site.toml"),
 )

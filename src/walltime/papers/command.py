@@ -30,7 +30,7 @@ app = CommandGroup("paper", "Reproduce published studies: every table and figure
 
 @app.command("list")
 @manual(
-    "guides/studies",
+    "guides/papers",
     ("List the papers with their tables and figures.", "paper list"),
     ("List the items of one paper.", "paper list feitelson98"),
 )
@@ -80,7 +80,7 @@ class Inputs:
 
 @app.command()
 @manual(
-    "guides/studies",
+    "guides/papers",
     ("Reproduce all tables and figures of a paper with few seeds.", "paper run mualem01 --quick"),
     ("Reproduce one table on generated workloads.", "paper run feitelson98 --item T3 --generated --quick"),
 )

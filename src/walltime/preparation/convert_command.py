@@ -25,7 +25,7 @@ class FileOptions:
 
 
 @manual(
-    "guides/logs",
+    "guides/cluster-logs",
     ("Convert a cluster's accounting records to the Standard Workload Format.", "convert jobs.txt.gz --out log.swf.gz"),
     ("Replace the names of users and accounts by numbers.", "convert jobs.txt.gz --anonymise @key.txt --out public.swf.gz"),
 )

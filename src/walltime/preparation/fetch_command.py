@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @manual(
-    "guides/logs",
+    "guides/get-logs",
     ("List the logs and data sets that can be downloaded.", "fetch"),
     ("Download a log; from then on its name stands for the file.", "fetch KTH-SP2"),
 )

@@ -23,7 +23,7 @@ LISTED = 20
 
 
 @manual(
-    "guides/logs",
+    "guides/cluster-logs",
     ("Show the machine, the load and the data quality of a log.", "info KTH-SP2"),
     ("Check whether a cluster's accounting records are read as expected.", "info jobs.txt.gz --report log.html"),
 )

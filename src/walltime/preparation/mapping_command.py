@@ -11,7 +11,7 @@ from walltime.cli.output import Output
 
 
 @manual(
-    "guides/logs",
+    "guides/mappings",
     ("Recognise the columns of a table, and write them to a file for correction.", "mapping jobs.csv --out mapping.toml"),
     ("List the mappings of known data sets.", "mapping"),
 )

@@ -96,7 +96,7 @@ class JudgementOptions:
 
 
 @manual(
-    "guides/own-policy",
+    "guides/tuning",
     ("Search for an order on several logs.", "search KTH-SP2 SDSC-SP2 --budget 500 --out order.toml"),
     ("Judge the found order on a log that the search has not seen.", "search CTC-SP2 --procs 512 --final order.toml"),
 )

@@ -69,7 +69,7 @@ class FitOptions:
 
 
 @manual(
-    "guides/own-policy",
+    "guides/tuning",
     ("Fit the queue order to the first half of a log, and test it on the second half.", "tune KTH-SP2 --out order.json"),
     ("Fit the backfill order with few simulations.", "tune log.swf.gz --where backfill-order --budget 20 --optimiser random"),
 )

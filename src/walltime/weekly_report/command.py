@@ -51,7 +51,7 @@ class Span:
 
 
 @manual(
-    "guides/breakdowns",
+    "guides/waits",
     ("Report on the last whole week of a log.", "report jobs.txt.gz --machine machine.toml --report week.html"),
     ("Report on a span of days of any log with waits.", "report KTH-SP2 --window 100d:107d"),
 )

@@ -44,7 +44,7 @@ class Moments:
 
 
 @manual(
-    "guides/what-if",
+    "guides/calibrate",
     ("Compare a simulation of the site's policy with the recorded waits.", "calibrate jobs.txt.gz --machine machine.toml"),
     ("Keep the calibration for walltime what-if.", "calibrate jobs.txt.gz --machine machine.toml --out calibration.json"),
 )

@@ -23,7 +23,7 @@ _DAY = re.compile(r"[0-9A-Za-z:/.+-]+")
 
 
 @manual(
-    "guides/logs",
+    "guides/cluster-logs",
     ("Print the command for the jobs of the last 90 days.", "slurm sacct-command"),
     ("Print it for one partition since the new year.", "slurm sacct-command --since 2026-01-01 --partition batch"),
 )
@@ -72,7 +72,7 @@ def sacct_command(
 
 
 @manual(
-    "guides/machines",
+    "guides/machine-from-slurm",
     ("Print the command.", "slurm cluster-command"),
     ("Print it with another file for its output.", "slurm cluster-command --out settings.txt"),
 )
@@ -99,7 +99,7 @@ def cluster_command(
 
 
 @manual(
-    "guides/machines",
+    "guides/machine-from-slurm",
     ("Make a machine file from the settings of a cluster.", "slurm cluster cluster.txt --out machine.toml"),
     ("Print it.", "slurm cluster cluster.txt"),
 )

@@ -24,7 +24,7 @@ SACCT = (
 
 
 @manual(
-    "guides/breakdowns",
+    "guides/waits",
     ("Report on the last whole week of a cluster.", "slurm report jobs.txt.gz --machine machine.toml --report week.html"),
     ("Print a timer that writes the report every Monday.", "slurm report --print-timer"),
 )

@@ -39,7 +39,7 @@ class Span:
 
 
 @manual(
-    "guides/adjust",
+    "guides/adjust-operate",
     ("Report on the adjusted jobs of a ledger.", "slurm what-happened jobs.txt.gz --ledger ledger"),
     ("Include the jobs that were delayed, which is simulated.", "slurm what-happened jobs.txt.gz --ledger ledger --machine machine.toml"),
 )
