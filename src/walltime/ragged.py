@@ -81,11 +81,11 @@ class Ragged(Sequence[list[int]]):
 
     @property
     def places(self) -> Array:
-        """The number of the thing that each item is of, int64."""
+        """Return for each item the number of the list that it is in, int64."""
         return np.repeat(np.arange(len(self)), self.counts)
 
-    def beside(self, other: Ragged, more: int) -> Ragged:
-        """To each list the other's, whose items become larger by `more`."""
+    def concat(self, other: Ragged, more: int) -> Ragged:
+        """Return these lists, each with the list of `other` behind it, whose items are raised by `more`."""
         return Ragged.of_pairs(len(self), np.concatenate([self.places, other.places]), np.concatenate([self.items, other.items + more]))
 
 

@@ -20,7 +20,7 @@ def test_ragged__is_the_lists_that_it_was_made_of(lists, others):
     assert ragged.take(np.arange(len(lists))[::-1]) == lists[::-1]
     assert Ragged.of_pairs(len(lists), ragged.places, ragged.items) == lists
     more = [*others, *lists][: len(lists)]
-    assert ragged.beside(Ragged.of(more), 10) == [[*a, *(10 + item for item in b)] for a, b in zip(lists, more, strict=True)]
+    assert ragged.concat(Ragged.of(more), 10) == [[*a, *(10 + item for item in b)] for a, b in zip(lists, more, strict=True)]
 
 
 def test_ragged__has_no_list_beyond_its_end():

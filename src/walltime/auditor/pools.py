@@ -33,7 +33,7 @@ MACHINE_CHECKS = {
 }
 """Further rules for machines with several pools, and what they require."""
 NODE_WALKS: Mapping[str, Callable[[MachineSchedule, Any], Walk]] = {"slurm": SlurmWalk, "oar": OarWalk}
-"""The walks along schedules of policies that plan nodes, by the kinds of `walltime.policy.Passes`."""
+"""The walks along schedules of policies that plan nodes, by the kinds of `walltime.policy.PassSpec`."""
 DECISIONS = ("head_waits", "left_waiting", "reservation_delayed", "out_of_turn", "reserved_start_missed")
 """The rules on a policy's decisions in the state of the schedule."""
 

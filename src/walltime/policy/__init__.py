@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from walltime.permission import only as only
     from walltime.policy.base import Backfilling as Backfilling
     from walltime.policy.base import Kind as Kind
-    from walltime.policy.base import Passes as Passes
+    from walltime.policy.base import PassSpec as PassSpec
     from walltime.policy.base import Policy as Policy
     from walltime.policy.base import Reservations as Reservations
     from walltime.policy.conservative import Conservative as Conservative

@@ -35,12 +35,12 @@ COMPILED_FOR_POOLS = ("head", "fresh", "kept")
 """The kinds of passes that the compiled engine for machines of several pools makes, with plain readings of the papers."""
 
 
-class Passes(NamedTuple):
+class PassSpec(NamedTuple):
     """The kind of passes that a policy makes, and what they read: the engines and the auditor know the kinds, and not the policies."""
 
     kind: str
     """`head`: at most one reservation (easy.py in kernel/number/ of the engine); `fresh`: reservations recomputed in every
-    pass (scratch.py); `kept`: reservations kept (conservative.py); `own`: those of a policy in plain Python; `unknown`: those of other
+    pass (scratch.py); `kept`: reservations kept (conservative.py); `python`: those of a policy in plain Python; `unknown`: those of other
     programs; others: as the policy of this name, or the first that made them"""
     depth: int | None = None
     """how many waiting jobs have a reservation; None for all"""
@@ -158,7 +158,7 @@ class Policy(Specification):
     def without(self) -> Mapping[str, str]:
         """What it does not run with, of `FEATURES` of engine/interface/choice.py, and why, as a clause."""
         reasons = dict[str, str]()
-        if self.passes.kind not in ("head", "fresh", "kept", "own", "unknown"):
+        if self.passes.kind not in ("head", "fresh", "kept", "python", "unknown"):
             reasons["effects"] = "these are effects on one head of the queue"
         if self.passes.kind not in ("head", "relaxed", "lookahead", "unknown"):
             reasons["threshold"] = "it is for policies with at most one reservation"
@@ -202,9 +202,9 @@ class Policy(Specification):
         return self.passes.backfills
 
     @property
-    def passes(self) -> Passes:
+    def passes(self) -> PassSpec:
         """The passes that it makes."""
-        return Passes("unknown", compiled=False)
+        return PassSpec("unknown", compiled=False)
 
     @property
     def reads(self) -> set[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from walltime.errors import PolicyError
-from walltime.policy.base import FIRST_OF_ALL, HEAD_STARTS, KINDS, Passes, Policy, Reservations
+from walltime.policy.base import FIRST_OF_ALL, HEAD_STARTS, KINDS, PassSpec, Policy, Reservations
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Conservative(Policy):
         }
 
     @property
-    def passes(self) -> Passes:
+    def passes(self) -> PassSpec:
         """A reservation for every job."""
         kept = self.variant == "compress"
-        return Passes("kept" if kept else "fresh", compiled=self.compression == "once", compression=self.compression)
+        return PassSpec("kept" if kept else "fresh", compiled=self.compression == "once", compression=self.compression)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from walltime.policy.base import FIRST_OF_HEAD, HEAD, HEAD_STARTS, KINDS, PLAIN_ON_POOLS, Backfilling, Passes
+from walltime.policy.base import FIRST_OF_HEAD, HEAD, HEAD_STARTS, KINDS, PLAIN_ON_POOLS, Backfilling, PassSpec
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Double(Backfilling):
     called: ClassVar[str] = "EASY, heads doubled"
     reservations = HEAD
     on_pools = PLAIN_ON_POOLS
-    passes = Passes("head", 1, heads_run=2)
+    passes = PassSpec("head", 1, heads_run=2)
     variants: ClassVar[tuple[str, ...]] = ("", "backfill-order=sjf")
 
     @property

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from walltime.declared import DeclaredKey
-from walltime.policy.base import FIRST_OF_HEAD, HEAD, HEAD_STARTS, KINDS, Backfilling, HeadPolicy, Passes
+from walltime.policy.base import FIRST_OF_HEAD, HEAD, HEAD_STARTS, KINDS, Backfilling, HeadPolicy, PassSpec
 
 
 @dataclass(frozen=True)
@@ -63,11 +63,11 @@ class Easy(HeadPolicy, Backfilling):
         }
 
     @property
-    def passes(self) -> Passes:
+    def passes(self) -> PassSpec:
         """One reservation, for the head."""
         every_arrival = self.arrivals == "all" or self.backfill_order not in (None, self.order)
         default = self.decisions == "revised" and not self.window and (self.extra, self.shadow, self.ends) == ("all", "afresh", "by")
-        head = Passes("head", 1, compiled=default, window=self.window, committed=self.decisions == "committed", every_arrival=every_arrival)
+        head = PassSpec("head", 1, compiled=default, window=self.window, committed=self.decisions == "committed", every_arrival=every_arrival)
         return head._replace(extra=self.extra, shadow=self.shadow, ends=self.ends)
 
 

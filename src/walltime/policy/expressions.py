@@ -200,7 +200,7 @@ class Expression(ScoredOrder):
         return _function(form.text, form.names, len(form.numbers))
 
     @property
-    def growing(self) -> bool:
+    def is_monotone(self) -> bool:
         """Whether it surely never falls while a job waits."""
         form = self.form
         return never_falls(form.text, form.numbers)

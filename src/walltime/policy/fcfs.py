@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from walltime.policy.base import HEAD_STARTS, KINDS, NOBODY, HeadPolicy, Passes
+from walltime.policy.base import HEAD_STARTS, KINDS, NOBODY, HeadPolicy, PassSpec
 from walltime.policy.orders import FCFS
 
 
@@ -35,7 +35,7 @@ class NoBackfilling(HeadPolicy):
         return {"head_waits": head, **nobody, **KINDS}
 
     @property
-    def passes(self) -> Passes:
+    def passes(self) -> PassSpec:
         """Starts from the head, without a search."""
         committed = self.decisions == "committed"
-        return Passes("head", 0, compiled=not committed, backfills=False, window=self.window, committed=committed)
+        return PassSpec("head", 0, compiled=not committed, backfills=False, window=self.window, committed=committed)

@@ -81,7 +81,7 @@ class Formula(ScoredOrder):
         return _BY_FORMULA[self.name][0]
 
     @property
-    def growing(self) -> bool:
+    def is_monotone(self) -> bool:
         """None of these scores falls while a job waits."""
         return True
 
@@ -246,7 +246,7 @@ class WeightedOrder(ScoredOrder):
         return ("wait", "believed", "procs")
 
     @property
-    def growing(self) -> bool:
+    def is_monotone(self) -> bool:
         """Whether no weight of the wait is negative; larger ones than these would show the rounding of logarithms."""
         return all(0 <= weight <= 1e6 for name, weight in self.features.items() if name.endswith("wait"))
 

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 
 from walltime.declared import DeclaredKey, Key
 from walltime.errors import PolicyError
-from walltime.policy.base import FIRST_OF_ALL, FIRST_OF_HEAD, HEAD, HEAD_STARTS, KINDS, NOBODY, Backfilling, Passes, Reservations, Support
+from walltime.policy.base import FIRST_OF_ALL, FIRST_OF_HEAD, HEAD, HEAD_STARTS, KINDS, NOBODY, Backfilling, PassSpec, Reservations, Support
 from walltime.policy.formulas import Formula
 from walltime.policy.lookahead import ONE_NUMBER, combination
 
@@ -91,8 +91,8 @@ class Hybrid(Backfilling):
         return {"head_waits": HEAD_STARTS, **others, **KINDS}
 
     @property
-    def passes(self) -> Passes:
+    def passes(self) -> PassSpec:
         """Up to one reservation as in EASY; more are recomputed in every pass."""
         if self.fit == "greedy":
-            return Passes("lookahead", self.depth, ahead=GREEDY_AHEAD, objective=self.metric)
-        return Passes("head" if self.depth <= 1 else "fresh", self.depth)
+            return PassSpec("lookahead", self.depth, ahead=GREEDY_AHEAD, objective=self.metric)
+        return PassSpec("head" if self.depth <= 1 else "fresh", self.depth)

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 
 from walltime.declared import Key
 from walltime.errors import PolicyError
-from walltime.policy.base import FIRST_OF_HEAD, HEAD, HEAD_STARTS, KINDS, Backfilling, Passes, Support
+from walltime.policy.base import FIRST_OF_HEAD, HEAD, HEAD_STARTS, KINDS, Backfilling, PassSpec, Support
 
 MOST_AHEAD = 1000
 """The most jobs that can be considered together."""
@@ -48,10 +48,10 @@ class Lookahead(Backfilling):
         return {**combination(self.lookahead, "procs, then slowdown" if self.ties == "slowdown" else self.objective, True), **KINDS}
 
     @property
-    def passes(self) -> Passes:
+    def passes(self) -> PassSpec:
         """One reservation, for the head; jobs behind it are chosen together."""
         objective = "slowdown" if self.ties == "slowdown" else self.objective
-        return Passes("lookahead", 1, ahead=self.lookahead, objective=objective)
+        return PassSpec("lookahead", 1, ahead=self.lookahead, objective=objective)
 
 
 def combination(ahead: int, objective: str, reserves: bool) -> dict[str, str]:

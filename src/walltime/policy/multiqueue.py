@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 from walltime.declared import Key
 from walltime.errors import PolicyError
-from walltime.policy.base import FIRST_OF_ALL, HEAD_STARTS, KINDS, PLAIN_ON_POOLS, Backfilling, Passes, Reservations
+from walltime.policy.base import FIRST_OF_ALL, HEAD_STARTS, KINDS, PLAIN_ON_POOLS, Backfilling, PassSpec, Reservations
 
 MOST_BOUNDS = 60
 
@@ -57,6 +57,6 @@ class MultiQueue(Backfilling):
         }
 
     @property
-    def passes(self) -> Passes:
+    def passes(self) -> PassSpec:
         """A reservation for the first job of each queue, recomputed in every pass."""
-        return Passes("multiqueue", bounds=self.bounds)
+        return PassSpec("multiqueue", bounds=self.bounds)

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from walltime.declared import Key
 from walltime.errors import PolicyError
-from walltime.policy.base import ON_NODES, OWN_ORDER, Passes, Policy, Reservations
+from walltime.policy.base import ON_NODES, OWN_ORDER, PassSpec, Policy, Reservations
 from walltime.policy.orders import FCFS
 
 STREAM = 6
@@ -54,7 +54,7 @@ class Oar(Policy):
     called: ClassVar[str] = "OAR"
     reservations = Reservations("all")
     machines = ON_NODES
-    passes = Passes("oar")
+    passes = PassSpec("oar")
     security_time: Annotated[int, Key(least=0)] = 60
     """so long, s, a job is planned beyond its request"""
     slots: Literal["2016", "mended"] = "2016"

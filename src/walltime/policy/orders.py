@@ -143,7 +143,7 @@ class ScoredOrder(Order):
         raise NotImplementedError
 
     @property
-    def growing(self) -> bool:
+    def is_monotone(self) -> bool:
         """Whether a job's score never falls while it waits, so that scores to come can be bounded."""
         return False
 
@@ -239,7 +239,7 @@ class ShortestFirst(ScoredOrder):
         return _shortest
 
     @property
-    def growing(self) -> bool:
+    def is_monotone(self) -> bool:
         """It stays as it is."""
         return True
 
@@ -274,7 +274,7 @@ class Wfp(ScoredOrder):
         return _wfp(self.exponent)
 
     @property
-    def growing(self) -> bool:
+    def is_monotone(self) -> bool:
         """It grows with the wait."""
         return True
 

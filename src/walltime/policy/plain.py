@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar
 
 from walltime.declared import Key
 from walltime.errors import PolicyError
-from walltime.policy.base import NO_NODES, OWN_ORDER, Passes, Policy, Support
+from walltime.policy.base import NO_NODES, OWN_ORDER, PassSpec, Policy, Support
 from walltime.policy.files import own_code, place_of
 from walltime.policy.log_view import COLUMNS, LogView, Moment
 from walltime.wording import shown
@@ -169,9 +169,9 @@ class PlainPolicy(Policy):
         """A job has ended now; its `runtime` and `end` are known."""
 
     @property
-    def passes(self) -> Passes:
+    def passes(self) -> PassSpec:
         """Whatever `choose` says."""
-        return Passes("own", compiled=False)
+        return PassSpec("python", compiled=False)
 
     @property
     def without(self) -> Mapping[str, str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from walltime.declared import Key
-from walltime.policy.base import FIRST_OF_HEAD, HEAD, HEAD_STARTS, KINDS, PLAIN_ON_POOLS, Backfilling, Passes
+from walltime.policy.base import FIRST_OF_HEAD, HEAD, HEAD_STARTS, KINDS, PLAIN_ON_POOLS, Backfilling, PassSpec
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,6 @@ class Relaxed(Backfilling):
         }
 
     @property
-    def passes(self) -> Passes:
+    def passes(self) -> PassSpec:
         """One reservation, for the head, and a later time until which it may be delayed."""
-        return Passes("relaxed", 1, omega=self.omega)
+        return PassSpec("relaxed", 1, omega=self.omega)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from walltime.declared import Key
-from walltime.policy.base import FIRST_OF_ALL, KINDS, PLAIN_ON_POOLS, Backfilling, Passes, Reservations
+from walltime.policy.base import FIRST_OF_ALL, KINDS, PLAIN_ON_POOLS, Backfilling, PassSpec, Reservations
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ class Selective(Backfilling):
         }
 
     @property
-    def passes(self) -> Passes:
+    def passes(self) -> PassSpec:
         """Reservations for some jobs, recomputed in every pass."""
         if self.threshold == "adaptive":
-            return Passes("selective", adapts=True)
-        return Passes("selective", factor=self.threshold)
+            return PassSpec("selective", adapts=True)
+        return PassSpec("selective", factor=self.threshold)

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 from walltime.declared import Key
 from walltime.errors import PolicyError
-from walltime.policy.base import KINDS, OWN_ORDER, Passes, Policy, Reservations, Support
+from walltime.policy.base import KINDS, OWN_ORDER, PassSpec, Policy, Reservations, Support
 from walltime.policy.orders import FCFS
 
 MOST_RECENT = 1_000_000
@@ -58,6 +58,6 @@ class Slack(Policy):
         }
 
     @property
-    def passes(self) -> Passes:
+    def passes(self) -> PassSpec:
         """A reservation for every job, recomputed in every pass."""
-        return Passes("slack", factor=self.factor, recent=self.recent)
+        return PassSpec("slack", factor=self.factor, recent=self.recent)

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from walltime.declared import Key, is_within
 from walltime.durations import seconds_of
 from walltime.errors import PolicyError
-from walltime.policy.base import ON_NODES, OWN_ORDER, Passes, Policy, Reservations
+from walltime.policy.base import ON_NODES, OWN_ORDER, PassSpec, Policy, Reservations
 from walltime.policy.orders import FCFS
 from walltime.specification import options_of, spell
 from walltime.wording import shown
@@ -147,7 +147,7 @@ class Slurm(Policy):
     called: ClassVar[str] = "Slurm"
     reservations = Reservations("some", "only jobs that a cycle of backfilling has planned have one")
     machines = ON_NODES
-    passes = Passes("slurm", None)
+    passes = PassSpec("slurm", None)
     separator: ClassVar[str] = "_"
     default_queue_depth: Annotated[int | None, _parameter(100, "number", "depth")] = None
     """jobs that the main scheduler looks at when a job has come or ended"""

@@ -364,4 +364,4 @@ def kept(state, rules, jobs, lists, profile):
 
 BY_HEAD = {"head": head, "relaxed": relaxed}
 BY_PLAN = {"fresh": fresh, "kept": kept, "selective": selective, "multiqueue": several_queues}
-"""The passes by the kinds of `walltime.policy.Passes`: with a reservation for the head at most, and on a profile."""
+"""The passes by the kinds of `walltime.policy.PassSpec`: with a reservation for the head at most, and on a profile."""

@@ -130,7 +130,7 @@ def lower_order(order: Order, known: LogView, submit: Array, longest: int) -> Lo
     changing = order.reads_calendar or order.reads_longest or order.reads_standing or "wait" in order.asks() or starvation != NEVER
     lasting = bool(getattr(order, "last", None)) and not changing
     bounds |= {"history": history, "standing": standing, "lasting": lasting}
-    return LoweredOrder(BY_USER, facts.ctypes.data, order.changes, order.growing, kept=kept, **bounds)
+    return LoweredOrder(BY_USER, facts.ctypes.data, order.changes, order.is_monotone, kept=kept, **bounds)
 
 
 @functools.lru_cache(maxsize=256)

@@ -75,7 +75,7 @@ class PoolsEngine(CompiledEngine):
         for k, outage in enumerate(hardware.outages):
             for name, value in zip(("pool", "procs", "second", "begin", "end", "known"), outage, strict=True):
                 outages[k][name] = value
-        limits_of = demands.limits.beside(demands.windows, len(hardware.limits)) if hardware.windows else demands.limits
+        limits_of = demands.limits.concat(demands.windows, len(hardware.limits)) if hardware.windows else demands.limits
         limits = lowered_limits([*hardware.limits, *[(NEVER, NEVER, NEVER)] * len(hardware.windows)])
         self._memory: ClusterMemory = new_cluster_memory(
             rules,

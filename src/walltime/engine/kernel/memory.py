@@ -34,7 +34,7 @@ HEAD, FRESH, KEEP = 0, 1, 2
 (hybrid, conservative from scratch). KEEP: reservations are kept and compressed (conservative)."""
 BY_PROCS, BY_SECONDS, BY_PROCSECONDS, BY_SLOWDOWN = 0, 1, 2, 3
 OBJECTIVES = {"procs": BY_PROCS, "seconds": BY_SECONDS, "procseconds": BY_PROCSECONDS, "slowdown": BY_SLOWDOWN}
-"""By the names of `walltime.policy.Passes`."""
+"""By the names of `walltime.policy.PassSpec`."""
 
 BLOCK = 64
 """Places of the queue in a block of the index."""
@@ -202,8 +202,8 @@ class Loop(NamedTuple):
 class Pass(NamedTuple):
     """How passes of some kinds are made: each module of `number/` that makes passes declares this as `PASS`, and load.py finds it.
 
-    `kinds`: of `walltime.policy.Passes`. `make`: the compiled pass, with the arguments of `make_pass` in number/loop.py.
-    `reservations`: the class of what the pass keeps; `new` makes it from the rules, the policy's `Passes`, and the number of jobs.
+    `kinds`: of `walltime.policy.PassSpec`. `make`: the compiled pass, with the arguments of `make_pass` in number/loop.py.
+    `reservations`: the class of what the pass keeps; `new` makes it from the rules, the policy's `PassSpec`, and the number of jobs.
     `loop_of`: which of the `loops` is for a memory.
     """
 

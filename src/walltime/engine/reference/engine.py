@@ -98,7 +98,7 @@ class Engine:
         self.known = problem.known_as_lists()
         self.machine_procs, self.policy, self.passes = machine_procs, problem.policy, problem.policy.passes
         self.done = False
-        self._own = None if self.passes.kind != "own" else PlainRun(self.policy, self.known, machine_procs)
+        self._own = None if self.passes.kind != "python" else PlainRun(self.policy, self.known, machine_procs)
         self._wake_ups: set[int] = set()
         """Times at which a policy in plain Python wants to be asked."""
         self._woken = 0

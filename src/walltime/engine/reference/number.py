@@ -217,7 +217,7 @@ class Reference(Engine):
                 self._reserve_afresh(passes.depth)
             case "kept":
                 self._keep_reservations(policy.order, passes.compression)
-            case "own":
+            case "python":
                 self._ask(policy)
             case kind if kind in later.PASS_OF_KIND:
                 later.PASS_OF_KIND[kind](self, policy)
