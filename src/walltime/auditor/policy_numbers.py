@@ -70,7 +70,7 @@ def _kind(passes: Passes) -> dict[str, Any] | None:
         "extra": EXTRA[passes.extra],
         "shadow": SHADOW[passes.shadow],
         "before": passes.ends == "before",
-        "heads_run": passes.heads_run,
+        "head_runtime_factor": passes.head_runtime_factor,
         "compression": COMPRESSION[passes.compression],
         "ahead": passes.ahead,
         "objective": OBJECTIVES[passes.objective],

@@ -50,14 +50,14 @@ its places in the queue and among the candidates, the highest first."""
 
 RULES = record_dtype(
     "kind plans keeps backfills procs depth shadow extra before fitting window committed threshold_of_all compression ahead objective "
-    "recent coincident silent correction capped dynamic asks plain_heads all_reserved heads_run power back_power near omega factor",
+    "recent coincident silent correction capped dynamic asks plain_heads all_reserved head_runtime_factor power back_power near omega factor",
     "near omega factor",
 )
 """The policy and the readings in numbers. `kind`: which pass is made, as its place in `PASSES` (events.py); `plans`: whether on a profile,
 `keeps`: whether reservations are kept, and compressed. `depth`: blocked jobs with reservations. `fitting`: no pass at arrivals that do not
 fit. `near`: the part of the head's score that others need. `threshold_of_all`: 1 if the threshold of selective reservations is the mean
 slowdown. `dynamic`: scores change while jobs wait. `asks`: predictions or scores are needed on the way. `all_reserved`: every job's
-first reservation matters, even where it does not decide who starts. `heads_run`: by what factor a job that starts at the head is
+first reservation matters, even where it does not decide who starts. `head_runtime_factor`: by what factor a job that starts at the head is
 expected to run for longer than it was planned. `power`, `back_power`: the exponent of an order by (wait / length) ** exponent * procs, in
 the queue and among the candidates, which is scored here; 0 for another one."""
 
