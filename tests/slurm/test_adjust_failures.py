@@ -155,12 +155,12 @@ def test_scontrol_that(lab, tested, tmp_path, adjusters, kind):
 
 NO_RAISE = """
 from walltime.slurm import client
-usual = client.Client.ask
-def ask(self, *words):
+usual = client.Client.output
+def output(self, *words):
     if words[:2] == ("scontrol", "update") and words[3].startswith("TimeLimit=") and __import__("pathlib").Path("{path}").exists():
         raise client.SlurmError("Unable to contact slurm controller (connect failure)")
     return usual(self, *words)
-client.Client.ask = ask
+client.Client.output = output
 """
 
 

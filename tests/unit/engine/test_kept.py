@@ -1,4 +1,4 @@
-"""What is noted of an opening in the plan, by hand: for each class of sizes how long so much is free together, and from when on."""
+"""What is noted of an freed gap in the plan, by hand: for each class of sizes how long so much is free together, and from when on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from walltime.engine.kernel.memory import record, records
 from walltime.engine.kernel.pools import kept as pools_kept
-from walltime.engine.kernel.pools.memory import CLUSTER_STATE, OPENING, ClusterPlan, KeptPlan
+from walltime.engine.kernel.pools.memory import CLUSTER_STATE, FREED_GAP, ClusterPlan, KeptPlan
 from walltime.engine.kernel.profile import NEVER
 
 CLASSES = 4
@@ -25,11 +25,11 @@ def stretches(room, opened, longest=1000, lowest=0):
     """The longest stretch and the earliest begin by class, where so much is free from 0, 10, 20, ... s on and [a, b) has been opened."""
     time, none = np.arange(len(room)) * 10, np.zeros(0, np.int64)
     plan = ClusterPlan(time, np.zeros((1, 2, len(room)), np.int64), np.array([room]), np.zeros((1, 2), np.int64))
-    openings = records(OPENING, CLASSES).reshape(1, CLASSES)
-    openings.earliest = NEVER
-    kept = KeptPlan(none, none, none, openings, np.zeros(CLASSES, np.int64), np.zeros((1, 2), np.int64))
+    freed_gaps = records(FREED_GAP, CLASSES).reshape(1, CLASSES)
+    freed_gaps.earliest = NEVER
+    kept = KeptPlan(none, none, none, freed_gaps, np.zeros(CLASSES, np.int64), np.zeros((1, 2), np.int64))
     measure(record(CLUSTER_STATE, steps=len(room), longest=longest), plan, kept, lowest, opened[0] // 10, opened[1])
-    return [(int(one.longest), None if one.earliest == NEVER else int(one.earliest)) for one in openings[0]]
+    return [(int(one.longest), None if one.earliest == NEVER else int(one.earliest)) for one in freed_gaps[0]]
 
 
 NONE = (0, None)

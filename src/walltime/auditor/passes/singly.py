@@ -36,8 +36,8 @@ def start_heads(state, rules, jobs, lists):
     """Start the head of the queue while it fits (feitelson98, section 1); afterwards `state.at_head` does not fit, or is -1."""
     state.at_head, state.last_in_queue = head_of(state, rules, jobs, lists)
     while state.at_head >= 0 and jobs[state.at_head].procs <= state.free:
-        if rules.heads_run > 1:
-            jobs[state.at_head].run *= rules.heads_run
+        if rules.head_runtime_factor > 1:
+            jobs[state.at_head].run *= rules.head_runtime_factor
         if not start(state, rules, jobs, lists, state.at_head, kind_of_head(state, jobs, state.at_head)):
             return False
         state.at_head, state.last_in_queue = head_of(state, rules, jobs, lists)

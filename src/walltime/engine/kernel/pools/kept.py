@@ -2,11 +2,11 @@
 
 As number/conservative.py on one number of processors (mualem01, section 2.1), and besides:
 
-* A job over one of its limits has no reservation; that it loses the one it had is as if a job had ended early.
-* A change of capacity that was not planned breaks all reservations, as an overdue job does: they are made anew in queue order.
+* A job over one of its limits has no reservation; losing a reservation counts as an early end of a job.
+* An unplanned change of capacity breaks all reservations, as an overdue job does: they are made again in queue order.
 
-The plan is kept from event to event. In a compression only the jobs are tried whose place may change: an earlier hole, or the same one with
-other amounts of the pools, needs something that has been given back since they were tried last.
+The plan is kept from event to event. A compression tries only jobs whose place may change: an earlier hole, or the same one with other
+amounts of the pools, needs something that was given back since the job was tried last.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ from walltime.engine.kernel.running import overdue
 
 @kernel
 def pass_with_kept_places(state, rules, jobs, machine, line, plan, kept):
-    """Compress if capacity came back early, give the newcomers their reservations, and start whoever's time has come."""
+    """Compress if capacity came back early, reserve for newcomers, and start the jobs that are due."""
     if kept is None:
         return
     is_overdue = overdue(state, machine.running)
-    afresh = is_overdue or state.broken > 0
-    if afresh or state.steps == 0:
+    rebuilt = is_overdue or state.broken > 0
+    if rebuilt or state.steps == 0:
         plan_of_running(state, machine, plan)
-    if not afresh:
+    if not rebuilt:
         forget_past(state, plan)
         _keep_within_limits(state, jobs, machine, line.queue, plan, kept)
-    if (afresh or state.early) and not is_steady(rules):
+    if (rebuilt or state.early) and not is_steady(rules):
         sort_waiting_jobs(state, rules, jobs, line)
-    if afresh:
-        _reserve_anew(state, jobs, machine, line.queue, plan, kept)
+    if rebuilt:
+        _reserve_all(state, jobs, machine, line.queue, plan, kept)
     else:
         if state.early:
             _compress(state, jobs, machine, line.queue, plan, kept)
@@ -61,29 +61,30 @@ def pass_with_kept_places(state, rules, jobs, machine, line, plan, kept):
 
 @called_kernel
 def give_back_rest(state, jobs, machine, plan, kept, index, expected):
-    """Capacity comes back early where a running job ends before its expected end."""
+    """Give back the rest of the time for which a job that ends early was expected to run."""
     if expected <= state.now:
         return
     state.early = 1
     if kept is None:
         return
-    if state.steps == 0 or state.broken:
-        return  # the plan will be made anew
-    occupy_until(state, machine.partitions_of, machine.given[index], plan, state.now, expected, -1)
-    _note_opening(state, machine.pools_of, plan, kept, machine.given[index], state.now, expected)
+    if state.steps > 0 and not state.broken:  # else the whole plan will be made again
+        occupy_until(state, machine.partitions_of, machine.given[index], plan, state.now, expected, -1)
+        _note_freed_gap(state, machine.pools_of, plan, kept, machine.given[index], state.now, expected)
 
 
 @called_kernel
-def _note_opening(state, pools_of, plan, kept, amounts, begin, end):
-    """So much of each pool has been given back in [begin, end): note for how long so much is free together there, and from when on.
+def _note_freed_gap(state, pools_of, plan, kept, amounts, begin, end):
+    """Note for how long, and from when on, these amounts of the pools, given back in [begin, end), are free together.
 
-    What is free of several pools together may not be free of one after the other, so this lets too many jobs pass, but never too few.
+    What several pools have free together may not stay free in each of them, so this lets too many jobs pass, but never too few.
     """
     state.opened_until = max(state.opened_until, end)
     middle = max(step_before(state, plan, begin + 1), 0)
-    for part in range(kept.openings.shape[0]):
-        lowest = _lowest_class(kept.openings, part)
-        if lowest < kept.openings.shape[1] and _is_any_of(pools_of, amounts, part):
+    for part in range(kept.freed_gaps.shape[0]):
+        lowest = 0  # the lowest class of sizes of the jobs that have a reservation here
+        while lowest < kept.freed_gaps.shape[1] and kept.freed_gaps[part, lowest].jobs == 0:
+            lowest += 1
+        if lowest < kept.freed_gaps.shape[1] and _is_any_of(pools_of, amounts, part):
             _measure_stretches(state, plan, kept, part, lowest, middle, end)
 
 
@@ -94,15 +95,6 @@ def _is_any_of(pools_of, amounts, part):
         if amounts[pools_of.items[k], 0] > 0 or amounts[pools_of.items[k], 1] > 0:
             return True
     return False
-
-
-@kernel
-def _lowest_class(openings, part):
-    """The lowest class of sizes of the jobs of a partition that have a reservation; the number of classes if there is none."""
-    lowest = 0
-    while lowest < openings.shape[1] and openings[part, lowest].jobs == 0:
-        lowest += 1
-    return lowest
 
 
 @called_kernel
@@ -122,7 +114,9 @@ def _measure_stretches(state, plan, kept, part, lowest, middle, end):
             until = time[step]
             if until < end + state.longest:
                 sizes = max(classes_with_room(room[part, step]), lowest)
-        _close_stretches(kept.openings[part], since, sizes, classes, until)
+        for size in range(sizes, classes):  # their stretches end
+            gap = kept.freed_gaps[part, size]
+            gap.longest, gap.earliest = max(gap.longest, until - since[size]), min(gap.earliest, since[size])
         if until < end:
             for size in range(classes, sizes):
                 since[size] = until
@@ -134,7 +128,7 @@ def _measure_stretches(state, plan, kept, part, lowest, middle, end):
 
 @kernel
 def _open_stretches(state, plan, part, lowest, middle, since):
-    """Walk back from a step: note in `since` when the stretch of each class with room there begins; returns how many classes these are."""
+    """Walk back from a step, note in `since` when the stretch of each class with room there begins, and return the number of classes."""
     time, room, longest = plan.time, plan.room, plan.time[middle] - state.longest
     step, sizes = middle, classes_with_room(room[part, middle])
     classes = sizes = max(sizes, lowest)
@@ -154,7 +148,7 @@ def _open_stretches(state, plan, part, lowest, middle, since):
 
 @kernel
 def _next_change(state, plan, part, lowest, classes, step, end):
-    """The first step from this one on with room for other classes; behind the `end`, for fewer."""
+    """Return the first step from this one on with room for other classes; after the `end`, for fewer."""
     time, room, more = plan.time, plan.room, 1 << classes
     least = more >> 1 if classes > lowest else 0
     while step < state.steps and time[step] < end and least <= room[part, step] < more:
@@ -165,25 +159,17 @@ def _next_change(state, plan, part, lowest, classes, step, end):
 
 
 @kernel
-def _close_stretches(openings, since, first, last, until):
-    """The stretches of the classes from the first to before the last one end."""
-    for size in range(first, last):
-        openings[size].longest = max(openings[size].longest, until - since[size])
-        openings[size].earliest = min(openings[size].earliest, since[size])
-
-
-@kernel
 def classes_with_room(height):
-    """How many classes of sizes have a job that needs no more than this."""
+    """Return the number of classes of sizes whose smallest job needs no more than this."""
     return size_class(height) + 1 if height > 0 else 0
 
 
 @kernel
 def _keep_within_limits(state, jobs, machine, queue, plan, kept):
-    """A job that is over one of its limits loses its reservation.
+    """Take the reservations away from jobs that are over one of their limits.
 
-    Many may lose theirs at once, so what they give back is noted once, as if it were one place with all of theirs in it. Equal places
-    of consecutive jobs, which `plan.least` sums up, are given back together.
+    Many jobs may lose theirs at once, so one place that covers all of them is noted. Equal places of consecutive jobs, which `plan.least`
+    sums up, are given back together.
     """
     if state.tightened == 0 and state.windowed == 0:
         return
@@ -195,7 +181,7 @@ def _keep_within_limits(state, jobs, machine, queue, plan, kept):
     for i in range(state.waiting):
         index = queue[i].job
         if kept.start[index] >= 0 and not may_start(state, jobs, machine, index):
-            state.early, state.next_due = 1, state.now  # who is due first will be looked for anew
+            state.early, state.next_due = 1, state.now  # the first job that is due is looked for again
             if kept.start[index] == NEVER:
                 kept.start[index] = -1
                 continue
@@ -209,16 +195,16 @@ def _keep_within_limits(state, jobs, machine, queue, plan, kept):
                 together[p, 0] += given[index, p, 0]
                 together[p, 1] += given[index, p, 1]
             kept.start[index] = -1
-            kept.openings[queue[i].partition, kept.size[index]].jobs -= 1
+            kept.freed_gaps[queue[i].partition, kept.size[index]].jobs -= 1
             state.unreserved += 1
     if first < NEVER:
         _give_back_together(state, machine.partitions_of, plan, prior_begin, prior_end)
-        _note_opening(state, machine.pools_of, plan, kept, amounts, first, last)
+        _note_freed_gap(state, machine.pools_of, plan, kept, amounts, first, last)
 
 
 @called_kernel
 def _give_back_together(state, partitions_of, plan, begin, end):
-    """Give back what `plan.least` has summed up in [begin, end); it has nothing then."""
+    """Give back the amounts that `plan.least` has summed up in [begin, end), and clear it."""
     if begin < end:
         occupy_until(state, partitions_of, plan.least, plan, begin, end, -1)
     for p in range(plan.least.shape[0]):
@@ -226,12 +212,12 @@ def _give_back_together(state, partitions_of, plan, begin, end):
 
 
 @kernel
-def _reserve_anew(state, jobs, machine, queue, plan, kept):
-    """All reservations are made anew, in queue order."""
+def _reserve_all(state, jobs, machine, queue, plan, kept):
+    """Make all reservations again, in queue order."""
     state.next_due, state.unreserved = NEVER, state.waiting
-    for part in range(kept.openings.shape[0]):
-        for size in range(kept.openings.shape[1]):
-            kept.openings[part, size].jobs = 0
+    for part in range(kept.freed_gaps.shape[0]):
+        for size in range(kept.freed_gaps.shape[1]):
+            kept.freed_gaps[part, size].jobs = 0
     prior = np.int64(-1)
     for i in range(state.waiting):
         index = queue[i].job
@@ -239,34 +225,23 @@ def _reserve_anew(state, jobs, machine, queue, plan, kept):
         if may_start(state, jobs, machine, index):
             prior = _reserve(state, jobs, machine, plan, kept, index, prior)
     _take_together(state, jobs, machine.partitions_of, plan, kept, prior)
-    _begin_trying(state, kept.openings)
+    _begin_trying(state, kept.freed_gaps)
 
 
 @kernel
-def _begin_trying(state, openings):
-    """Everybody is tried with what has been given back so far; what comes back meanwhile is for those behind, and for the next time."""
+def _begin_trying(state, freed_gaps):
+    """Try all jobs with the gaps freed so far; gaps freed meanwhile are for the jobs behind, and for the next time."""
     until, state.opened_until = state.opened_until, state.now
-    for part in range(openings.shape[0]):
-        for size in range(openings.shape[1]):
-            opening = openings[part, size]
-            opening.tried, opening.tried_earliest = opening.longest, opening.earliest
-            opening.longest, opening.earliest = 0, NEVER
+    for part in range(freed_gaps.shape[0]):
+        for size in range(freed_gaps.shape[1]):
+            gap = freed_gaps[part, size]
+            gap.tried, gap.tried_earliest, gap.longest, gap.earliest = gap.longest, gap.earliest, 0, NEVER
     return until
-
-
-@kernel
-def _edge(state, plan, job, begin):
-    """Since when as much as a job needs is free right before its place, as far as an earlier place may overlap with it."""
-    edge, step = begin, step_before(state, plan, begin)
-    while step >= 0 and edge > begin - job.own_length and plan.room[job.partition, step] >= job.procs:
-        edge = plan.time[step]
-        step -= 1
-    return edge
 
 
 @called_kernel
 def _earlier_hole(state, plan, job, earliest, begin):
-    """When a hole for a job begins before its place, as far as what is free of its pools together tells; the begin of its place if none.
+    """Return when a hole for a job begins before its place, by the sum of its pools; the begin of its place if there is none.
 
     Where a hole reaches into the job's own place, there is enough.
     """
@@ -289,24 +264,28 @@ def _earlier_hole(state, plan, job, earliest, begin):
 def _compress(state, jobs, machine, queue, plan, kept):
     """Move reservations to the earliest places that they can have now, in queue order.
 
-    A new place that overlaps with the old one begins where enough is free right before that. Any other lies in a stretch in which something
-    has been given back since the job was tried last. Where neither is so, the job may get other amounts of the pools at most.
+    A new place that overlaps with the old one begins where enough is free right before the old one. Any other new place lies in a stretch
+    that was freed since the job was tried last. Otherwise, the job may at most get other amounts of the pools.
     """
-    until = _begin_trying(state, kept.openings)
+    until = _begin_trying(state, kept.freed_gaps)
     for i in range(state.waiting):
         index, length = queue[i].job, kept.length[queue[i].job]
         begin = kept.start[index]
         if begin < 0:
             continue
-        opening = kept.openings[queue[i].partition, kept.size[index]]
-        chance = begin
-        if length <= opening.longest:
-            chance = min(chance, opening.earliest)
-        if length <= opening.tried:
-            chance = min(chance, opening.tried_earliest)
+        gap, chance = kept.freed_gaps[queue[i].partition, kept.size[index]], begin
+        if length <= gap.longest:
+            chance = min(chance, gap.earliest)
+        if length <= gap.tried:
+            chance = min(chance, gap.tried_earliest)
         last = max(until, state.opened_until)
         if begin - length < last:
-            chance = min(chance, _edge(state, plan, jobs[index], begin))
+            # since when as much as the job needs is free right before its place
+            edge, step, job = begin, step_before(state, plan, begin), jobs[index]
+            while step >= 0 and edge > begin - job.own_length and plan.room[job.partition, step] >= job.procs:
+                edge = plan.time[step]
+                step -= 1
+            chance = min(chance, edge)
         if chance < begin:
             chance = _earlier_hole(state, plan, jobs[index], chance, begin)
         if chance == begin and not (begin < last and _may_shift(state, machine, plan, jobs[index], index, begin)):
@@ -317,7 +296,7 @@ def _compress(state, jobs, machine, queue, plan, kept):
 
 @called_kernel
 def _move(state, machine, plan, kept, job, index, chance):
-    """Give a job the earliest place from a time on; if that is another than it had, note what it has left."""
+    """Give a job the earliest place from a time on, and note the gap that it leaves if its place changes."""
     begin, given = kept.start[index], machine.given
     for p in range(given.shape[1]):
         kept.before[p, 0], kept.before[p, 1] = given[index, p, 0], given[index, p, 1]
@@ -328,16 +307,14 @@ def _move(state, machine, plan, kept, job, index, chance):
     for p in range(given.shape[1]):
         alike = alike and kept.before[p, 0] == given[index, p, 0] and kept.before[p, 1] == given[index, p, 1]
     occupy(state, machine, plan, job, index, kept.start[index], 1)
-    end = kept.start[index] + job.own_length
-    if not alike:
-        _note_opening(state, machine.pools_of, plan, kept, kept.before, begin, begin + job.own_length)
-    elif kept.start[index] < begin:  # where the places overlap, nothing has been given back
-        _note_opening(state, machine.pools_of, plan, kept, kept.before, max(begin, end), begin + job.own_length)
+    if not alike or kept.start[index] < begin:
+        freed = max(begin, kept.start[index] + job.own_length) if alike else begin  # equal places that overlap free no more
+        _note_freed_gap(state, machine.pools_of, plan, kept, kept.before, freed, begin + job.own_length)
 
 
 @kernel
 def _may_shift(state, machine, plan, job, index, begin):
-    """Whether a job would have more of a pool than it has, and less of one behind, if it got the same place again."""
+    """Whether a job that got the same place again would have more of a pool, and less of a later one."""
     procs, second = job.procs, job.second
     first = step_before(state, plan, begin + 1)
     for k in range(machine.pools_of.first[job.partition], machine.pools_of.first[job.partition + 1]):
@@ -358,11 +335,11 @@ def _may_shift(state, machine, plan, job, index, begin):
 
 @kernel
 def _reserve_newcomers(state, jobs, machine, line, plan, kept):
-    """Reservations for the jobs that have none, in order of arrival.
+    """Make reservations for the jobs that have none, in order of arrival.
 
-    Where a limit has got room, all who have waited for it come at once, and most lose their places again: when the first of them start, the
-    limit is full. If one of those was to start now, too, the pass is made again at this instant. From then on those get no place that would
-    lose it then, as far as nobody who keeps his own comes behind them; NEVER stands for when they start.
+    Where a limit has room again, all jobs that waited for it come at once, and most lose their places again: when the first of them start,
+    the limit is full. If another of them was to start now, too, the pass is repeated at this instant. From then on, a job that would lose
+    its place gets none, as long as no job that keeps its place comes after it; NEVER stands for its start.
     """
     if state.unreserved == 0:
         return
@@ -391,7 +368,7 @@ def _reserve_newcomers(state, jobs, machine, line, plan, kept):
 
 @kernel
 def _only_limit(state, limits, limits_of, index):
-    """The limit of a job that has no other, if it counts nothing but jobs, by number; else -1."""
+    """Return the number of a job's only limit, if that counts nothing but jobs; else -1."""
     first = limits_of.first[index]
     if state.windowed or limits_of.first[index + 1] != first + 1:
         return -1
@@ -401,7 +378,7 @@ def _only_limit(state, limits, limits_of, index):
 
 @called_kernel
 def _last_to_keep_its_place(state, jobs, machine, candidates, plan):
-    """Of the candidates, the last arrival of one that may keep the place that it gets, or gets none, or the first one that is recorded."""
+    """Return the last arrival among candidates that may keep the place that they get, get none, or have no recorded reservation yet."""
     last = np.int64(-1)
     for k in range(state.candidates):
         index = candidates[k].job
@@ -415,15 +392,16 @@ def _last_to_keep_its_place(state, jobs, machine, candidates, plan):
 
 @kernel
 def _reserve(state, jobs, machine, plan, kept, index, prior):
-    """Give a job the earliest place that the plan has, if there is one; returns the job if so, else `prior`.
+    """Give a job the earliest place that the plan has, and return the job; `prior` if there is no place.
 
-    Since `prior`, which is -1 for none, got its place nothing has been given back: no job that needs at least as much for at least as long
-    finds an earlier one. Of many like jobs each begins its search where the last has ended; and as long as enough is left there, which
-    `plan.least` tells, they get equal places, which are taken out of the plan together, when another one is needed (`_take_together`).
+    Nothing has been given back since `prior` (-1 for none) got its place, so a job that needs at least as much for at least as long finds
+    no earlier one. Each of many equal jobs begins its search at the last one's place. As long as enough is left there (`plan.least`), they
+    get equal places, which `_take_together` takes out of the plan when another one is needed.
     """
     job, given, least, taken = jobs[index], machine.given, plan.least, kept.before
     state.longest = max(state.longest, job.own_length)
-    if prior >= 0 and _is_like(job, jobs[prior]) and _is_enough(machine.pools_of, least, job):
+    alike = prior >= 0 and _needs_no_less(job, jobs[prior]) and _needs_no_less(jobs[prior], job)
+    if alike and _is_enough(machine.pools_of, least, job):
         begin = kept.start[prior]
     else:
         _take_together(state, jobs, machine.partitions_of, plan, kept, prior)
@@ -441,7 +419,7 @@ def _reserve(state, jobs, machine, plan, kept, index, prior):
             taken[p, resource] += given[index, p, resource]
     kept.start[index] = begin
     kept.length[index], kept.size[index] = job.own_length, size_class(job.procs)
-    kept.openings[job.partition, kept.size[index]].jobs += 1
+    kept.freed_gaps[job.partition, kept.size[index]].jobs += 1
     state.next_due = min(state.next_due, begin)
     state.unreserved -= 1
     if job.reserved_start < 0:
@@ -451,7 +429,7 @@ def _reserve(state, jobs, machine, plan, kept, index, prior):
 
 @called_kernel
 def _take_together(state, jobs, partitions_of, plan, kept, prior):
-    """Take out of the plan what `kept.before` sums up of the last places, equal to that of `prior`, -1 for none; it has nothing then."""
+    """Take the amounts that `kept.before` sums up, at the place of `prior` (-1 for none), out of the plan, and clear it."""
     if prior >= 0:
         begin = kept.start[prior]
         occupy_until(state, partitions_of, kept.before, plan, begin, begin + jobs[prior].own_length, 1)
@@ -460,16 +438,8 @@ def _take_together(state, jobs, partitions_of, plan, kept, prior):
 
 
 @kernel
-def _is_like(job, other):
-    """Whether a job needs the same as another one, of the same partition and for as long."""
-    return (
-        job.partition == other.partition and job.procs == other.procs and job.second == other.second and job.own_length == other.own_length
-    )
-
-
-@kernel
 def _is_enough(pools_of, least, job):
-    """Whether enough for a job is left of what has stayed free of its pools for all of the last place."""
+    """Whether enough for a job has stayed free in its pools during the whole of the last place."""
     procs, second = job.procs, job.second
     for k in range(pools_of.first[job.partition], pools_of.first[job.partition + 1]):
         procs -= least[pools_of.items[k], 0]
@@ -487,7 +457,10 @@ def _needs_no_less(job, other):
 
 @kernel
 def _start_due(state, rules, jobs, machine, line, plan, kept):
-    """Start the jobs whose reservation is now, in order of arrival; those that a limit stops meanwhile lose it in another pass."""
+    """Start the jobs whose reservation is now, in order of arrival; a job that a limit stops meanwhile loses it in another pass.
+
+    The end of a place is given back where the job is expected to run for less than it was planned.
+    """
     queue, candidates = line.queue, line.candidates
     if state.next_due > state.now:
         return
@@ -504,21 +477,15 @@ def _start_due(state, rules, jobs, machine, line, plan, kept):
         index = next_candidate(state, candidates)
         if may_start(state, jobs, machine, index):
             start_in_place(state, rules, jobs, machine, index, _waits_ahead(state, jobs, machine.pools_of, queue, kept, index))
-            kept.openings[jobs[index].partition, kept.size[index]].jobs -= 1
-            _hold(state, jobs, machine, plan, kept, index)
+            kept.freed_gaps[jobs[index].partition, kept.size[index]].jobs -= 1
+            expected, planned = state.now + jobs[index].run_length, state.now + jobs[index].own_length
+            if expected < planned:
+                occupy_until(state, machine.partitions_of, machine.given[index], plan, expected, planned, -1)
+                _note_freed_gap(state, machine.pools_of, plan, kept, machine.given[index], expected, planned)
         else:
             state.again = state.tightened = 1
             state.next_due = state.now
     drop_started(state, rules, jobs, line)
-
-
-@kernel
-def _hold(state, jobs, machine, plan, kept, index):
-    """Give back the end of the place of a job that is expected to run for less than it was planned."""
-    expected, planned = state.now + jobs[index].run_length, state.now + jobs[index].own_length
-    if expected < planned:
-        occupy_until(state, machine.partitions_of, machine.given[index], plan, expected, planned, -1)
-        _note_opening(state, machine.pools_of, plan, kept, machine.given[index], expected, planned)
 
 
 @kernel

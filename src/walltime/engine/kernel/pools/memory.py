@@ -49,7 +49,7 @@ tried for backfilling, or those that get a reservation or start; `again`: 1 if t
 has come; `windowed`: 1 if there are windows; `away`: parked jobs that have no place in the queue; `until`, `awaited`: as in memory.STATE.
 
 Places of the queue below `looked_at` were considered in an earlier pass; `freed`: 1 if anything has happened since then but arrivals at
-the end of the queue. Reservations made anew: `most_free`: free processors of the partition with the most; `settled`: a bit for each of the
+the end of the queue. Reservations made again: `most_free`: free processors of the partition with the most; `settled`: a bit for each of the
 partitions that are; `planned`: 1 once their reservations have been made, `deferred`: jobs whose reservations are made together.
 
 Kept reservations: `early`: 1 if a job ended before its expected end since the last pass; `broken`: 1 if the reservations are invalid;
@@ -69,7 +69,7 @@ PARTITION = record_dtype("free_procs free_second settled until beside")
 """A partition in a pass: what is free now in its open pools, and whether what the jobs behind do changes nothing for its pools: all are
 blocked, and one has its reservations. A job that may be backfilled ends by `until`, s, or needs no more than `beside` processors."""
 
-OPENING = record_dtype("jobs longest earliest tried tried_earliest")
+FREED_GAP = record_dtype("jobs longest earliest tried tried_earliest")
 """For a partition and a class of sizes, how many waiting `jobs` have a reservation; of the stretches of the plan in which something has
 been given back and as many processors as the smallest job of the class needs are free: the length of the longest one, s, and when the
 first one begins; and of those before the compression that is going on."""
@@ -173,17 +173,17 @@ class Line(NamedTuple):
 
 
 class KeptPlan(NamedTuple):
-    """Kept reservations, and what has been given back since all were tried.
+    """Kept reservations, and the gaps freed since all jobs were tried.
 
     Of each job, int64: the reserved `start`, -1 for none, NEVER for one that loses it within the instant; the `length` for which it is
-    planned, s; and its class of sizes, `size`. `openings`: by partition and class of sizes. Scratch: `since`, when a stretch with room for
+    planned, s; and its class of sizes, `size`. `freed_gaps`: by partition and class. Scratch: `since`, when a stretch with room for
     each class begins (int64 s); `before`, what a job has had of each pool, (pools, 2).
     """
 
     start: Array
     length: Array
     size: Array
-    openings: Records
+    freed_gaps: Records
     since: Array
     before: Array
 
@@ -291,7 +291,7 @@ def new_cluster_memory(
 def _new_kept(count: int, capacity: Array, partitions: int) -> KeptPlan:
     """No reservations."""
     classes = int(capacity[:, 0].sum()).bit_length() + 1
-    openings = records(OPENING, partitions * classes).reshape(partitions, classes)
-    openings.earliest = NEVER
+    freed_gaps = records(FREED_GAP, partitions * classes).reshape(partitions, classes)
+    freed_gaps.earliest = NEVER
     start, length, size = np.full(count, -1, np.int64), np.zeros(count, np.int64), np.zeros(count, np.int64)
-    return KeptPlan(start, length, size, openings, np.zeros(classes, np.int64), np.zeros((len(capacity), 2), np.int64))
+    return KeptPlan(start, length, size, freed_gaps, np.zeros(classes, np.int64), np.zeros((len(capacity), 2), np.int64))
