@@ -9,7 +9,7 @@ from walltime.estimates import ESTIMATES
 from walltime.policy import DIALECTS, ORDERS, POLICIES
 from walltime.predictors.prediction import BELIEFS, CORRECTIONS, PREDICTORS
 from walltime.schedule.groups import GROUPED
-from walltime.specification import Form, asked, presets_of, spell
+from walltime.specification import Variant, describe_value, presets_of, spell
 from walltime.whatif.changes import OF_SETTING, SETTINGS, TABLES, signs_of
 from walltime.workload.models import MODELS
 
@@ -20,7 +20,7 @@ LISTED = {
 
 def specifications(title: str) -> str:
     """The names of a family, and below each the options that it takes."""
-    return "\n\n".join(section(name, form) for name, form in LISTED[title].forms.items())
+    return "\n\n".join(section(name, variant) for name, variant in LISTED[title].variants.items())
 
 
 def changes() -> str:
@@ -38,20 +38,20 @@ def changes() -> str:
     return "\n".join(["| what | how | value | meaning |", "| --- | --- | --- | --- |", *lines])
 
 
-def section(name: str, form: Form) -> str:
+def section(name: str, variant: Variant) -> str:
     """A name: what it is, and its options in a table."""
-    lines = [f"### `{name}`", "", about(form).replace("|", "\\|")]
-    places = [key for key in getattr(form.loaded, "positional", ()) if key in form.keys]
-    if form.start:
-        said = ",".join(f"{key}={spell(form.start[one.field], one)}" for key, one in form.keys.items() if one.field in form.start)
+    lines = [f"### `{name}`", "", about(variant).replace("|", "\\|")]
+    places = [key for key in getattr(variant.loaded, "positional", ()) if key in variant.keys]
+    if variant.start:
+        said = ",".join(f"{key}={spell(variant.start[one.field], one)}" for key, one in variant.keys.items() if one.field in variant.start)
         return "\n".join([*lines, "", f"`{said}`, and the options of the first name."])
-    if form.keys:
+    if variant.keys:
         lines += ["", "| option | value | default | meaning |", "| --- | --- | --- | --- |"]
-    for key, one in form.keys.items():
+    for key, one in variant.keys.items():
         usual = "needed" if one.needed else f"`{spell(getattr(one.key, 'default', one.default), one) or 'none'}`"
         place = " (may come first, without its name)" if key in places else ""
-        lines.append(f"| `{key}` | {asked(one)} | {usual} | {meaning_of(form.loaded, one)}{place} |")
-    for preset, values in presets_of(form.loaded, form.keys).items():
-        said = ",".join(f"{key}={spell(values[one.field], one)}" for key, one in form.keys.items() if one.field in values)
+        lines.append(f"| `{key}` | {describe_value(one)} | {usual} | {meaning_of(variant.loaded, one)}{place} |")
+    for preset, values in presets_of(variant.loaded, variant.keys).items():
+        said = ",".join(f"{key}={spell(values[one.field], one)}" for key, one in variant.keys.items() if one.field in values)
         lines += ["", f"`{name}:{preset}` is `{name}:{said}`."]
     return "\n".join(lines)

@@ -21,7 +21,9 @@ HAS_NONE = ("second", "outages", "limits", "tiers", "windows", "overheads")
 
 def policies() -> list[Policy]:
     """Those of the registry, those with such options, and one of a user's own."""
-    named = [parse_policy(text) for name in POLICIES.forms for text in (name, *(one for one in OPTIONS if one.partition(":")[0] == name))]
+    named = [
+        parse_policy(text) for name in POLICIES.variants for text in (name, *(one for one in OPTIONS if one.partition(":")[0] == name))
+    ]
     return [*named, PlainPolicy()]
 
 

@@ -134,7 +134,7 @@ SHOWN = ("los:ties=slowdown", "hybrid:depth=0", "hybrid:depth=3", "hybrid:depth=
 def promises() -> str:
     """Return the guarantees of each policy."""
     parts = []
-    for policy in dict.fromkeys(map(parse_policy, [*POLICIES.forms, *SHOWN])):
+    for policy in dict.fromkeys(map(parse_policy, [*POLICIES.variants, *SHOWN])):
         if policy.promises:
             rows = [(f"`{rule}`", what) for rule, what in policy.promises.items()]
             parts.append(f"### `{policy.label}`\n\n{table(('rule', 'what it means here'), rows)}")
@@ -268,7 +268,7 @@ def gallery() -> str:
 
 def predictors() -> str:
     """An entry of the Python reference for each predictor of the table."""
-    return "\n\n".join(f"::: {form.kind.replace(':', '.')}" for form in PREDICTORS.forms.values())
+    return "\n\n".join(f"::: {variant.kind.replace(':', '.')}" for variant in PREDICTORS.variants.values())
 
 
 GENERATORS = {

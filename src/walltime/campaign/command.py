@@ -176,7 +176,7 @@ def report(
 def _baseline(text: str) -> dict[str, Any]:
     from walltime.campaign import DIMENSIONS
     from walltime.declared import DeclaredKey, Key
-    from walltime.specification import Form, read_options
+    from walltime.specification import Variant, read_options
 
     words = {name: DeclaredKey(name, one.kind, Key(), None) for name, one in DIMENSIONS.items()}
-    return read_options(Form(object, declared=words), text, f"the baseline {text!r}")[0]
+    return read_options(Variant(object, declared=words), text, f"the baseline {text!r}")[0]

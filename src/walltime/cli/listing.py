@@ -72,26 +72,26 @@ def about(form: Any) -> str:
 def _forms(kind: str) -> dict[str, dict[str, Any]]:
     """The names of a registry, each with its options and presets."""
     from walltime.declared import meaning_of
-    from walltime.specification import asked, presets_of, spell
+    from walltime.specification import describe_value, presets_of, spell
 
     def spelled(form: Any, values: Mapping[str, Any]) -> str:
         return ",".join(f"{key}={spell(values[one.field], one)}" for key, one in form.keys.items() if one.field in values)
 
     names = {}
-    for name, form in registry_of(TAKEN_BY[kind]).forms.items():
+    for name, variant in registry_of(TAKEN_BY[kind]).variants.items():
         options = [
             {
                 "name": key,
-                "value": asked(one),
+                "value": describe_value(one),
                 "default": None
                 if one.needed
-                else spell(form.start.get(one.field, getattr(one.key, "default", one.default)), one) or "none",
-                "meaning": meaning_of(form.loaded if isinstance(form.loaded, type) else type(form.loaded), one),
+                else spell(variant.start.get(one.field, getattr(one.key, "default", one.default)), one) or "none",
+                "meaning": meaning_of(variant.loaded if isinstance(variant.loaded, type) else type(variant.loaded), one),
             }
-            for key, one in form.keys.items()
+            for key, one in variant.keys.items()
         ]
-        presets = {preset: spelled(form, values) for preset, values in presets_of(form.loaded, form.keys).items()}
-        names[name] = {"about": about(form), "options": options, "presets": presets}
+        presets = {preset: spelled(variant, values) for preset, values in presets_of(variant.loaded, variant.keys).items()}
+        names[name] = {"about": about(variant), "options": options, "presets": presets}
     return names
 
 

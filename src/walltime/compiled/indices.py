@@ -14,7 +14,7 @@ from numba.core.typed_passes import NopythonRewrites
 class _PlacesFromZero(FunctionPass):
     """Indices of arrays are places counted from zero; a negative one is an error, and does not count from the end.
 
-    Otherwise each access asks whether its index is negative, which takes a tenth of the time of a simulation or more (docs/validation/performance.md).
+    Otherwise each access asks whether its index is negative, which takes a tenth of the time of a simulation or more.
     With NUMBA_BOUNDSCHECK=1 a negative index raises IndexError. This concerns kernels alone, and not functions of users.
     """
 

@@ -98,7 +98,7 @@ def _known() -> dict[str, Any]:
     from walltime.policy.dialect import CHECKED, DIALECTS, READINGS, Dialect
 
     named = {
-        name: {"readings": one.changed, "source": DIALECTS.forms[name].meaning, "checked": CHECKED.get(name, "")}
+        name: {"readings": one.changed, "source": DIALECTS.variants[name].meaning, "checked": CHECKED.get(name, "")}
         for name, one in DIALECTS.items()
     }
     readings = {

@@ -51,16 +51,17 @@ starts it when the schedule does. `score`, `back_score`: its scores in the queue
 
 RULES = record_dtype(
     "kind plans keeps backfills procs depth shadow extra before fitting window committed threshold_of_all compression ahead objective "
-    "recent coincident silent correction capped dynamic asks plain_heads all_reserved head_runtime_factor power back_power near omega factor",
+    "recent coincident silent correction capped dynamic asks plain_heads all_reserved head_runtime_factor "
+    "power back_power near omega factor",
     "near omega factor",
 )
 """The policy and the dialect in numbers. `kind`: the pass, an index into `PASSES` (events.py); `plans`: it uses a profile, `keeps`: it
 keeps and compresses reservations. `depth`: blocked jobs with reservations. `fitting`: arrivals that do not fit cause no pass. `near`: the
 fraction of the head's score that other jobs need. `threshold_of_all`: 1 if the threshold of selective reservations is the mean slowdown.
 `dynamic`: scores change while jobs wait. `asks`: the run needs predictions or scores from Python. `all_reserved`: the first reservation of
-every job is checked, even if it decides no start. `head_runtime_factor`: factor on the expected runtime of a job that starts at the head. `power`,
-`back_power`: the exponent of an order by (wait / length) ** exponent * procs, which compiled code scores, in the queue and among the
-candidates; 0 for other orders."""
+every job is checked, even if it decides no start. `head_runtime_factor`: factor on the expected runtime of a job that starts at the
+head. `power`, `back_power`: the exponent of an order by (wait / length) ** exponent * procs, which compiled code scores, in the queue and
+among the candidates; 0 for other orders."""
 
 STATE = record_dtype(
     "now culprit free waiting running gone arrived started next_arrival next_start unsorted logged resume settled "
