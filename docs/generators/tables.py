@@ -271,7 +271,14 @@ def predictors() -> str:
     return "\n\n".join(f"::: {variant.kind.replace(':', '.')}" for variant in PREDICTORS.variants.values())
 
 
+def features(which: str) -> str:
+    """Return the table of the features of an observation: compact, queue or published."""
+    shown = wt.learn.QUEUE if which == "queue" else wt.learn.FEATURES[which]
+    return table(("feature", "unit", "scale", "meaning"), [(f"`{f.name}`", f.unit, f.scale, f.about) for f in shown])
+
+
 GENERATORS = {
+    "features": features,
     "gallery": gallery,
     "predictors": predictors,
     "columns": columns,
