@@ -90,7 +90,11 @@ def markdown_passages(text: str, first_line: int = 1) -> Iterator[Passage]:
 
 def python_passages(text: str) -> Iterator[Passage]:
     """Yield the docstrings, comments and messages (strings of four words and more) of a module."""
-    for node in ast.walk(ast.parse(text)):
+    tree = ast.parse(text)
+    parts = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    for node in ast.walk(tree):
+        if id(node) in parts:
+            continue
         if isinstance(node, ast.JoinedStr):
             value = "".join(str(part.value) if isinstance(part, ast.Constant) else "`x`" for part in node.values)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -151,9 +155,9 @@ def read_rules(configuration: dict[str, Any]) -> list[Rule]:
     return [
         Rule(
             entry["say"],
-            re.compile(entry["match"].replace("(?-i:", "(?-i:"), re.IGNORECASE),
+            re.compile(entry["match"], re.IGNORECASE),
             entry["say"],
-            re.compile(entry["unless"]) if "unless" in entry else None,
+            re.compile(entry["unless"], re.IGNORECASE) if "unless" in entry else None,
         )
         for entry in configuration["pattern"]
     ]
