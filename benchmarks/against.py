@@ -3,8 +3,8 @@
     python -m benchmarks.against FOLDER [--quick] [--out FILE]
 
 FOLDER is a checkout of the older version. Both run in processes of their own and take turns; each uses only what both have:
-the command line, `walltime.simulate`, and the method of `NumberEngine` that calls the compiled loop. What is measured is processor
-time, so that other work on the machine does not count, as far as it leaves caches and cores alone.
+the command line, `walltime.simulate`, and the method of `NumberEngine` that calls the compiled loop. CPU time is measured, so other work
+on the machine counts only through caches and cores.
 """
 
 from __future__ import annotations

@@ -54,7 +54,8 @@ def up_to_the_kernel(log: str) -> dict[str, float]:
 
 
 def slurm_memory(log: str, nodes: str, procs: str) -> dict[str, float]:
-    """Peak memory of a simulation under Slurm's scheduling on so many nodes, above that of the process with the log and the kernel."""
+    """Return the peak memory of a simulation under Slurm's scheduling on this many nodes, in addition to the process with log and
+    kernel."""
     from pathlib import Path
 
     from benchmarks.common import peak_bytes, read_log
@@ -71,10 +72,9 @@ def slurm_memory(log: str, nodes: str, procs: str) -> dict[str, float]:
 
 
 def slurm_million(jobs: str, nodes: str, waiting: str) -> dict[str, float]:
-    """Seconds and memory until so many jobs have started under Slurm's scheduling, and how many wait in the mean.
+    """Return seconds and memory until this many jobs have started under Slurm's scheduling, and the mean queue length.
 
-    They come from a closed system: each of so many users, and of a few more for the running jobs, submits a job soon after the end of the
-    last one. So the queue is as deep at the end as at the beginning, which a log replayed under another policy than its own does not do.
+    Jobs come from a closed system: each user submits a job soon after the end of the last one, so the queue depth stays constant.
     """
     from benchmarks.common import peak_bytes
     from benchmarks.nodes import closed_system, machine_of, say
@@ -106,7 +106,7 @@ def slurm_million(jobs: str, nodes: str, waiting: str) -> dict[str, float]:
 
 
 def compression_work(name: str, count: str) -> dict[str, int]:
-    """What conservative backfilling does in its compressions, counted without the compiler."""
+    """Count the work of conservative backfilling in its compressions, without the compiler."""
     from numba import config
 
     from benchmarks.compression import work

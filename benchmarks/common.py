@@ -98,7 +98,7 @@ def lublin(jobs: int, load: float, procs: int = MODEL_PROCS) -> Workload:
 
 
 def log_files() -> list[Path]:
-    """The logs in the folder that WALLTIME_TRACES names, else in ../shared/traces beside the checkout; none without it."""
+    """Return the logs in WALLTIME_TRACES, else in ../shared/traces next to the checkout, else none."""
     folder = Path(os.environ.get("WALLTIME_TRACES") or ROOT.parent / "shared" / "traces")
     return sorted(folder.glob("*.swf*"))
 

@@ -2,9 +2,9 @@
 
     python benchmarks/run.py --only compression
 
-A simulation is stopped after every event, and the reservations before and after it are compared. An oracle that knew who moves, and
-where to, would still have to change the plan: what is free in each step that only the old or only the new place covers. That is the least
-that any program with a plan of steps must do. What the kernel does is counted in the same code run without the compiler, on fewer jobs.
+A simulation is stopped after every event, and the reservations before and after are compared. An oracle that knew all moves would still
+have to change the steps of the plan that only the old or only the new place covers, which is a lower bound. The kernel's work is counted
+in the same code without the compiler, on fewer jobs.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ LARGE = "Lublin'99, of Curie's size"
 GENERATED = {DEEP: (30_000, 1.2, MODEL_PROCS), LARGE: (295_540, 0.62, 93_312)}
 """Jobs, load and processors; estimates are up to 4 times the runtime."""
 COUNTED = 1_500
-"""So many jobs are simulated without the compiler, to count what the kernel does."""
+"""Number of jobs simulated without the compiler, to count the kernel's work."""
 
 
 def compression(options: Options) -> Result:
-    """Moves and steps by log, and the seconds of conservative backfilling beside those of EASY."""
+    """Return moves and steps by log, and the seconds of conservative backfilling and EASY."""
     result: Result = {}
     rows = []
     for name in [*LOGS, *GENERATED][: options.size(len(LOGS) + len(GENERATED), 1)]:
@@ -81,7 +81,7 @@ def moves(workload: Workload) -> Result:
         reserved[waiting] = starts
         started = memory.jobs.start[before]
         new = np.where(started >= 0, started, reserved[before])
-        if (ran[1][~np.isin(ran[0], runs[0])] > engine.now).any():  # somebody has ended before it was expected to
+        if (ran[1][~np.isin(ran[0], runs[0])] > engine.now).any():  # a job has ended early
             moved = np.flatnonzero(new != old)
             counts["compressions"] += 1
             counts["waiting"] += len(before)
@@ -107,7 +107,7 @@ def _steps(times: np.ndarray, old: np.ndarray, new: np.ndarray, length: np.ndarr
 
 
 def work(name: str, count: int) -> dict[str, int]:
-    """What the kernel does on the first jobs of a workload; to be called where Numba is switched off."""
+    """Count the kernel's work on the first jobs of a workload, with Numba switched off."""
     from walltime.engine.kernel.number import candidates, conservative
     from walltime.engine.kernel.plan import CHUNK
 

@@ -85,7 +85,7 @@ def start(options: Options) -> Result:
 def processor(options: Options) -> Numbers:
     """CPU seconds of one whole command, of the kernel in it, and of everything before the kernel.
 
-    Of a second start: the kernel and Python's byte code are cached.
+    Costs of a second start, with cached kernel and byte code.
     """
     with tempfile.TemporaryDirectory() as folder, _caching_bytecode(Path(folder)):
         log, name = find_log(LOGS["KTH"]), "KTH"
@@ -113,7 +113,7 @@ def processor(options: Options) -> Numbers:
 
 @contextmanager
 def _caching_bytecode(folder: Path) -> Iterator[None]:
-    """Let child processes keep their byte code in this folder, whatever the setting of this process."""
+    """Make child processes keep their byte code in this folder, regardless of this process's setting."""
     before = dict(os.environ)
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ["PYTHONPYCACHEPREFIX"] = str(folder)

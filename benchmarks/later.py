@@ -1,4 +1,4 @@
-"""Speed of every policy on KTH-SP2, beside EASY's."""
+"""Speed of every policy on KTH-SP2, relative to EASY."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps per second of the learning environments: one, and many side by side, with random actions; beside the published program."""
+"""Steps per second of the learning environments, single and vectorized, with random actions, and of the published program."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
     python benchmarks/nodes.py [--only CASE ...] [--policies NAME ...] [--runs 5] [--out FILE] [--json]
 
-A case is a log on its nodes, `million` (a million jobs on 10,000 nodes, about a thousand of them waiting) or `compilation`. What is
-measured is stored, with the day and the machine, beside what the file has of other cases, and the page on performance shows it. Everything
+A case is a log on its nodes, `million` (a million jobs on 10,000 nodes, about a thousand of them waiting) or `compilation`. Results are
+stored with the day and the machine, next to other cases of the file, and shown on the page on performance. Everything
 of a case runs in turns; what takes seconds runs less often. All cases together take about six minutes on two cores.
 """
 
@@ -67,9 +67,9 @@ ENTRIES = ("easy", "easy-ordered", "conservative", "scratch", "cluster", "cluste
 """Parts of the engine whose compilation is measured."""
 DAY = 86_400
 WARM = 1.0
-"""A run of so many seconds counts even if it is the first; a shorter one warms the caches."""
+"""Seconds from which the first run counts; a shorter one warms the caches."""
 PATIENCE = 6.0
-"""A cell that has taken so many seconds is not run again."""
+"""Seconds from which a cell is not run again."""
 RUNNING_JOBS = 20
 """The most of one user that run at a time on several pools."""
 
@@ -120,7 +120,7 @@ def _of(name: str, options: Options, policies: Sequence[str]) -> Result:
 
 
 def of_log(file: Path, nodes: int, procs: int, options: Options, policies: Sequence[str]) -> Result:
-    """One log under these policies on machines of each kind, with so many processors in all."""
+    """Measure one log under these policies on machines of each kind with this many processors."""
     workload = replace(read_log(file), machine_procs=nodes * procs)
     whole, (split, machine) = machine_of(nodes, procs), several_pools(workload, nodes, procs)
     works: dict[str, Callable[[], float]] = {}
@@ -143,7 +143,7 @@ def of_log(file: Path, nodes: int, procs: int, options: Options, policies: Seque
 
 
 def repeated(works: Mapping[str, Callable[[], float]], runs: int) -> dict[str, Numbers]:
-    """Run all in turn, each so many times or until it has taken `PATIENCE`; each returns its seconds."""
+    """Run all in turns, each `repetitions` times or until it has taken `PATIENCE`; each returns its seconds."""
     taken: dict[str, list[float]] = {}
     for cell, work in works.items():
         first = work()
@@ -193,7 +193,7 @@ def several_pools(workload: Workload, nodes: int, procs: int) -> tuple[Workload,
 
 
 def closed_system(waiting: int, jobs: int, nodes: int) -> Workload:
-    """Jobs of users who each submit one at most ten minutes after the end of the last, so that about so many wait all the time.
+    """Return jobs of users who submit at most ten minutes after the end of their last job, so about this many wait all the time.
 
     Sizes and runtimes are from lublin99, estimates are up to 4 times the runtime.
     """
@@ -236,7 +236,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     known = ", ".join([*CASES, MILLION, COMPILATION])
     parser.add_argument("--only", nargs="+", default=(), metavar="CASE", help=f"cases, by a part of their names: {known}")
     parser.add_argument("--policies", nargs="+", choices=POLICIES, default=(), metavar="NAME", help=f"only these: {', '.join(POLICIES)}")
-    parser.add_argument("--runs", type=int, default=5, help="runs of each cell, of which the median counts (5)")
+    parser.add_argument("--runs", type=int, default=5, help="runs of each cell; the median counts (5)")
     parser.add_argument("--out", type=Path, default=OUT, help="the file that keeps the numbers (docs/generators/performance.json)")
     parser.add_argument("--json", action="store_true", help="print the numbers as one JSON object, and store nothing")
     given = parser.parse_args(arguments)

@@ -44,7 +44,7 @@ def predictions(options: Options) -> Result:
         result["replay"][name] = replay(workload, options)
     show("EASY with predictors, million jobs/s", ("workload", "jobs", *predictors), rows)
     lines = [(name, f"{r['jobs']:,}", f"{r['configurations']}", f"{r['seconds']:.1f}") for name, r in result["replay"].items()]
-    show("tang13's schemes beside a log", ("workload", "jobs", "schemes", "seconds"), lines)
+    show("tang13's schemes along a log", ("workload", "jobs", "schemes", "seconds"), lines)
     return result
 
 

@@ -1,4 +1,4 @@
-"""Steps per second beside the program of zhang20, where a checkout of it is at hand: the same windows and the same decisions.
+"""Steps per second, compared with the program of zhang20 where a checkout is available, on the same windows and decisions.
 
 WALLTIME_RLSCHEDULER names the checkout, WALLTIME_PUBLISHED the folder that has `rlscheduler/lublin_256.swf.gz`. None of that program is
 here: it runs in a process of its own.
@@ -56,7 +56,7 @@ def beside_published(options: Options) -> Result | None:
         told = [f"{rate['median']:,.0f}" for rate in rates]
         rows.append((kind, *told, f"{rates[1]['median'] / rates[0]['median']:.0f}", "yes" if same else "NO"))
     head = ("sequences of", "published", "one environment", "times", "same observations and rewards")
-    show("Steps per second beside the published program (Lublin-1, random decisions)", head, rows)
+    show("Steps per second, compared with the published program (Lublin-1, random decisions)", head, rows)
     return result
 
 

@@ -44,7 +44,7 @@ def reading(options: Options) -> Result:
 
 
 def written(folder: Path, count: int) -> list[Path]:
-    """Files of so many generated jobs."""
+    """Write files with this many generated jobs."""
     generated = parse_model("lublin99").generate(count, 4096, 0.8, 1)
     paths = [folder / f"log{ending}" for ending in (".swf.gz", ".parquet")]
     for path in paths:

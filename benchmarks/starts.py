@@ -45,7 +45,7 @@ def starts(options: Options) -> Result:
 
 
 def deep_queue(waiting: int) -> tuple[Snapshot, Workload]:
-    """A snapshot of an overloaded machine with so many waiting jobs, and its log until then."""
+    """Return a snapshot of an overloaded machine with this many waiting jobs, and its log until then."""
     schedule = simulate(with_users(lublin(20_000, LOAD)), "easy")
     submit, start = schedule.workload.submit, np.sort(schedule.start)
     queue = np.arange(1, len(submit) + 1) - np.searchsorted(start, submit, side="right")

@@ -32,7 +32,7 @@ def stepping(options: Options) -> Result:
 
 
 def _machine(log: Workload, pools: int) -> Machine:
-    """Nodes of one processor in so many pools, of which all jobs take."""
+    """Return nodes of one processor in this many pools, which all jobs may use."""
     names = tuple(f"p{k}" for k in range(pools))
     sizes = [log.machine_procs // pools + (k < log.machine_procs % pools) for k in range(pools)]
     return Machine(tuple(map(Pool, names, sizes, [1] * pools)), (Partition("all", names),))

@@ -35,6 +35,7 @@ PLACES = (
 SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]*_]*\s+(?=[A-Z0-9`*\[(])|\n\s*\n|:\n|\n(?=\s*(?:[-*+]|\d+[.)])\s)")
 MARKUP = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|\[([^\]]*)\]\[[^\]]*\]|<[^>]+>|[*_]{1,2}(?=\S)|(?<=\S)[*_]{1,2}")
 GENERATED = re.compile(r"<!-- generated: [^>]*-->(?:(?!<!-- generated).)*?<!-- end generated -->", re.DOTALL)
+PROGRAM = re.compile(r"^(?:import|from|const|async|def|found =|name =)\b.*\n|^\s*\{\n|=> \{$", re.MULTILINE)
 CODE = re.compile(r"``[^`]*``|`[^`]*`")
 
 
@@ -101,7 +102,7 @@ def python_passages(text: str) -> Iterator[Passage]:
             value = node.value
         else:
             continue
-        if len(value.split()) >= 4 and re.search(r"[a-z] [a-z]", value):
+        if len(value.split()) >= 4 and re.search(r"[a-z] [a-z]", value) and not PROGRAM.search(value):
             code = re.sub(r"(?m)^\s*>>>.*$|^\s{4,}\S.*::$", "", value)
             for paragraph in re.split(r"\n\s*\n", code):
                 yield Passage(node.lineno, " ".join(paragraph.split()), "docstring")

@@ -3,8 +3,8 @@
     python validation/back_casts.py LOG --date 1997-05-01 [--ends 08:00] [--json]
 
 Simulated freely along the whole log are the plain machine under EASY, the machine with the rules that were inferred from the months before
-the date, and the same with the change: windows that begin at the time of `--ends` hold until the date only. Beside the recorded mean waits
-before and after stands from which difference on the months before said that a mean wait can be trusted: whether the error after the
+the date, and the same with the change: windows that begin at the time of `--ends` hold until the date only. Next to the recorded mean
+waits stands the calibration error from the months before: whether the error after the
 date is within that tells what "trusted from" is worth.
 """
 

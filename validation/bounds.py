@@ -4,7 +4,7 @@
 
 Kernels take an index as a place counted from zero (compiled/indices.py), so a negative one would read what lies elsewhere in memory.
 The kernels with checks are compiled into a folder of their own, which is removed afterwards unless `--cache` names one. Takes about ten
-minutes, of which compiling is three; ends with the status of the tests.
+minutes, three for compiling; ends with the status of the tests.
 """
 
 from __future__ import annotations

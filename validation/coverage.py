@@ -6,7 +6,7 @@ Stores what it finds in docs/generators/coverage.json, which the table of docs/v
 run, also those that are not known here, keep what was stored earlier. NAME is an experiment, or else the beginning of the names of several.
 With `--quick` sizes are small, and nothing is stored unless `--out` names a file.
 
-An experiment is a function in this module or in a `validation/coverage_*.py` beside it, all of which are imported:
+An experiment is a function in this module or in a `validation/coverage_*.py` next to it; all are imported:
 
     from validation.coverage import Sizes, Trials, experiment
 
@@ -62,7 +62,7 @@ class Sizes:
     quick: bool = False
 
     def many(self, count: int, quick: int | None = None) -> int:
-        """So many trials, or a fifteenth of them (or `quick`) where it is to be quick."""
+        """Return this many trials, or a fifteenth of them (or `quick`) in quick runs."""
         return count if not self.quick else quick or max(count // 15, 20)
 
     def some(self, cases: Sequence[Any]) -> Sequence[Any]:
@@ -142,7 +142,7 @@ EXPERIMENTS: dict[str, Experiment] = {}
 def experiment(name: str, of_what: str, command: str, *, quick: bool = False) -> Callable[[Any], Any]:
     """Register an experiment; `quick`: its quick form takes under a second or two, so that every run of the tests has it."""
     if name.partition(":")[0] not in KINDS:
-        raise ValueError(f"{name!r} is no kind of interval; declare it in walltime.metrics.intervals")
+        raise ValueError(f"{name!r} is not a kind of interval; declare it in walltime.metrics.intervals")
     if name in EXPERIMENTS:
         raise ValueError(f"there are two experiments {name!r}")
 

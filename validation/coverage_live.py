@@ -39,7 +39,7 @@ def starts_after_a_week(sizes: Sizes) -> list[Trials]:
 
 
 def measured(load: float, jobs: int, sizes: Sizes) -> list[Trials]:
-    """The starts in logs of so many jobs, as they are predicted and adjusted."""
+    """Return predicted and adjusted starts in logs of this many jobs."""
     as_predicted, adjusted = Trials(f"load {load}"), Trials(f"load {load}, adjusted by what became of earlier ones")
     for seed in range(sizes.many(5, 2)):
         log = with_users(Lublin99().generate(jobs, 128, load, seed), 30, seed).with_estimates(Tsafrir05(), seed)

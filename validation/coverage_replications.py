@@ -27,7 +27,7 @@ POLICIES = ("easy", "conservative")
 
 @lru_cache
 def pool(load: float, runs: int, jobs: int) -> Array:
-    """The mean wait of each of so many generated logs with users under each policy, s; float64, shape (policies, runs)."""
+    """Return the mean wait (s) of generated logs with users under each policy; float64, shape (policies, runs)."""
     found = np.empty((len(POLICIES), runs))
     for seed in range(runs):
         log = with_users(Lublin99().generate(jobs, 128, load, seed), 30, seed).with_estimates(Tsafrir05(), seed)
@@ -37,7 +37,7 @@ def pool(load: float, runs: int, jobs: int) -> Array:
 
 
 def draws(sizes: Sizes, runs: int, of: int) -> list[Array]:
-    """Sets of so many places of a pool, each drawn without replacement."""
+    """Return sets of places of a pool, each drawn without replacement."""
     random = np.random.default_rng(runs)
     return [random.choice(of, runs, replace=False) for _ in range(sizes.many(1000, 100))]
 
@@ -63,7 +63,7 @@ def mean(sizes: Sizes) -> list[Trials]:
 
 @experiment("replications.difference", of_what="other seeds", command="compare --replications", quick=True)
 def difference(sizes: Sizes) -> list[Trials]:
-    """What conservative backfilling adds to the mean wait of EASY."""
+    """Difference in mean wait between conservative backfilling and EASY."""
     found = []
     for load, (easy, other) in pools(sizes).items():
         for runs in sizes.some(RUNS):

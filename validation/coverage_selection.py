@@ -176,7 +176,7 @@ def window_costs(name: str) -> dict[str, Array]:
 
 
 def stretches(name: str) -> Iterator[tuple[Array, Array]]:
-    """Of each pair: the differences in all windows, and stretches of them, shape (stretches, windows), one begun every three windows."""
+    """Return the differences of each pair in all windows, and stretches of them, shape (stretches, windows), one every three windows."""
     costs = window_costs(name)
     for one, other in PAIRS if costs else ():
         gain = costs[one] - costs[other]
@@ -186,9 +186,9 @@ def stretches(name: str) -> Iterator[tuple[Array, Array]]:
 
 @experiment("learn.windows", of_what="such windows", command="learn evaluate")
 def consecutive(sizes: Sizes) -> list[Trials]:
-    """Consecutive windows of long logs; where the halves of a log differ, a caveat says so.
+    """Consecutive windows of long logs; a caveat applies where the halves of a log differ.
 
-    The truth is the mean over all windows of the log, of which they are a part, so the shares are a little high.
+    The truth is the mean over all windows of the log, which include them, so the shares are slightly high.
     """
     found = []
     for name in sizes.some(tuple(LOGS)):
@@ -231,7 +231,7 @@ def months_of_streams(sizes: Sizes) -> list[Trials]:
 
 @experiment("learn.seeds", of_what="other trainings", command="learn evaluate", quick=True)
 def agents(sizes: Sizes) -> list[Trials]:
-    """A further agent beside a few, of normal and of skewed distributions: trainings are too dear to be repeated by the hundred."""
+    """A further agent next to a few, from normal and skewed distributions, because hundreds of trainings are too expensive."""
     found = []
     for count in (3, 5, 10):
         for what in ("normal", "exponential"):

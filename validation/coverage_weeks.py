@@ -1,4 +1,4 @@
-"""How often the intervals over weeks hold the mean over many more such weeks, of models, of a process with a formula, and of real logs.
+"""Coverage of intervals over weeks: of models, of a process with a formula, and of real logs.
 
 A model with users is run for a year with each seed; the truth is the mean over all other seeds. An interval is made from stretches of
 such a run as `what-if` makes it from a log. The autoregressive process has a known mean.
@@ -32,7 +32,7 @@ LOGS = ("KTH-SP2-1996-2.swf", "SDSC-SP2-1998-4.x-cln", "CTC-SP2-1996-3.1-cln", "
 
 
 def runs_of(load: float, seed: int, weeks: int) -> Run:
-    """A generated log with users of so many weeks, under today's setting and each change."""
+    """Return a generated log with users of this many weeks, under today's setting and each change."""
     probe = Lublin99().generate(5000, PROCS, load, 1)
     jobs = round(1.15 * len(probe) * weeks * WEEK / int(probe.submit[-1] - probe.submit[0]))
     log = with_users(Lublin99().generate(jobs, PROCS, load, 1000 + seed), 50, seed).with_estimates(Tsafrir05(), seed)
@@ -100,7 +100,7 @@ def autoregressive(sizes: Sizes) -> list[Trials]:
 
 @experiment("weeks:logs", of_what="such weeks", command="what-if, calibrate")
 def logs(sizes: Sizes) -> list[Trials]:
-    """What conservative backfilling adds to EASY in one stretch of a real log, against the mean over the rest, which has an error, too."""
+    """Difference between conservative backfilling and EASY in one stretch of a real log, against the mean over the rest."""
     found = []
     for weeks in sizes.some((20, 24)):
         trials = Trials(f"real logs, {weeks} weeks, the mean over the rest of the log", meant=False)

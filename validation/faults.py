@@ -22,7 +22,7 @@ from types import ModuleType
 ROOT = Path(__file__).parent.parent
 AUDITOR = ROOT / "src" / "walltime" / "auditor"
 ENOUGH = 6_000
-"""So many schedules are tried at most before a fault counts as not found."""
+"""Maximum number of schedules before a fault counts as not found."""
 
 FAULTS: dict[str, dict[str, str]] = {
     fault["name"]: fault for fault in tomllib.loads(Path(__file__).with_suffix(".toml").read_text())["fault"]

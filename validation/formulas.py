@@ -133,9 +133,8 @@ def shortest_first_wait(load: float, service: Service, above: float = 0.0, below
 def mdc(servers: int, load: float, states: int = 800) -> tuple[float, float]:
     """Mean wait in mean services, and probability of waiting, in M/D/c.
 
-    Whoever is being served now is gone one service time later, and nobody who waits now or comes meanwhile is: with Q jobs
-    there now, `max(Q - c, 0)` and the arrivals are there then. The stationary distribution of this chain, cut off at so
-    many states, is that of the number of jobs; the mean wait follows by Little's law.
+    All jobs in service are gone one service time later, and no others: with Q jobs now, `max(Q - c, 0)` and the arrivals remain. The
+    stationary distribution of this chain, truncated, is the distribution of the number of jobs; the mean wait follows by Little's law.
 
     Source: Crommelin 1932.
 

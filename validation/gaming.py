@@ -1,4 +1,4 @@
-"""What users could gain by gaming the side-car, and what others lose: the side-car itself beside a simulated cluster.
+"""Gains of users who game the side-car, and losses of others: the side-car itself with a simulated cluster.
 
     python validation/gaming.py [--jobs N] [--small] [--out FILE]
 
@@ -56,14 +56,14 @@ SMALL = (0.0, 0.001, 0.01, 0.03, 0.1)
 EVERY = 300.0
 DAY = 86_400
 HISTORY = 20_000
-"""So many jobs before the stretch are learned from."""
+"""Number of jobs before the stretch that are used for learning."""
 LOOSE = "tang13:key=request,statistic=p95,window=3"
 BOUNDED = SidecarSettings(every=EVERY, floor=25, share=1.0, changes=1000)
 UNBOUNDED = SidecarSettings(every=EVERY, floor=25, share=1.0, changes=1000, slip=1e9, overdue=1e9, misses=10**9)
 
 
 def stretch(log: Any, first: int, count: int, gamers: int) -> tuple[list[Job], int]:
-    """The jobs, with those of so many gamers, and the number of processors."""
+    """Return the jobs, including the gamers' jobs, and the number of processors."""
     procs = log.machine_procs
     zero = int(log.submit[first])
     jobs = []
@@ -87,7 +87,7 @@ def learned(log: Any, first: int, gamers: int, text: str, junk: tuple[int, int] 
     """
     learner = parse_predictor(text).begin()
     zero = int(log.submit[first])
-    wait = log.columns.get("wait", np.zeros(len(log), int))  # where the log does not say it, as if nobody had waited
+    wait = log.columns.get("wait", np.zeros(len(log), int))  # without waits if the log lacks them
     for k in range(max(first - HISTORY, 0), first):
         end = int(log.submit[k]) + max(int(wait[k]), 0) + int(log.runtime[k]) - zero
         if end < 0 < int(log.runtime[k]):

@@ -2,8 +2,8 @@
 
     python validation/hostile.py [--count N] [--seed N] [--only KIND ...] [--keep FOLDER]
 
-Each trial damages one file of a whole input and calls the commands that read it. What is bad must be said in one line, with exit status 1
-or 2, within 20 s; what can be read must be counted to the last record. Trial k of a kind is a function of the seed, the kind and k. Ends
+Each trial damages one file of a whole input and calls the commands that read it. Bad input must be reported in one line, with exit status
+1 or 2, within 20 s; every record must be counted. Trial k of a kind is a function of the seed, the kind and k. Ends
 with status 1 if anything failed; `--keep` keeps the inputs that did it.
 """
 
@@ -46,7 +46,7 @@ class Hang(BaseException):
 
 @dataclass(frozen=True)
 class Fault:
-    """What went wrong in a trial: the kind of input, its number, the command, and what was seen."""
+    """A failed trial: kind of input, number, command, and observation."""
 
     kind: str
     trial: int | None
@@ -56,7 +56,7 @@ class Fault:
 
 @contextlib.contextmanager
 def patience(seconds: float) -> Iterator[None]:
-    """Raise Hang within this context after so many seconds."""
+    """Raise Hang within this context after `seconds`."""
 
     def stop(*_: object) -> None:
         raise Hang
@@ -87,7 +87,7 @@ def called(arguments: Sequence[str], seconds: float) -> tuple[int | None, str, s
 
 @contextlib.contextmanager
 def beneath_python() -> Iterator[list[str]]:
-    """What libraries write to the file of standard error by themselves, within this context; sys.stderr does not see it."""
+    """Capture direct writes of libraries to standard error within this context."""
     printed: list[str] = []
     sys.stderr.flush()
     own = os.dup(2)
@@ -103,7 +103,7 @@ def beneath_python() -> Iterator[list[str]]:
 
 
 def fault_of(status: int | None, out: str, err: str) -> str | None:
-    """What is wrong with the end of a command, None if nothing is."""
+    """Return the fault of a command's end, or None."""
     if status is None:
         return err
     if any(word in err for word in ("Traceback", "panicked", "the result cannot be printed")):
@@ -153,7 +153,7 @@ def trial(one: Input, number: int | None, seed: int, folder: Path, damage: Damag
 
 
 def trials(kind: str, count: int, seed: int, keep: Path | None = None, damage: Damage = damaged) -> list[Fault]:
-    """All that was wrong in so many trials of a kind of input."""
+    """Return all failures in the trials of a kind of input."""
     faults = []
     with INPUTS[kind]() as one:
         for number in (None, *range(count)):

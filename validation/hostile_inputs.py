@@ -250,7 +250,7 @@ def _mapping() -> Input:
 
 
 def _predictions(ending: str) -> Input:
-    """A file of predictions beside a log."""
+    """A file of predictions next to a log."""
     rows = "".join(f"{k},{5 + k},{20 + k},{10 * k}\n" for k in range(1, 13))
     content = f"job_id,predicted,p90,known_at\n{rows}".encode()
     if ending == "parquet":
@@ -270,7 +270,7 @@ def _predictions(ending: str) -> Input:
 
 
 def _unknown_table() -> bytes:
-    """A table of which nobody says what its columns mean."""
+    """A table with columns of unknown meaning."""
     rows = [f"{n};u{n % 3};60;{n % 4 + 1};{1_700_000_000_000 + n * 1000};{1_700_000_060_000 + n * 1000};900;done" for n in range(1, 31)]
     return ("Job;Owner;Time Limit;Cores;Submitted;Started;Elapsed;Status\n" + "\n".join(rows) + "\n").encode()
 
@@ -353,4 +353,4 @@ INPUTS: dict[str, Callable[[], AbstractContextManager[Input]]] = {
     "schedule-swf": _still(lambda: _audited("schedule-swf", "swf")),
     "schedule-parquet": _still(lambda: _audited("schedule-parquet", "parquet")),
 }
-"""What makes the input of each kind, as a context in which its commands are called."""
+"""Contexts that create the input of each kind for its commands."""

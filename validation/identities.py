@@ -121,8 +121,8 @@ class Backfills:
 def classify(schedule: wt.Schedule) -> Backfills:
     """Replay the starts of an EASY schedule (order of arrival, dynamics recorded) and find why each backfill was allowed.
 
-    For each job that started ahead of another one: the head of the queue is the first that waits; the shadow time is when,
-    by what is believed, enough processors are free for it; what is left over then are the extra nodes.
+    For each job that started ahead of another one: the head is the first waiting job; at the shadow time enough processors are expected
+    to be free for it, and the rest are extra processors.
     Source: mualem01, section 2.2. Runtimes of 0 are not allowed.
     """
     assert schedule.dynamics is not None
@@ -283,7 +283,7 @@ IDENTITIES: dict[str, Identity] = {
     "depth 1": Identity(depth_one, "a reservation for the first blocked job, in a profile made afresh, is EASY"),
     "unlimited depth": Identity(unlimited_depth, "a hybrid deeper than the queue is conservative from scratch"),
     "one estimate": Identity(one_estimate, "one estimate for all: EASY backfills through extra nodes only"),
-    "allowed": Identity(allowed, "whoever EASY backfills ends by the shadow time, as believed, or fits the extra nodes"),
+    "allowed": Identity(allowed, "every job that EASY backfills is expected to end by the shadow time, or fits the extra processors"),
     "no wild backfills": Identity(no_wild_backfills, "perfect estimates: no backfill delays the head's real shadow"),
     "FCFS": Identity(fcfs_is_indifferent, "FCFS does not depend on estimates"),
     "renumbered": Identity(renumbered, "job ids do not matter where submissions differ"),
@@ -353,7 +353,7 @@ def run(sizes: Sizes) -> Numbers:
 
 
 def failures(result: Numbers) -> list[str]:
-    """What did not come out, in words."""
+    """Return the failures in words."""
     bad = [
         f"{name} on {where}: {finding['broken']} of {finding['jobs']} jobs"
         for name, row in result["identities"].items()

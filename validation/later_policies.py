@@ -1,4 +1,4 @@
-"""Every policy on the logs at hand: means with intervals from shaken copies, and who gains and who loses beside EASY.
+"""Every policy on the available logs: means with intervals from jittered copies, and gains and losses relative to EASY.
 
     python validation/later_policies.py [--only PART_OF_A_NAME ...] [--out FILE]
 
@@ -72,7 +72,7 @@ def look_at(workload: Workload) -> dict[str, Any]:
 
 
 def over_weeks(easy: Schedule, changed: Schedule) -> dict[str, Any]:
-    """The interval of the difference to EASY of the mean over such weeks, by measure; or why it is withheld."""
+    """Return the interval of the mean weekly difference to EASY by measure, or why it is withheld."""
     every = np.ones(len(easy), bool)
     found = differences(easy, changed, pairs(easy, changed, every), ())
     return {

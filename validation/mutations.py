@@ -1,7 +1,7 @@
 """The auditor on trial: valid schedules of every policy, and what becomes of them when one thing is made wrong.
 
-Whether a schedule is valid is decided by brute force. A policy leaves nothing open: with the workload and the readings it says at
-every event who starts. So, by induction over the events, a schedule keeps all that its policy promises if and only if it is, job for
+Whether a schedule is valid is decided by brute force. A policy determines all starts from the workload and the dialect. So, by induction
+over the events, a schedule keeps all that its policy promises if and only if it is, job for
 job, the one of the reference engine, with ends and labels as they follow from the starts. A miss is a schedule that is not, and passes; a
 false alarm is one that is, and does not.
 
@@ -151,7 +151,7 @@ def columns_of(schedule: wt.Schedule) -> Columns:
 
 
 def relabel(columns: Columns, rng: np.random.Generator) -> tuple[str, Columns]:
-    """Another perturbation: what the schedule says of a job beside its times is wrong."""
+    """A further perturbation: a label of a job other than its times is wrong."""
     name = str(rng.choice(("kind", "reserved_start", "submit", "procs", "requested", "believed")))
     changed = {key: values.copy() for key, values in columns.items()}
     row = int(rng.integers(len(changed[name])))
@@ -207,7 +207,7 @@ def possible(case: Case, columns: Columns) -> bool:
 
 
 def judged(case: Case, columns: Columns, by_policy: bool = True) -> wt.AuditReport:
-    """What the auditor says of columns, with the policy or without it."""
+    """Return the auditor's report on columns, with or without the policy."""
     if not by_policy:
         return wt.audit(case.workload, columns, overrun=case.overrun, dialect=case.dialect)
     policy = wt.policy.parse_policy(case.policy)
@@ -217,7 +217,7 @@ def judged(case: Case, columns: Columns, by_policy: bool = True) -> wt.AuditRepo
 def trial(
     count: int, seed: int, mutants: int = 20, policies: Sequence[str] = POLICIES
 ) -> Iterator[tuple[str, Case, str, bool, wt.AuditReport]]:
-    """So many schedules: the row of the table, the case, what was made wrong, whether it is still valid, the auditor's report.
+    """Yield schedules with their row of the table, case, fault, validity, and the auditor's report.
 
     Some are judged without the policy, by what holds for every schedule.
     """

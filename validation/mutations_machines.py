@@ -38,7 +38,7 @@ Audit = Callable[[Schedule, Columns], AuditReport]
 
 @dataclass
 class Counts:
-    """What became of the mutants of one policy on one kind of machine."""
+    """Results for the mutants of one policy on one kind of machine."""
 
     mutants: int = 0
     valid: int = 0
@@ -128,7 +128,7 @@ def _limits(schedule: Schedule) -> np.ndarray:
 
 
 def perturbed(schedule: Schedule, rng: np.random.Generator) -> Iterator[tuple[str, Columns]]:
-    """Mutants of one schedule; every other one says which pools or nodes the jobs had, and under Slurm what their limits were."""
+    """Return mutants of one schedule; every other one contains pools or nodes of the jobs, and under Slurm their limits."""
     assert schedule.placement is not None
     moments = sorted({time for *_, begin, until, _ in schedule.placement.outages for time in (begin, begin + 1, until) if time < 2**40})
     columns = {name: values for name, values in schedule.columns().items() if name in NAMES}
@@ -147,7 +147,7 @@ def perturbed(schedule: Schedule, rng: np.random.Generator) -> Iterator[tuple[st
 
 
 def trial(mutants: int, seed: int = 0, kinds: Sequence[str] = tuple(SOURCES), judge: Audit = audited) -> Trial:
-    """So many mutants of schedules of these kinds, from a seed on; `judge`: the auditor, or one that has a fault."""
+    """Run mutants of schedules of these kinds from a seed; `judge` is the auditor, possibly with a planted fault."""
     found, done, begin = Trial(), 0, time.perf_counter()
     while done < mutants:
         for policy, machine, schedule in (one for kind in kinds for one in SOURCES[kind](seed)):

@@ -1,4 +1,4 @@
-"""Holds `--policy oar` beside recorded runs of OAR: pass by pass, and as whole runs beside the difference of two real ones.
+"""Compares `--policy oar` with recorded runs of OAR, pass by pass and as whole runs, relative to the difference of two real ones.
 
     python validation/oar.py [--seeds 100] [--log FILE] [--json]
 
@@ -38,8 +38,8 @@ Array = np.ndarray
 LONG = 10**6
 """A running job does not end within a pass, s."""
 MOST_DRIFT = 1.5
-"""So many times the difference of two real runs a simulated one may differ from them."""
-SAME = "the same nodes, planned anew"
+"""Accepted ratio of simulated to real differences."""
+SAME = "the same nodes, planned from scratch"
 DIFFERENCES = {
     "security time": {"security_time": 60},
     "the fault of 2016": {"slots": "2016"},
@@ -58,12 +58,12 @@ class Passes:
 
 
 def machine_of(nodes: int) -> Machine:
-    """So many equal nodes."""
+    """Return this many equal nodes."""
     return Machine((Pool("all", nodes, 1),), (Partition("main", ("all",)),), name=f"{nodes} nodes")
 
 
 def replay(record: dict[str, Any], every: int = 1) -> Passes:
-    """Each recorded pass, or one of so many, made by the engine from the recorded state."""
+    """Repeat each recorded pass, or a fraction of them, by the engine from the recorded state."""
     jobs = {int(name): job for name, job in record["jobs"].items()}
     machine, scheduler = machine_of(record["nodes"]), Scheduler(Oar(latencies="none"), None)
     passes = record["passes"][::every]
@@ -95,7 +95,7 @@ def _made(jobs: dict[int, dict[str, Any]], one: dict[str, Any], machine: Machine
         columns={"running_since": since},
     )
     problem = run_of(workload, scheduler, machine=machine).problem
-    engine = OarEngine(replace(problem, runtime=np.full(len(names), now + LONG)))  # nobody ends before the pass, not even who is late
+    engine = OarEngine(replace(problem, runtime=np.full(len(names), now + LONG)))  # no job ends before the pass, not even a late one
     engine.hold({place: np.array(jobs[job]["nodes"], np.int64) for place, job in enumerate(running)})
     engine.advance(1)
     job, node, *_ = engine.slots
@@ -166,7 +166,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def drifting(runs: dict[str, Any]) -> list[str]:
-    """Of median and mean those in which a simulated run is farther from its real one than 1.5 times what real runs are apart."""
+    """Return those of median and mean in which a simulated run differs by more than 1.5 times the real difference."""
     most = {name: MOST_DRIFT * max(one[name] for one in runs["real"]) for name in ("median", "mean")} if runs["real"] else {}
     return [name for name, limit in most.items() if any(one[name] > limit for one in runs["simulated"])]
 

@@ -78,11 +78,11 @@ BESIDE = (
     "easy:predictor=tsafrir07,backfill-order=sjf",
     "easy:order=lxf:limit=0.4,predictor=tsafrir07,believe=100",
 )
-"""Schedulers with a name beside which those that were found are put on every log."""
+"""Named schedulers that are compared with the found ones on every log."""
 LONGEST_LOG, ASKED = 80_000, 100
-"""Of logs of at most so many jobs it is found, too, how many of these start later than their fair start."""
+"""Maximum number of jobs of logs for which delays beyond fair starts are computed."""
 COPIES, SHAKEN = 3, 60
-"""Of each log then: as recorded, and shaken by up to so many seconds."""
+"""Jitter of the copies of each log, s; 0 is the log as recorded."""
 SAMPLE = 500
 """Jobs of each log whose fair starts are found."""
 SIZES, LENGTHS = (0.0, 0.01, 0.1, 0.3, 1.01), (0, 600, 3600, 6 * 3600, 10**9)

@@ -1,6 +1,6 @@
 """Schedules made wrong on purpose: one thing at a time, as a broken simulator or a hand in the file would.
 
-Some perturbations change nothing that matters (the rows in another order), so that whoever judges must also accept.
+Some perturbations preserve validity (rows in another order), so the auditor must accept them.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def _doubled(columns: Columns, rng: np.random.Generator, moments: Array) -> Colu
 
 
 def _renumbered(columns: Columns, rng: np.random.Generator, moments: Array) -> Columns:
-    """A job has the number of nobody, or of another one."""
+    """A job has an unknown number, or another job's."""
     row = _one(columns, rng)
     columns["job_id"][row] = columns["job_id"].max() + 1 if rng.random() < 0.5 else columns["job_id"][_one(columns, rng)]
     return columns

@@ -4,7 +4,7 @@
 
 Each log is generated, scheduled under EASY on a machine with one hidden rule, and given to `infer` with nothing but its starts. A rule is
 found if one of its kind is inferred that agrees in what it says (a window in its time, a part in its size, limited users in most of their
-names, a policy in its name, one that comes or goes within a month of when it did). Whatever else is inferred is invented; rules that were
+names, a policy in its name, one that comes or goes within a month of when it did). Any other inferred rule is invented; rules that were
 kept beside the right one, too. Starts at random follow no rule, so every rule that is inferred there is invented.
 """
 
@@ -62,7 +62,7 @@ class Planted:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was inferred of a log: whether the hidden rule, which else; and the agreement before and after, in months that judge."""
+    """Result for a log: whether the hidden rule was inferred, other rules, and the held-out agreement before and after."""
 
     rule: str
     seed: int
@@ -132,7 +132,7 @@ def outages(*begins: int) -> Callable[[Workload], Machine]:
 
 
 def some_users(jobs: int, comes: bool = False) -> Callable[[Workload], Machine]:
-    """The users with most jobs run so many at a time, always, or from the middle of the log on."""
+    """Limit the users with most jobs to this many running jobs, always or in the second half of the log."""
 
     def limited(workload: Workload) -> Machine:
         since = middle(workload) if comes else None
@@ -182,7 +182,7 @@ def says_part(inference: Inference, workload: Workload) -> bool:
 
 
 def says_limit(inference: Inference, workload: Workload) -> bool:
-    """Whether most of the limited users were inferred, and nobody else."""
+    """Return whether most of the limited users were inferred, and no others."""
     named = {int(user) for limit in inference.machine.limits for user in limit.only}
     wanted = set(busiest(workload))
     return len(named & wanted) > len(wanted) / 2 and named <= wanted
@@ -211,7 +211,7 @@ def says_handicap(inference: Inference, workload: Workload) -> bool:
 
 
 def says_since(kind: str, says: Callable[[Inference, Workload], bool]) -> Callable[[Inference, Workload], bool]:
-    """Whether a rule is said that holds from the middle of the log on, within a month."""
+    """Return whether a rule was inferred that begins in the middle of the log, within a month."""
 
     def both(inference: Inference, workload: Workload) -> bool:
         times = [one.since for one in inference.rules if one.kind == kind]
@@ -231,7 +231,7 @@ RULES: dict[str, Planted] = {
     "no job is planned across 17:00 of a weekday": Planted(
         lambda w: site(Window("17:00", days=WEEKDAYS)), says_window("17:00", WEEKDAYS), "window"
     ),
-    "... of which only until the middle of the log": Planted(
+    "... in the first half of the log only": Planted(
         lambda w: site(Window("08:00", days=WEEKDAYS, until=middle(w))), says_window("08:00", WEEKDAYS), "window"
     ),
     "long requests do not start by day": Planted(

@@ -4,7 +4,7 @@
 
 Workloads on nodes are those of tests/oracle/test_slurm.py, a quarter of each kind; those on pools, those of tests/oracle/test_machines.py,
 under each of its policies in turn; those on a number, those of tests/oracle/replay.py; held ones are those on pools, and every other one on
-one pool, where the machine's file says by hindsight when some jobs were free to start. So many as `--bounds` says of each are made with
+one pool, where the machine file has eligible times of some jobs. `--bounds` workloads of each kind are run with
 kernels that check every index (validation/bounds.py), in a process of its own, which compiles them first; the rest with the kernels as
 they are. Prints what differs with its kind and seed; ends with status 1 if anything did. About twenty minutes on one core.
 """
@@ -46,7 +46,7 @@ class Counts(NamedTuple):
 
 
 def on_nodes(kind: str, seed: int) -> str:
-    """What is wrong with one workload on nodes, in a few words; nothing if it is as it should be. Refused by both: also nothing."""
+    """Return the fault of one workload on nodes, or an empty text; a rejection by both engines is not a fault."""
     draw = random.Random(f"{kind} {seed}")
     machine, workload = site_of(draw, kind)
     policy = policy_of(draw, kind)
@@ -55,14 +55,14 @@ def on_nodes(kind: str, seed: int) -> str:
 
 
 def on_pools(policy: str, seed: int) -> str:
-    """What is wrong with one workload on several pools."""
+    """Return the fault of one workload on several pools."""
     draw = random.Random(f"{policy} {seed}")
     machine = pools.machine_of(draw)
     return both_engines(pools.workload_of(draw, machine), policy, machine, draw)
 
 
 def with_held_jobs(policy: str, seed: int) -> str:
-    """What is wrong with one workload of which a table beside the machine's file says when some jobs were free to start."""
+    """Return the fault of one workload with a table of eligible times."""
     draw = random.Random(f"{HELD}{policy} {seed}")
     machine = pools.machine_of(draw)
     workload = pools.workload_of(draw, machine)
@@ -76,7 +76,7 @@ def with_held_jobs(policy: str, seed: int) -> str:
 
 
 def both_engines(workload: Workload, policy: str, machine: Machine, draw: random.Random) -> str:
-    """What is wrong with the schedules of a machine of pools."""
+    """Return the fault of the schedules on a machine of pools."""
     overrun = draw.choice(("kill", "extend", "overrun"))
     return compared(
         pools.columns_of, *(pools.ran(workload, policy, machine, overrun=overrun, engine=engine) for engine in ("kernel", "reference"))
@@ -84,7 +84,7 @@ def both_engines(workload: Workload, policy: str, machine: Machine, draw: random
 
 
 def compared(columns_of: Callable[[Any], dict[str, Any]], kernel: Any, reference: Any) -> str:
-    """What is wrong with the schedules of both engines on a machine, or with their errors."""
+    """Return the fault of both engines' schedules on a machine, or of their errors."""
     if isinstance(kernel, type) or isinstance(reference, type):
         return "" if kernel is reference else f"{kernel} in the kernel, {reference} in the reference"
     different = [name for name, values in columns_of(kernel).items() if values != columns_of(reference)[name]]
@@ -92,7 +92,7 @@ def compared(columns_of: Callable[[Any], dict[str, Any]], kernel: Any, reference
 
 
 def on_a_number(seed: int) -> str:
-    """What is wrong with one workload on a number of processors."""
+    """Return the fault of one workload on a single pool."""
     (case,) = corpus(1, seed)
     kernel, reference = schedule_of(case), schedule_of(case, "reference")
     return judged([name for name in COLUMNS if getattr(kernel, name).tolist() != getattr(reference, name).tolist()], kernel)
@@ -105,7 +105,7 @@ def judged(different: Sequence[str], kernel: Schedule) -> str:
 
 
 def trials(counts: Counts, seed: int) -> Iterator[tuple[str, int]]:
-    """So many of each: the kind, and the seed."""
+    """Yield the kind and the seed of each workload."""
     for k in range(counts.nodes):
         yield KINDS[k % len(KINDS)], seed + k // len(KINDS)
     for k in range(counts.pools):
@@ -117,7 +117,7 @@ def trials(counts: Counts, seed: int) -> Iterator[tuple[str, int]]:
 
 
 def check(counts: Counts, seed: int) -> int:
-    """Run so many workloads; returns how many are wrong."""
+    """Run the workloads; return the number of faults."""
     wrong = 0
     for count, (kind, own) in enumerate(trials(counts, seed), 1):
         if kind == ON_A_NUMBER:
@@ -140,8 +140,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--nodes", type=int, default=10_000, help="workloads on nodes under Slurm's scheduling (10000)")
     parser.add_argument("--pools", type=int, default=10_000, help="workloads on several pools (10000)")
     parser.add_argument("--number", type=int, default=5_000, help="workloads on a number of processors (5000)")
-    parser.add_argument("--held", type=int, default=600, help="workloads with held jobs, by a table beside the machine's file (600)")
-    parser.add_argument("--bounds", type=int, default=1_000, help="so many of each with checks of every index; 0: none (1000)")
+    parser.add_argument("--held", type=int, default=600, help="workloads with held jobs, from a table next to the machine file (600)")
+    parser.add_argument("--bounds", type=int, default=1_000, help="workloads of each kind with checks of every index; 0: none (1000)")
     parser.add_argument("--seed", type=int, default=0, help="the first seed (0)")
     given = parser.parse_args(arguments)
     asked = Counts(given.nodes, given.pools, given.number, given.held)

@@ -2,9 +2,9 @@
 
     python validation/real_slurm.py FOLDER [--repetitions 5] [--only NAME ...] [--at-once 2] [--jobs 300] [--span 510] [--out FILE]
 
-Each scenario is run on a real Slurm that many times, in real time: twelve minutes each. FOLDER keeps what Slurm said of each run, and
-runs that are there are not made again. Then each run is simulated, from its own job log and description of the cluster, and what was
-found is stored in docs/generators/slurm.json, of which docs/validation/real-slurm.md is made. Needs the packages that tests/slurm/lab.py
+Each scenario is run on a real Slurm that many times, in real time: twelve minutes each. FOLDER keeps Slurm's output of each run, and
+existing runs are not repeated. Then each run is simulated from its own job log and cluster description, and the results are stored in
+docs/generators/slurm.json for docs/validation/real-slurm.md. Needs the packages that tests/slurm/lab.py
 names.
 """
 
@@ -140,7 +140,7 @@ class Run:
 
     @classmethod
     def read(cls, folder: Path) -> Run:
-        """What Slurm said of it."""
+        """Slurm's output of the run."""
         machine = read_cluster(folder / "cluster.txt").machine
         jobs = wt.read(folder / "jobs.txt.gz", time_zone="UTC", procs=machine.procs)
         names = np.array([int(jobs.origin.names["executable"][number - 1]) for number in jobs.columns["executable"]])
@@ -157,13 +157,13 @@ class Run:
         return (schedule.start - jobs.submit)[self.order] / (2 if way == LATE else 1)
 
     def in_parts(self, parts: int, longer: int) -> tuple[wt.Workload, wt.machine.Machine]:
-        """The same in parts of seconds, so many to one, and each job `longer` parts longer."""
+        """Return the same in parts of seconds, with each job `longer` parts longer."""
         requested = self.jobs.requested * parts
         times = {"submit": self.jobs.submit * parts, "runtime": self.jobs.runtime * parts + longer}
         return replace(self.jobs, **times, requested=requested, believed=requested), replace(self.machine, slurm=self.settings_in(parts))
 
     def settings_in(self, parts: int) -> dict[str, str]:
-        """Slurm's settings, where so many parts of seconds are called seconds."""
+        """Return Slurm's settings scaled to parts of seconds."""
         parameters = []
         for one in self.machine.slurm["SchedulerParameters"].split(","):
             name, _, value = one.partition("=")
@@ -246,7 +246,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--at-once", type=int, default=2, help="clusters that run at the same time; each takes about a tenth of a core")
     parser.add_argument("--jobs", type=int, default=300)
-    parser.add_argument("--span", type=float, default=510, help="s in which they are submitted")
+    parser.add_argument("--span", type=float, default=510, help="s, the period of submissions")
     parser.add_argument("--load", type=float, default=1.0, help="their work, over what the machine has in that time")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--nodes", type=int, default=16)

@@ -25,7 +25,7 @@ PARTS: dict[str, ModuleType] = {"theory": theory, "identities": identities, "agr
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the parts, store what they found, say what did not hold; returns the exit status."""
+    """Run the parts, store the results, print failures; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=PARTS, metavar="NAME", help=f"parts to run: {', '.join(PARTS)}")
     parser.add_argument("--quick", action="store_true", help="small sizes, to try it out")

@@ -3,8 +3,8 @@
     python validation/site_agreement.py [LOG ...] [--json] [--out FILE]
 
 For each log: one-step agreement (F1 of prompt starts, and of all starts however late), and the shares of the policy's wishes that were
-followed and followed promptly; mean wait, rank correlation of waits and starts within 10 min of a simulation that runs freely; from which
-difference on a mean wait is trusted. All under plain EASY and with the rules that were inferred, beside the recorded mean wait, the ceiling
+followed and followed promptly; mean wait, rank correlation of waits and starts within 10 min of a simulation that runs freely; the
+calibration error. All under plain EASY and with the rules that were inferred, next to the recorded mean wait, the ceiling
 (the simulation with the rules against itself, its submissions shaken by 30 s), and the same by hindsight of when each job seems to have
 been free to start. Without LOG all logs of the folder that WALLTIME_TRACES names are read; logs without waits are named. With
 `--out docs/generators/site-agreement.json` the table of the guide on what-if is updated.
@@ -30,7 +30,7 @@ from walltime.inference.one_step import Score
 
 
 def measured(path: Path) -> dict[str, Any]:
-    """What was measured on a log: its name and, in seconds of CPU, how long that took; `why_not` where nothing could be compared."""
+    """Results for a log: its name, CPU seconds, and `why_not` if it could not be compared."""
     name = path.name.removesuffix(".swf.gz")
     workload = wt.read(path)
     wait = workload.recorded_wait
@@ -85,7 +85,7 @@ def shown(row: dict[str, Any]) -> str:
         f"mean wait {both('mean_wait', '{:.2f}', 3600)} h (recorded {row['mean_recorded'] / 3600:.2f})",
         f"rank {both('rank_correlation')} (ceiling {row['ceiling']['rank_correlation']:.3f})",
         f"within 10 min {both('within_600', '{:.0%}')}",
-        f"by hindsight of who was free to start: one-step {row['by_hindsight']['one_step']:.3f}, mean wait "
+        f"with eligible times in hindsight: one-step {row['by_hindsight']['one_step']:.3f}, mean wait "
         f"{row['by_hindsight']['mean_wait'] / 3600:.2f} h, rank {row['by_hindsight']['rank_correlation']:.3f}",
         f"off by up to {both('threshold', '{:.2f}', 3600)} h",
         f"{row['seconds']:.0f} s",

@@ -1,4 +1,4 @@
-"""What a real Slurm's passes and launches take, and how far a simulation that knows it is from the real runs.
+"""Durations of a real Slurm's passes and launches, and the error of simulations that use them.
 
     python validation/slurm_noise.py FOLDER [--out FILE]
 
@@ -32,7 +32,7 @@ from walltime.policy import Slurm
 
 OUT = Path(__file__).resolve().parents[1] / "docs" / "generators" / "slurm-noise.json"
 PARTS = 10
-"""Of a second, in simulations."""
+"""Fractions of a second in simulations."""
 LINE = re.compile(r"\[(\S+)\] (.*)")
 MAIN = re.compile(r"debug:  sched: Running job scheduler")
 BACKFILL = re.compile(r"sched/backfill: _attempt_backfill: beginning")
@@ -46,7 +46,7 @@ LAUNCHED = re.compile(r"Launching batch job (\d+) ")
 
 @dataclass(frozen=True)
 class Log:
-    """What a run's daemons logged, in s since 1970. `passes`: when passes of the main scheduler began; the others by the job's number.
+    """Times logged by a run's daemons, in s since 1970. `passes`: when passes of the main scheduler began; the others by the job's number.
 
     `in_pass`: from the beginning of the pass, of whichever scheduler, to each start in it; `testing`: how long cycles of backfilling
     with jobs to test took; `main`: the mean and the longest pass of the main scheduler. All s. `priority`: at submission, and `since`: from
@@ -66,7 +66,7 @@ class Log:
 
     @classmethod
     def read(cls, folder: Path) -> Log:
-        """Of a folder that `tests.slurm.replay.save` made."""
+        """Data of a folder written by `tests.slurm.replay.save`."""
         passes, in_pass, testing = [], [], []
         submitted: dict[int, float] = {}
         started: dict[int, float] = {}

@@ -3,8 +3,8 @@
     python validation/start_times.py [--only LOG ...] [--samples N] [--out FILE]
 
 The truth is a log's schedule under EASY; a prediction knows the jobs that run and wait at its moment, and of the log those that had ended.
-Moments are drawn from the last three quarters of the log, and predictions made at those at which somebody waits. Calibrated are intervals
-by what had become of the predictions before, as far as it was known then. Stores what it finds in docs/generators/start-times.json, which
+Moments are drawn from the last three quarters of the log, and predictions are made at moments with waiting jobs. Calibrated intervals use
+the known outcomes of earlier predictions. Stores what it finds in docs/generators/start-times.json, which
 docs/guides/start-times.md is made from. Logs are looked for in the folder that WALLTIME_TRACES names. One core takes one to three
 minutes for each log.
 """
@@ -68,7 +68,7 @@ def measure(prefix: str, drawn: int, samples: int) -> dict[str, Any] | None:
 def _rows(found: Sequence[Outcome]) -> list[dict[str, Any]]:
     """The scores, with the number of days on which predictions were made, and the mean over these of the part inside the intervals.
 
-    `even_days`: so many days with as many predictions each would say as much (Kish, Survey Sampling, 1965). `inside_error`: the standard
+    `even_days`: the effective number of days (Kish, Survey Sampling, 1965). `inside_error`: the standard
     error of the part inside, if days are independent and the predictions of one are not.
     """
     rows = []

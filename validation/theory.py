@@ -1,7 +1,7 @@
-"""Queueing theory where a policy reduces to it: our waits beside those of formulas, and beside recursions of a few lines.
+"""Compares waits with queueing theory where a policy reduces to it: formulas, and short recursions.
 
 Jobs arrive by chance (Poisson) and, unless a queue says otherwise, need one processor. Then FCFS, EASY and conservative
-backfilling are the same discipline, whatever is believed of the runtimes, and so are all of them where each job needs the whole
+backfilling are the same discipline, for any planned runtimes, and so are all of them where each job needs the whole
 machine. Times are whole seconds with a mean service of 10,000 s; what the rounding does to the waits is measured.
 """
 
@@ -25,7 +25,7 @@ MEAN = 10_000
 WARM = 0.1
 """Share of the jobs that is not measured, at the beginning as well as at the end."""
 ESTIMATES = 5.0
-"""Bad estimates are up to so many times the runtime."""
+"""Maximum ratio of bad estimates to runtimes."""
 
 SAME = (
     wt.NoBackfilling(),
@@ -39,7 +39,7 @@ SAME = (
 
 @dataclass(frozen=True)
 class Queue:
-    """A queue that theory knows, at one load: a service distribution, so many servers, and an order."""
+    """A queue with a known theory at one load: service distribution, number of servers, and order."""
 
     service: Service
     servers: int
@@ -69,7 +69,7 @@ class Queue:
         return wt.Workload.from_arrays(submit=submit, runtime=service, procs=procs, machine_procs=width * self.servers)
 
     def expected(self) -> dict[str, float]:
-        """What theory says, by the names that `observe` gives; waits in mean services."""
+        """Return the theoretical values by the names of `observe`; waits in mean service times."""
         if self.shortest_first:
             return {
                 "mean wait": formulas.shortest_first_wait(self.load, self.service),
@@ -268,7 +268,7 @@ def run(sizes: Sizes) -> Numbers:
 
 
 def failures(result: Numbers) -> list[str]:
-    """What did not come out, in words."""
+    """Return the failures in words."""
     bad = [
         f"{line['queue']} at {line['load']}, {line['what']}: {line['deviation']:+.1f} standard errors"
         for line in result["lines"]

@@ -120,7 +120,7 @@ def final(kept: dict[str, Any]) -> str:
 
 
 def fresh(kept: dict[str, Any]) -> str:
-    """Orders on the generated logs that nobody had looked at."""
+    """Return the orders on unseen generated logs."""
     return judged(kept["fresh"])
 
 
@@ -187,7 +187,7 @@ def judged(one: dict[str, Any]) -> str:
 
 
 def fresh_logs(kept: dict[str, Any], part: str = "fresh", beside: Sequence[str] = BESIDE) -> str:
-    """The order that was judged, and the best ones beside it, on each of the generated logs."""
+    """Return the judged order and the best others on each generated log."""
     found = next(row for row in kept[part]["rows"] if row["kind"] == "found")
     shown = [found, *(row for row in kept[part]["rows"] if row["scheduler"] in beside and row["kind"] not in ("exact", "knows"))]
     rows = [(name, *(f"{row['logs'][k][0]:.2f} / {row['logs'][k][3]:.2f}" for row in shown)) for k, name in enumerate(kept[part]["logs"])]
