@@ -119,7 +119,7 @@ class PredictionOptions:
 @manual(
     "guides/audit",
     ("Judge the usual predictors by the schedules that they give.", "benchmark predictions log.swf.gz --copies 0"),
-    ("Judge one predictor only.", "benchmark predictions log.swf.gz --predictor tang13 --only --report page.html"),
+    ("Judge one predictor only.", "benchmark predictions log.swf.gz --predictor last --only --report page.html"),
 )
 def predictions(
     traces: Annotated[list[Path], o.argument("The job logs on which predictors are judged.", "LOG")],

@@ -12,7 +12,7 @@ from typing import Any
 
 COMPLETED = {
     "--backfill-order": "walltime.policy.registry:ORDERS",
-    "--believe": "walltime.predictors.prediction:BELIEFS",
+    "--predictions-for": "walltime.predictors.prediction:BELIEFS",
     "--by": "walltime.schedule.groups:GROUPED",
     "--change": "walltime.whatif.changes:complete_change",
     "--correction": "walltime.predictors.prediction:CORRECTIONS",

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from walltime.workload.models.model import WorkloadModel
 
 USUAL = {"believe": "regular", "correction": "tsafrir07", "history": "simulation"}
-"""Words of predictions that a scheduler need not say."""
+"""Options of predictions, and the values that a specification can leave out."""
 
 
 @dataclass(frozen=True)
@@ -196,12 +196,12 @@ class DecisionOptions:
     order: o.OrderOption = "fcfs"
     backfill_order: o.BackfillOrderOption = None
     predictor: o.PredictorOption = None
-    believe: o.BelieveOption = "regular"
+    predictions_for: o.PredictionsForOption = "regular"
     correction: o.CorrectionOption = "tsafrir07"
     learn_from: o.LearnFromOption = "simulation"
     seed: o.SeedOption = 0
     overrun: o.OverrunOption = "kill"
-    coincident: o.CoincidentOption = None
+    simultaneous: o.SimultaneousOption = None
     dialect: o.DialectOption = "papers"
     feedback: o.FeedbackOption = False
 
@@ -213,13 +213,13 @@ class DecisionOptions:
         from walltime.simulation.specification import backfill_order_of_none, parse_scheduler
 
         defaults = {"order": self.order, "backfill-order": self.backfill_order, "predictor": self.predictor}
-        chosen = {"believe": self.believe, "correction": self.correction, "history": self.learn_from}
+        chosen = {"believe": self.predictions_for, "correction": self.correction, "history": self.learn_from}
         defaults |= {name: value for name, value in chosen.items() if value != USUAL[name]}
         schedulers = [parse_scheduler(text, defaults) for text in texts]
         if self.backfill_order is not None and (fault := backfill_order_of_none(texts)):
             raise fault
         if len(defaults) > 3 and not any(scheduler.prediction for scheduler in schedulers):
-            raise PolicyError("--believe, --correction and --learn-from need predictions; name a --predictor too")
+            raise PolicyError("--predictions-for, --correction and --learn-from need predictions; name a --predictor too")
         return schedulers
 
     def run(self, workload: Workload, scheduler: Scheduler, **options: Any) -> Schedule:
@@ -247,7 +247,7 @@ class DecisionOptions:
     @property
     def rules(self) -> dict[str, Any]:
         """How the rules are read, and overruns handled, by name; raises PolicyError for an unknown dialect."""
-        return {"dialect": o.read_dialect(self.dialect, self.coincident), "overrun": self.overrun}
+        return {"dialect": o.read_dialect(self.dialect, self.simultaneous), "overrun": self.overrun}
 
     @property
     def settings(self) -> dict[str, Any]:

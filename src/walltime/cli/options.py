@@ -275,12 +275,12 @@ PredictorOption = Annotated[
         metavar="NAME",
     ),
 ]
-BelieveOption = Annotated[
+PredictionsForOption = Annotated[
     str,
     option(
         "Use predictions everywhere (regular), except for running jobs (selective), nowhere (none), or as three bits say: for the order, "
         "for a job's own length, for running jobs.",
-        "--believe",
+        "--predictions-for",
         group=SCHEDULER,
         advanced=True,
     ),
@@ -302,16 +302,17 @@ LearnFromOption = Annotated[
     ),
 ]
 OverrunOption = Annotated[
-    Literal["kill", "extend", "overrun"],
+    Literal["kill", "extend", "continue"],
     option(
         "Kill jobs that run longer than requested, extend their requests, or let them run on.", "--overrun", group=SCHEDULER, advanced=True
     ),
 ]
-CoincidentOption = Annotated[
+SimultaneousOption = Annotated[
     Literal["batch", "sequential"] | None,
     option(
         "Run one scheduling pass after all events of the same second (batch), or one after each (sequential). Default: the dialect's rule, "
         "which is batch for papers.",
+        "--simultaneous",
         "--coincident",
         group=SCHEDULER,
         advanced=True,

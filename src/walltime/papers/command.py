@@ -82,13 +82,16 @@ class Inputs:
 @manual(
     "guides/studies",
     ("Reproduce all tables and figures of a paper with few seeds.", "paper run mualem01 --quick"),
-    ("Reproduce one table on generated workloads.", "paper run feitelson98 --item T3 --generated --quick"),
+    ("Reproduce one table on generated workloads.", "paper run feitelson98 --item T2 --generated --quick"),
 )
 def run(
     paper: Annotated[str, o.argument("The paper, such as mualem01; walltime paper list shows all.", "PAPER")],
     *,
     item: Annotated[
-        list[str] | None, o.option("Reproduce only this item, such as F4 or T3. Default: all.", group=o.RUNS, metavar="NAME")
+        list[str] | None,
+        o.option(
+            "Reproduce only this item, such as F4 or T2; walltime paper list PAPER shows all. Default: all.", group=o.RUNS, metavar="NAME"
+        ),
     ] = None,
     inputs: Inputs,
     out: Annotated[

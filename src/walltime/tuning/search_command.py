@@ -49,19 +49,19 @@ class SearchOptions:
     predictor: Annotated[
         str | None,
         o.option(
-            f"Sort the queue by predicted runtimes: {o.PREDICTORS}; all else uses the requests unless --believe changes that. Default: "
-            "sort by the requests.",
+            f"Sort the queue by predicted runtimes: {o.PREDICTORS}; all else uses the requests unless --predictions-for changes it. "
+            "Default: sort by the requests.",
             "--predictor",
             group=o.SCHEDULER,
             metavar="NAME",
         ),
     ] = None
-    believe: Annotated[
+    predictions_for: Annotated[
         str | None,
         o.option(
             "Use predictions everywhere (regular), except for running jobs (selective), or as three bits say: for the order, for a job's "
             "own length, for running jobs. Default: 100, for the order alone.",
-            "--believe",
+            "--predictions-for",
             group=o.SCHEDULER,
             advanced=True,
         ),
@@ -125,10 +125,12 @@ def search(
 
     if judging.again:
         raise PolicyError("--again is for --final; leave it out")
-    if searching.believe is not None and searching.predictor is None:
-        raise PolicyError("--believe says what is done with predictions; name a --predictor too")
+    if searching.predictions_for is not None and searching.predictor is None:
+        raise PolicyError("--predictions-for says what is done with predictions; name a --predictor too")
     options = {name: value for name, value in asdict(searching).items() if value is not None}
     options |= {"share": 1 - options.pop("test_share"), "shaken": options.pop("shake")}
+    if searching.predictions_for is not None:
+        options["believe"] = options.pop("predictions_for")
     with progress_bar(searching.budget, "schedulers") as progress:
 
         def show(done: int, what: str) -> None:

@@ -42,7 +42,11 @@ class Span:
     week: Annotated[bool, o.option("Report on the last whole week, Monday to Sunday in the time zone of the site.", group=o.JOBS)] = False
     store: Annotated[
         Path | None,
-        o.option("Keep the numbers of each week in this folder, so that trends reach further back than the log.", metavar="FOLDER"),
+        o.option(
+            "Keep the numbers of each week in this folder, so that trends reach further back than the log.",
+            metavar="FOLDER",
+            callback=o.written,
+        ),
     ] = None
     timer: Annotated[
         bool,

@@ -299,7 +299,7 @@ def test_caveats__what_else_can_mislead(golden):
 def test_repeat_command__only_where_one_line_says_it():
     line = repeat_command([made(NoBackfilling()), made(Hybrid(depth=2))], "tsafrir06")
     assert shlex.split(line)[1:] == shlex.split(
-        "compare log --procs 4096 --policy fcfs --policy hybrid:depth=2 --overrun kill --coincident batch --trim tsafrir06 "
+        "compare log --procs 4096 --policy fcfs --policy hybrid:depth=2 --overrun kill --simultaneous batch --trim tsafrir06 "
         "--report report.html"
     )
     mixed = repeat_command([made(NoBackfilling()), made(Easy(order=SJF)), made(Easy(backfill_order=SJF))], "none")

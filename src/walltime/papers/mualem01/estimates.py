@@ -147,7 +147,7 @@ def figure_9(study: Study) -> list[Part]:
         "mean + 3 sd": {"deviations": 3.0},
         "sliding week": {"week": "sliding"},
         "never forgotten": {"week": "none"},
-        "at least 2 runs": {"least": 2},
+        "at least 2 runs": {"min_jobs": 2},
     }
     rows: list[list[Entry]] = []
     made: dict[str, tuple[Array, Array]] = {}

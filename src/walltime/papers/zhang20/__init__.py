@@ -123,7 +123,7 @@ def measure(task: Mapping[str, Any], check: Callable[[int], None]) -> Mapping[st
     jobs = _windows(str(task["file"]))[int(task["window"])]
     kind = Easy if task["backfilling"] else NoBackfilling
     chosen = ORDERS[str(task["as"])][str(task["formula"])]
-    schedule = simulate(jobs, kind(order=chosen), dialect=str(task["dialect"]), overrun="overrun")
+    schedule = simulate(jobs, kind(order=chosen), dialect=str(task["dialect"]), overrun="continue")
     return {"slowdown": schedule.summary().mean_bounded_slowdown}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -203,7 +203,7 @@ class OutputOptions:
     ("Predict the starts of all waiting jobs.", "slurm start-times now.json --history jobs.txt.gz"),
     (
         "Compare two sizes for a job that is not submitted yet.",
-        "slurm start-times now.json --history jobs.txt.gz --try procs=16,limit=2h --try procs=64,limit=1h",
+        "slurm start-times now.json --history jobs.txt.gz --try partition=main,procs=16,limit=2h --try partition=main,procs=64,limit=1h",
     ),
 )
 def start_times(
@@ -347,9 +347,12 @@ def score(
     from walltime.cli import output
     from walltime.provenance import version
     from walltime.slurm import PredictionLedger
+    from walltime.slurm.sidecar.advice import ANY_SIZE
     from walltime.slurm.starts.page import scores_table
 
     kept = PredictionLedger(ledger)
+    if reading.procs is None:
+        reading = replace(reading, procs=ANY_SIZE)  # the scores do not depend on the size of the machine
     card = kept.score(None if history is None else reading.load(history)[0])
     if as_json:
         output.print_json(card.as_dict() | {"version": version()})
