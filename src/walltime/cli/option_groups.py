@@ -258,6 +258,22 @@ class DecisionOptions:
 
 
 @dataclass(frozen=True)
+class PolicyOptions:
+    """The policy, and its machine."""
+
+    policy: o.PolicyOption = None
+    machine_file: o.MachineOption = None
+
+
+@dataclass(frozen=True)
+class FigureOptions:
+    """The only figure of a command."""
+
+    figure: o.OneFigureOption = None
+    size: o.SizeOption = ""
+
+
+@dataclass(frozen=True)
 class SiteOptions:
     """A site: its machine, its scheduling, and which of its jobs are measured."""
 

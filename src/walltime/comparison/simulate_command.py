@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from walltime.cli import options as o
 from walltime.cli.help import manual
-from walltime.cli.option_groups import Files, JobSelectionWithLoads, LogOptions, SchedulingOptions, machine_in, one_workload
+from walltime.cli.option_groups import Files, JobSelectionWithLoads, LogOptions, PolicyOptions, SchedulingOptions, machine_in, one_workload
 from walltime.cli.output import PageOutput, caveats, command_line, drawn_in, progress_bar
 from walltime.cli.table import part_of
 from walltime.errors import PolicyError
@@ -22,14 +22,6 @@ if TYPE_CHECKING:
     from walltime.schedule.groups import Edges
     from walltime.simulation import Fairness, Spread
     from walltime.tables import Facts, Table
-
-
-@dataclass(frozen=True)
-class SchedulerOptions:
-    """The policy, and its machine."""
-
-    policy: o.PolicyOption = None
-    machine_file: o.MachineOption = None
 
 
 @dataclass(frozen=True)
@@ -89,7 +81,7 @@ class SimulationFiles(Files):
 def simulate(
     trace: o.TraceArgument,
     *,
-    simulated: SchedulerOptions,
+    simulated: PolicyOptions,
     run: SchedulingOptions,
     reading: LogOptions,
     part: JobSelectionWithLoads,

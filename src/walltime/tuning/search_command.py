@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class SearchOptions:
     """How orders are searched."""
 
-    budget: Annotated[int, o.option("Simulate N candidates.", group=o.RUNS, min=1)] = 1500
+    budget: o.BudgetOption = 1500
     test_share: Annotated[
         float, o.option("Hold out this last share of each log, above 0 and below 1, for the choice among the best orders.", group=o.RUNS)
     ] = 0.4
@@ -30,22 +30,11 @@ class SearchOptions:
             "Simulate N copies of each log, the original included. Default: 2, or 3 with --final.", group=o.RUNS, advanced=True, min=1
         ),
     ] = None
-    shake: Annotated[
-        int,
-        o.option(
-            "Move the submissions of the copies at random by up to this many seconds.",
-            group=o.RUNS,
-            advanced=True,
-            min=1,
-            metavar="SECONDS",
-        ),
-    ] = 60
+    shake: o.CopyShakeOption = 60
     penalty: Annotated[
         float, o.option("Weight waits longer than EASY's longest wait by this factor.", group=o.RUNS, advanced=True, min=0)
     ] = 3.0
-    optimiser: Annotated[
-        str, o.option("Find candidates by cma (needs the extra tune: pip install walltime[tune]) or at random (random).", group=o.RUNS)
-    ] = "cma"
+    optimiser: o.OptimiserOption = "cma"
     predictor: Annotated[
         str | None,
         o.option(
@@ -70,9 +59,7 @@ class SearchOptions:
         int,
         o.option("Compute the fair starts of N jobs of each log under the best orders.", group=o.RUNS, advanced=True, min=0),
     ] = 0
-    store: Annotated[
-        Path | None, o.option("Keep the simulations in this folder, and continue from there.", metavar="DIR", callback=o.written)
-    ] = None
+    store: o.StoreOption = None
     seed: o.SeedOption = 0
     workers: o.WorkersOption = None
 

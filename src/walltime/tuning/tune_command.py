@@ -48,23 +48,10 @@ class FitOptions:
     test_share: Annotated[float, o.option("Hold out this last share of the log, above 0 and below 1, for the test.", group=o.RUNS)] = 0.5
     max_windows: Annotated[int, o.option("Train on at most N windows.", group=o.RUNS, advanced=True, min=2)] = 6
     copies: Annotated[int, o.option("Simulate N copies of each window, the original included.", group=o.RUNS, advanced=True, min=1)] = 2
-    shake: Annotated[
-        int,
-        o.option(
-            "Move the submissions of the copies at random by up to this many seconds.",
-            group=o.RUNS,
-            advanced=True,
-            min=1,
-            metavar="SECONDS",
-        ),
-    ] = 60
-    budget: Annotated[int, o.option("Simulate N candidates.", group=o.RUNS, min=1)] = 150
-    optimiser: Annotated[
-        str, o.option("Find candidates by cma (needs the extra tune: pip install walltime[tune]) or at random (random).", group=o.RUNS)
-    ] = "cma"
-    store: Annotated[
-        Path | None, o.option("Keep the simulations in this folder, and continue from there.", metavar="DIR", callback=o.written)
-    ] = None
+    shake: o.CopyShakeOption = 60
+    budget: o.BudgetOption = 150
+    optimiser: o.OptimiserOption = "cma"
+    store: o.StoreOption = None
     workers: o.WorkersOption = None
 
 

@@ -28,16 +28,7 @@ class Moments:
     starts: Annotated[
         bool, o.option("Predict start times at moments of the log instead, and compare them with the recorded ones.", group=o.RUNS)
     ] = False
-    predictor: Annotated[
-        str | None,
-        o.option(
-            f"Draw runtimes for --starts around these predictions: {o.PREDICTORS}. Default: draw them from runtimes of similar jobs.",
-            "--predictor",
-            group=o.SCHEDULER,
-            advanced=True,
-            metavar="NAME",
-        ),
-    ] = None
+    predictor: o.RuntimePredictorOption = None
     moments: Annotated[int, o.option("Predict start times at N moments of the log.", group=o.RUNS, advanced=True, min=1)] = 150
     samples: Annotated[int, o.option("Simulate N possible futures at each moment.", group=o.RUNS, advanced=True, min=1)] = SAMPLES
     seed: o.SeedOption = 0
