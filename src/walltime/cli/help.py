@@ -17,6 +17,18 @@ GROUPS = (INPUT, JOBS, SCHEDULER, RUNS, OUTPUT)
 """Headings of options, in this order; further headings come before the last one."""
 WIDEST = 100
 """Longest line of a help text, on however wide a terminal."""
+VALUES = {
+    "--backfill-order": "ORDER",
+    "--change": "CHANGE",
+    "--correction": "RULE",
+    "--estimates": "MODEL",
+    "--metric": "METRIC",
+    "--order": "ORDER",
+    "--policy": "POLICY",
+    "--predictions-for": "USES",
+    "--self-test": "OPTION",
+}
+"""The letters for the values of these options; others are a number, a file or a name."""
 INDENT = 26
 """Column in which the texts of options begin."""
 F = TypeVar("F", bound=Callable[..., Any])
@@ -205,7 +217,8 @@ def _value(one: Any) -> str:
     if kind.is_choice:
         return "|".join(map(str, kind.choices))
     bare = one.bare_type()
-    return next((shown for word, shown in (("int", "N"), ("float", "X"), ("Path", "FILE")) if word in bare), "TEXT")
+    usual = next((shown for word, shown in (("int", "N"), ("float", "N"), ("Path", "FILE")) if word in bare), "NAME")
+    return VALUES.get(one.opts[0], usual)
 
 
 def _wrapped(text: str, width: int, indent: str = "", further: str | None = None) -> list[str]:

@@ -432,8 +432,8 @@ TablesOption = Annotated[
 FigureOption = Annotated[
     list[str] | None,
     option(
-        "Draw wait, slowdown, queue, utilization or gantt to a .pdf, .svg or .png file; NAME= can be left out if the file is called as the "
-        "figure, as in wait.pdf.",
+        "Draw wait, slowdown, queue, utilization or gantt to a .pdf, .svg or .png file; NAME= can be left out if the file is named "
+        "after the figure, as in wait.pdf.",
         "--figure",
         metavar="NAME=FILE",
         callback=named_figures,

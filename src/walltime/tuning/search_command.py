@@ -95,7 +95,7 @@ def search(
     own: o.OwnOption = None,
     stretch: RecordedWindow,
     reading: LogOptions,
-    out: Annotated[Path | None, o.out("what was found, or with --final the table", ".toml", ".json")] = None,
+    out: Annotated[Path | None, o.out("the best orders, or with --final the table,", ".toml", ".json")] = None,
     output: PageOutput,
 ) -> None:
     """Search for a queue order that is good on many logs, or judge one on logs that the search has not seen (--final)."""

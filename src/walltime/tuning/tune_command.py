@@ -21,7 +21,10 @@ class Runs:
     ] = "easy"
     metric: Annotated[
         str,
-        o.option("Minimise this metric: mean_wait, p90_wait, mean_bounded_slowdown, ...; walltime list metrics shows all.", group=o.RUNS),
+        o.option(
+            "Minimise this metric: mean_wait, p90_wait, mean_bounded_slowdown, ...: a wait, response or slowdown of walltime list metrics.",
+            group=o.RUNS,
+        ),
     ] = "mean_bounded_slowdown"
     seed: o.SeedOption = 0
     overrun: o.OverrunOption = "kill"

@@ -46,7 +46,7 @@ def calibrate(
     drawn: Moments,
     reading: LogOptions,
     part: RecordedWindow,
-    out: Annotated[Path | None, o.out("the calibration, for walltime what-if", ".json")] = None,
+    out: Annotated[Path | None, o.out("the calibration, for walltime what-if,", ".json")] = None,
     verbose: o.VerboseOption = False,
     output: PageOutput,
 ) -> None:
