@@ -32,9 +32,9 @@ def test_list__shows_the_options_of_a_name(capsys):
     assert options["backfill-order"]["default"] == "none"
     assert options["shadow"]["value"] == "one of afresh, kept, once"
     assert "backfill-order" in call(capsys, "list", "policies", "easy")[1]
-    hybrid = json.loads(call(capsys, "list", "policies", "hybrid", "--json")[1])["options"]
-    assert {one["name"]: one["default"] for one in hybrid}["depth"] is None
-    assert "required" in call(capsys, "list", "policies", "hybrid")[1]
+    column = json.loads(call(capsys, "list", "predictors", "column", "--json")[1])["options"]
+    assert column[0]["default"] is None
+    assert "required" in call(capsys, "list", "predictors", "column")[1]
     assert "cobalt" in json.loads(call(capsys, "list", "predictors", "tang13", "--json")[1])["presets"]
 
 
