@@ -121,7 +121,7 @@ def describe(command: Any, path: str) -> Description:
         inside = [describe(one, "").examples[:1] for one in list(getattr(command, "commands", {}).values())[:2]]
         first = next(iter(command.commands.values()))
         about = Manual(first.callback.manual.page, tuple(one for examples in inside for one in examples))
-    advanced = getattr(command.callback, "advanced", frozenset())
+    advanced: frozenset[str] = getattr(command.callback, "advanced", frozenset())
     entries = tuple(_entry(one, one.name in advanced) for one in command.params if one.name != "help_all")
     return Description(path, f"{path} {_usage(command)}", summary, tuple(paragraphs), entries, about.examples, about.page, commands)
 
