@@ -124,8 +124,9 @@ class Lines:
     def again(self) -> None:
         """Print the line again if the last one is old, unless the activity has reported nothing yet."""
         with _lock:
+            now = time.monotonic()
             if self._first is not None:
-                self._print(time.monotonic(), False)
+                self._print(now, False)
 
     def repeat(self, ended: threading.Event) -> None:
         """Print the line again whenever it is old, until the activity has ended."""
