@@ -57,6 +57,7 @@ NEEDS = {
     "benchmark run": "the jobs of a whole suite, which takes minutes",
     "benchmark verify": "results of a suite, which takes minutes",
     "fetch KTH-SP2": "the network",
+    "infer jobs.txt.gz": "a log of two months",
     "paper run mualem01": "minutes",
     "search KTH-SP2": "minutes",
     "slurm snapshot --out": "a Slurm cluster",
