@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -44,7 +44,7 @@ class Example:
 
 @dataclass(frozen=True)
 class Manual:
-    """What a command adds to its declaration: its page of the documentation, such as `guides/explain`, and examples."""
+    """The page of the documentation on a command, such as `guides/explain`, and its examples."""
 
     page: str
     examples: tuple[Example, ...]
@@ -104,7 +104,7 @@ def show_all(context: typer.Context, value: bool) -> None:
 
 
 def descriptions(command: Any, path: str = "walltime") -> Iterator[Description]:
-    """Yield the description of a command, and those of the commands below it."""
+    """Yield the descriptions of a command and of the commands below it."""
     yield describe(command, path)
     for name, inside in getattr(command, "commands", {}).items():
         yield from descriptions(inside, f"{path} {name}")
@@ -234,7 +234,7 @@ def _wrapped(text: str, width: int, indent: str = "", further: str | None = None
 
 
 def _item(name: str, text: str, width: int, column: int) -> list[str]:
-    """An option and its text beside it; below it if the option is long."""
+    """Return the lines of an option with its text to the right, or below if the option is long."""
     if max(map(len, text.split()), default=0) > width - column:
         column = 6
     lines = _wrapped(text, width, " " * column)
@@ -254,8 +254,3 @@ def _folded(call: str, width: int) -> list[str]:
             line = "      "
         line += f"{word} "
     return [*lines, line.rstrip()]
-
-
-def example_calls(command: Any) -> Sequence[tuple[str, Example]]:
-    """Return the examples of a command and of those below it, with the name of their command."""
-    return [(one.name, example) for one in descriptions(command) for example in one.examples]

@@ -35,7 +35,7 @@ COMPLETION = "_WALLTIME_COMPLETE"
 YOUNG = 200_000
 """New objects between two garbage collections: the objects of modules stay, so frequent collections would only take time."""
 INTERRUPTED = 130
-"""What Typer returns for an interrupted command."""
+"""Typer's exit status of an interrupted command."""
 OPTIONS = {
     "skip_bad_lines=True": "--skip-bad-lines",
     "again=True": "--again",
@@ -74,7 +74,7 @@ ABOUT = "Simulate job logs under batch-scheduling policies, and show how long ev
 
 
 def main() -> None:
-    """Run the command line; exit status 0: done, 1: bad data, 2: invalid call, 130: interrupted, 143: asked to end."""
+    """Run the command line; exit status 0: done, 1: bad data, 2: invalid call, 130: interrupted, 143: terminated."""
     gc.set_threshold(YOUNG)
     atexit.register(gc.freeze)  # a last collection would take a third of a short call, and free nothing
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
@@ -167,7 +167,7 @@ def _named(arguments: list[str]) -> str | None:
 
 
 def commands(name: str | None = None) -> dict[str, list[Callable[..., None] | CommandGroup]]:
-    """Return the commands by the headings of help: those of all installed features, or the one of this name."""
+    """Return the commands of all installed features, or the one of this name, by their headings in the help."""
     made: dict[str, list[Callable[..., None] | CommandGroup]] = {}
     for panel, places in COMMANDS.items():
         modules = {one: module_of(place) for one, place in places.items() if name in (None, one)}
@@ -179,7 +179,7 @@ def commands(name: str | None = None) -> dict[str, list[Callable[..., None] | Co
 
 @functools.cache
 def whole_command(name: str | None = None) -> Any:
-    """Return the command with all of its subcommands, or with that of one module alone: to make all takes longer than most calls."""
+    """Return the command with all of its subcommands, or with only one: loading all takes longer than most calls."""
     whole = CommandGroup("walltime", ABOUT, context_settings={"help_option_names": ["-h", "--help"]})
     whole.callback()(_options)
     for panel, inside in commands(name).items():
@@ -205,7 +205,7 @@ def _reject_repeated(arguments: list[str]) -> None:
 
 
 def _discard_output() -> None:
-    """Discard what is still to be flushed."""
+    """Discard output that is not flushed yet."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

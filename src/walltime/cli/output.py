@@ -275,7 +275,7 @@ def _tables(blocks: Iterable[Block | Facts | str], form: str) -> Iterable[str]:
 
 
 def _tables_of(blocks: Iterable[Block | Facts | str]) -> Iterator[Table]:
-    """The tables among the blocks, and in those that hold others."""
+    """Yield the tables among the blocks, also of blocks within blocks."""
     from walltime.report.page import Fold, Group
     from walltime.tables import Facts, Table
 

@@ -202,7 +202,7 @@ def write_run_page(path: Path, schedules: Sequence[Schedule], run: SchedulingOpt
 
 
 def draw_figures(texts: Sequence[str] | None, schedules: Sequence[Schedule], trim: str, size: str = "") -> None:
-    """Draw the figures that are asked for, of these schedules; `size`: their width, by default what each has of itself."""
+    """Draw the requested figures of these schedules; `size`: their width, by default the usual one of each figure."""
     if not texts:
         return
     figures = part_of("simulate --figure")
@@ -222,7 +222,7 @@ def _fairness(schedule: Schedule, sample: int | None, seed: int) -> Fairness:
         return fairness(schedule, jobs or 1, seed, progress=progress)
 
 
-# ---------------------------------------------------------------------- what is printed
+# ---------------------------------------------------------------------- printed parts
 
 
 def _facts(schedule: Schedule, s: Summary, record: dict[str, Any]) -> Facts:
@@ -296,7 +296,7 @@ def _groups(
 
 
 def _fairness_facts(f: Fairness) -> Facts:
-    """How many jobs start late because of jobs that arrived later, and who waits by use."""
+    """Return the number of jobs that start late because of later arrivals, and the waits by use."""
     from walltime.tables import Facts
     from walltime.wording import human_time
 
@@ -313,7 +313,7 @@ def _fairness_facts(f: Fairness) -> Facts:
 
 
 def _recorded(schedule: Schedule, trim: str, monthly: bool) -> list[Block | Facts | str]:
-    """Recorded waits beside simulated ones: all jobs, by class, and by month if asked for."""
+    """Yield recorded and simulated waits: of all jobs, by class, and by month if requested."""
     from walltime.comparison.tables import RECORDED, recorded_tables
 
     tables = recorded_tables([schedule.title], [schedule], trim)
@@ -321,7 +321,7 @@ def _recorded(schedule: Schedule, trim: str, monthly: bool) -> list[Block | Fact
 
 
 def batches_object(means: BatchMeans, asked: int) -> dict[str, Any]:
-    """Batch means for `--json`; `asked`: jobs in a batch as asked for."""
+    """Return batch means for `--json`; `asked`: the requested jobs in a batch."""
     interval = means.interval
     return {
         "mean_response": means.mean,

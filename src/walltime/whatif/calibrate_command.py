@@ -93,7 +93,7 @@ def calibrate(
 
 
 def _blocks(calibration: Calibration, said: str, verbose: bool) -> Iterator[Block | str]:
-    """The verdict, then the numbers behind it; all of them if that is asked for."""
+    """Yield the verdict, then the numbers behind it; all numbers with `verbose`."""
     from walltime.report.page import Items
     from walltime.whatif.agreement_page import short_tables
 
