@@ -68,7 +68,7 @@ def own_steps(jobs: Workload, length: int, backfilling: bool, starts: list[int])
     scales = learn.Episode(jobs).scales
     rules: dict[str, Any] = {"dialect": "rlscheduler", "observation": "published", "backfilling": backfilling, "dense": False}
     given = [learn.Episode(one, int(one.submit[0]), scales=scales) for one in episodes]
-    env = gymnasium.make("walltime/Backfilling-v0", jobs=given, overrun="overrun", **rules)
+    env = gymnasium.make("walltime/Backfilling-v0", jobs=given, overrun="continue", **rules)
     found: Numbers = {"steps": 0, "seconds": 0.0, "costs": [], "observed": []}
     for watched in (False, True):
         for number, start in enumerate(starts):

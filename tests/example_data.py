@@ -57,13 +57,16 @@ load = 0.9
 [grid]
 policy = ["fcfs", "easy"]
 """
+TABLE = "job,user,submit,start,end,cpus,walltime\n" + "".join(
+    f"{k},u{k % 3},2026-01-05 10:{k:02d}:00,2026-01-05 11:{k:02d}:00,2026-01-05 12:{k:02d}:00,{1 + k % 4},02:00:00\n" for k in range(40)
+)
 PREDICT = "slurm start-times FOLDER/now.json --history FOLDER/jobs.txt.gz --samples 5 --replayed 0 --predictions FILE"
 FILES: dict[str, Callable[[Path], object]] = {
     "log.swf.gz": called("generate lublin99 --jobs 400 --users 20 --estimates tsafrir05 --out FILE"),
     "schedule.csv": called("simulate FOLDER/log.swf.gz --out FILE"),
     "ours.csv": called("simulate FOLDER/log.swf.gz --out FILE"),
     "theirs.csv": called("simulate FOLDER/log.swf.gz --policy conservative --out FILE"),
-    "jobs.csv": lambda path: path.write_text(sacct().replace("|", ",")),
+    "jobs.csv": lambda path: path.write_text(TABLE),
     "jobs.txt.gz": lambda path: path.write_bytes(gzip.compress(sacct().encode())),
     "machine.toml": lambda path: path.write_text(write_machine(MACHINE)),
     "cluster.txt": lambda path: path.write_bytes((OUTPUTS / "cluster.txt").read_bytes()),

@@ -14,7 +14,7 @@ from walltime.policy import Order, Policy
 from walltime.policy.formulas import FORMULAS
 
 COINCIDENT = ("batch", "sequential")
-OVERRUN = ("kill", "extend", "overrun")
+OVERRUN = ("kill", "extend", "continue")
 
 
 # Orders of a user's own. Each operation is rounded in the same way by Python and by the compiler: whole numbers below 2**53,
@@ -288,8 +288,10 @@ def predictors(again: bool = True) -> st.SearchStrategy[wt.predictors.Predictor]
         st.just(wt.predictors.ExactRuntime()),
         st.builds(wt.predictors.UserRequest, factor=st.integers(1, 3)),
         st.builds(wt.predictors.LastRun, key=keys),
-        st.builds(wt.predictors.Similar15, least=st.integers(1, 3), last=st.integers(0, 3)),
-        st.builds(wt.predictors.Quantile, percent=st.integers(1, 100), key=keys, last=st.sampled_from((0, 3, 4)), least=st.integers(1, 3)),
+        st.builds(wt.predictors.Similar15, min_jobs=st.integers(1, 3), last=st.integers(0, 3)),
+        st.builds(
+            wt.predictors.Quantile, percent=st.integers(1, 100), key=keys, last=st.sampled_from((0, 3, 4)), min_jobs=st.integers(1, 3)
+        ),
         st.builds(wt.predictors.Tsafrir07, k=st.integers(1, 3), key=keys, recompute=st.booleans() if again else st.just(False)),
         st.builds(
             wt.predictors.Tang13,
@@ -297,7 +299,7 @@ def predictors(again: bool = True) -> st.SearchStrategy[wt.predictors.Predictor]
             statistic=st.sampled_from(("max", "p95", "p85", "p70", "median", "p10")),
             window=st.sampled_from((None, 1, 2)),
             threshold=st.sampled_from((0.0, 0.0, 0.5)),
-            least=st.integers(1, 4),
+            min_jobs=st.integers(1, 4),
             rank=st.sampled_from(("nearest", "nearest", "cobalt")),
             refresh=st.sampled_from((1, 1, 5, 1800)),
         ),
@@ -306,7 +308,7 @@ def predictors(again: bool = True) -> st.SearchStrategy[wt.predictors.Predictor]
             key=keys,
             deviations=st.sampled_from((0.0, 1.5, 3.0)),
             week=st.sampled_from(("key", "sliding", "global", "none")),
-            least=st.integers(1, 2),
+            min_jobs=st.integers(1, 2),
             sample=st.booleans(),
         ),
         st.builds(

@@ -139,7 +139,7 @@ def random_case(rng: np.random.Generator, number: int, policies: Sequence[str] =
     if rng.random() < 0.35:
         prediction = wt.Prediction(str(rng.choice(PREDICTORS)), str(rng.choice(BELIEFS)), str(rng.choice(CORRECTIONS)))
     policy, dialect = policies[number % len(policies)], str(rng.choice(DIALECTS)) if rng.random() < 0.5 else "papers"
-    return Case(workload, policy, prediction, dialect, str(rng.choice(("kill", "kill", "extend", "overrun"))))
+    return Case(workload, policy, prediction, dialect, str(rng.choice(("kill", "kill", "extend", "continue"))))
 
 
 def columns_of(schedule: wt.Schedule) -> Columns:

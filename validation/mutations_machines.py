@@ -75,7 +75,7 @@ def schedules_on_pools(seed: int) -> Iterator[tuple[str, str, Schedule]]:
         workload = test_machines.workload_of(draw, machine).with_feedback(draw.random() < 0.2)
         predicted = draw.random() < 0.3
         scheduler = policy + (",", ":")[":" not in policy] + draw.choice(test_machines.PREDICTIONS) if predicted else policy
-        options = {"overrun": draw.choice(("kill", "extend", "overrun")), "engine": "reference"}
+        options = {"overrun": draw.choice(("kill", "extend", "continue")), "engine": "reference"}
         try:
             schedule = simulate(workload, scheduler, machine=machine, **options)
         except (EngineError, WorkloadError):
@@ -90,7 +90,7 @@ def schedules_on_nodes(seed: int) -> Iterator[tuple[str, str, Schedule]]:
         machine, workload = test_slurm.site_of(draw, kind)
         policy = test_slurm.policy_of(draw, kind)
         try:
-            schedule = simulate(workload, policy, machine=machine, overrun=draw.choice(("kill", "extend", "overrun")), engine="reference")
+            schedule = simulate(workload, policy, machine=machine, overrun=draw.choice(("kill", "extend", "continue")), engine="reference")
         except (EngineError, WorkloadError):
             continue
         yield f"slurm, {kind}", "nodes" + (" with outages" if machine.outages else ""), schedule

@@ -50,7 +50,7 @@ def on_nodes(kind: str, seed: int) -> str:
     draw = random.Random(f"{kind} {seed}")
     machine, workload = site_of(draw, kind)
     policy = policy_of(draw, kind)
-    overrun = draw.choice(("kill", "extend", "overrun"))
+    overrun = draw.choice(("kill", "extend", "continue"))
     return compared(columns_of, *(ran(workload, policy, machine, overrun=overrun, engine=engine) for engine in ("kernel", "reference")))
 
 
@@ -77,7 +77,7 @@ def with_held_jobs(policy: str, seed: int) -> str:
 
 def both_engines(workload: Workload, policy: str, machine: Machine, draw: random.Random) -> str:
     """Return the fault of the schedules on a machine of pools."""
-    overrun = draw.choice(("kill", "extend", "overrun"))
+    overrun = draw.choice(("kill", "extend", "continue"))
     return compared(
         pools.columns_of, *(pools.ran(workload, policy, machine, overrun=overrun, engine=engine) for engine in ("kernel", "reference"))
     )

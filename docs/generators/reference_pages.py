@@ -5,7 +5,6 @@
 
 import functools
 import json
-import os
 import re
 import subprocess
 import sys
@@ -20,66 +19,82 @@ SECTION = re.compile(r"^## (?P<title>.+)$", re.MULTILINE)
 PART = re.compile(r"^### (.+)$", re.MULTILINE)
 ENTRY = re.compile(r"^::: (\S+)$", re.MULTILINE)
 LINK = re.compile(r"(?P<folder>(?:\.\./)?(?:reference/)?)api\.md#(?P<anchor>[\w.-]+)")
-HELPS = """
-import contextlib, io, json, sys
-from walltime.cli.main import commands, run
-import typer
+DESCRIPTIONS = """
+import json
+from dataclasses import asdict
+from walltime.cli.help import as_text, descriptions
+from walltime.cli.main import whole_command
 
-def shown(*words):
-    sink = io.StringIO()
-    with contextlib.redirect_stdout(sink):
-        assert run([*words, "--help"]) == 0, words
-    return sink.getvalue()
-
-found = {}
-for panel, inside_panel in commands().items():
-    for one in inside_panel:
-        if isinstance(one, typer.Typer):
-            name = one.info.name
-            inside = [c.name or c.callback.__name__.replace("_", "-") for c in one.registered_commands]
-        else:
-            name, inside = one.__name__.replace("_", "-"), []
-        about = one.info.help if isinstance(one, typer.Typer) else one.__doc__
-        found[name] = {"panel": panel, "about": about.strip().splitlines()[0], "help": shown(name)}
-        found[name]["inside"] = {word: shown(name, word) for word in inside}
-print(json.dumps({"help": shown(), "commands": found}))
+found = list(descriptions(whole_command()))
+grouped = [[(group, [asdict(one) for one in entries]) for group, entries in each.grouped()] for each in found]
+print(json.dumps([asdict(each) | {"grouped": groups} for each, groups in zip(found, grouped)] + [as_text(found[0], False, 78)]))
 """
-"""A program that prints every help text, so that the command line is imported once."""
+"""A program that prints the descriptions of all commands, and the help of the whole program."""
 
 
 @functools.cache
-def helps() -> dict:
-    """The help texts: of the program, and of each command its panel, its first line, its help, and those of its own commands."""
-    plain = {"COLUMNS": "78", "TERMINAL_WIDTH": "78", "NO_COLOR": "1", "TERM": "dumb"}
-    done = subprocess.run([sys.executable, "-c", HELPS], env=os.environ | plain, capture_output=True, text=True, check=True)
-    return json.loads(done.stdout)
+def descriptions() -> dict:
+    """Return the descriptions of the commands by name, the program first, and its help as the last one."""
+    done = subprocess.run([sys.executable, "-c", DESCRIPTIONS], capture_output=True, text=True, check=True)
+    *found, text = json.loads(done.stdout)
+    return {one["name"]: one for one in found} | {"help": text}
 
 
-def help_text(text: str) -> str:
-    """A help text as a block."""
-    return "\n".join(["```text", *(line.rstrip() for line in text.strip().splitlines()), "```"])
+def command_names() -> list[str]:
+    """Return the names of the commands that have a page, without the word walltime."""
+    return [name for commands in descriptions()["walltime"]["commands"].values() for name, _ in commands]
 
 
 def commands_table() -> str:
     """Return the table of commands by purpose."""
     parts = []
-    panels: dict[str, list[str]] = {}
-    for name, one in helps()["commands"].items():
-        panels.setdefault(one["panel"], []).append(f"| [`walltime {name}`](cli/{name}.md) | {one['about']} |")
-        panels[one["panel"]] += [f"| [`walltime {name} {word}`](cli/{name}.md#walltime-{name}-{word}) | |" for word in one["inside"]]
-    parts += ["\n".join([f"## {panel}\n", "| command | what it does |", "| --- | --- |", *rows]) for panel, rows in panels.items()]
-    return "\n\n".join([*parts, "## walltime --help", help_text(helps()["help"])])
+    for panel, commands in descriptions()["walltime"]["commands"].items():
+        rows = []
+        for name, about in commands:
+            rows.append(f"| [`walltime {name}`](cli/{name}.md) | {about} |")
+            inside = descriptions()[f"walltime {name}"]["commands"]
+            rows += [
+                f"| [`walltime {name} {word}`](cli/{name}.md#walltime-{name}-{word}) | {text} |"
+                for word, text in inside.get("Commands", [])
+            ]
+        parts.append("\n".join([f"## {panel}\n", "| command | purpose |", "| --- | --- |", *rows]))
+    return "\n\n".join([*parts, "## walltime --help", f"```text\n{descriptions()['help']}\n```"])
 
 
 def command_pages() -> dict[str, str]:
-    """A page for each command, with those of its own below it, by path."""
+    """Return a page for each command, with the commands below it, by path."""
     pages = {}
-    for name, one in helps()["commands"].items():
-        parts = [f"# walltime {name}", one["about"], help_text(one["help"])]
-        for word, text in one["inside"].items():
-            parts += [f"## walltime {name} {word}", help_text(text)]
+    for name in command_names():
+        one = descriptions()[f"walltime {name}"]
+        parts = [f"# walltime {name}", *command_section(one, "##")]
+        for word, _ in one["commands"].get("Commands", []):
+            parts += [f"## walltime {name} {word}", *command_section(descriptions()[f"walltime {name} {word}"], "###")]
         pages[f"reference/cli/{name}.md"] = "\n\n".join([*parts, "All commands: [Command line](../cli.md)."]) + "\n"
     return pages
+
+
+def command_section(one: dict, head: str) -> list[str]:
+    """Return the parts of a command's page: its summary, usage, examples and options; `head`: the level of headings."""
+    parts = [one["summary"], f"```text\n{one['usage']}\n```", *one["paragraphs"]]
+    if not one["commands"]:
+        calls = [f"# {example['does']}\nwalltime {example['call']}" for example in one["examples"]]
+        parts += ["```sh\n" + "\n\n".join(calls) + "\n```", f"Guide: {page_link(one['page'])}."]
+    for group, entries in one["grouped"]:
+        if entries and not one["commands"]:
+            parts += [f"{head} {group}", *(f"`{entry['spelling']}`\n:   {escaped(entry['text'])}" for entry in entries)]
+    return parts
+
+
+def page_link(page: str) -> str:
+    """Return a link from the page of a command to another page, by that page's title."""
+    source = DOCS / f"{page}.md"
+    title = re.search(r"^# (.+)$", source.read_text(encoding="utf-8"), re.MULTILINE)[1]
+    return f"[{title.rstrip('.')}](../../{page}.md)"
+
+
+def escaped(text: str) -> str:
+    """Return a plain text as Markdown that shows it unchanged."""
+    return re.sub(r"([\\*_<>|\[\]])", r"\\\1", text)
 
 
 @functools.cache
@@ -142,7 +157,7 @@ def on_config(config):
     for part in config.nav:
         for entry in part.get("Reference", []) if isinstance(part, dict) else []:
             if entry.get("Command line") == CLI:
-                entry["Command line"] = [CLI, *({f"walltime {name}": f"reference/cli/{name}.md"} for name in helps()["commands"])]
+                entry["Command line"] = [CLI, *({f"walltime {name}": f"reference/cli/{name}.md"} for name in command_names())]
             elif entry.get("Python") == API:
                 entry["Python"] = [API, *({title: f"reference/api/{name}.md"} for name, (title, _) in api_sections().items())]
     return config

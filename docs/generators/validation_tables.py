@@ -17,7 +17,7 @@ from walltime.metrics.confidence import student_t
 Numbers = dict[str, Any]
 FILE = Path(__file__).with_name("validation.json")
 MEASURES = {"mean_response": "mean response, s", "mean_bounded_slowdown": "mean bounded slowdown"}
-READINGS = ("sequential", "extend", "overrun", "trimmed", "from scratch")
+READINGS = ("sequential", "extend", "continue", "trimmed", "from scratch")
 
 
 def load(file: Path = FILE) -> Numbers:

@@ -146,7 +146,7 @@ def train(
 @manual(
     "guides/agents",
     ("Compare an agent with EASY and other orders on the held-out part of its log.", "learn evaluate agent"),
-    ("Evaluate it on another log, without the importance of features.", "learn evaluate agent --log log.swf.gz --no-importances"),
+    ("Evaluate it on another log, without the importance of features.", "learn evaluate agent --log KTH-SP2 --no-importances"),
 )
 def evaluate(
     folders: Annotated[list[Path], o.argument("The agents; several ones differ in their seeds only.", "DIR")],

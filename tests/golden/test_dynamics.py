@@ -278,7 +278,7 @@ def test_fcfs__shortest_with_a_tie_and_trivial_starts(coincident):
 
 
 @BOTH
-@pytest.mark.parametrize(("overrun", "third", "shortest"), [("kill", 7, {1, 2, 3}), ("extend", 15, {1, 3}), ("overrun", 15, {1, 3})])
+@pytest.mark.parametrize(("overrun", "third", "shortest"), [("kill", 7, {1, 2, 3}), ("extend", 15, {1, 3}), ("continue", 15, {1, 3})])
 def test_fcfs__the_shortest_is_so_by_what_it_really_runs(overrun, third, shortest, coincident):
     # 2 says 2 and would run for 10, 3 for 4. Killed at its limit, 2 is the shorter one.
     jobs = jobs_of(1, (0, 1, 5), (1, 1, 2, 10), (1, 1, 4))

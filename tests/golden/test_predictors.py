@@ -132,7 +132,7 @@ def test_mualem01__adds_deviations_to_the_mean(engine):
     assert history(ends[:1], runtimes[:1], 900, 3000, engine=engine, predictor=wt.predictors.Mualem01History(sample=True)) == (100, 1)
     # Another user has run nothing: then all jobs count.
     assert history(ends, runtimes, 900, 3000, now_user=2, engine=engine, predictor=wt.predictors.Mualem01History()) == (350, 2)
-    assert history(ends[:1], runtimes[:1], 900, 3000, engine=engine, predictor=wt.predictors.Mualem01History(least=2)) == (1000, 0)
+    assert history(ends[:1], runtimes[:1], 900, 3000, engine=engine, predictor=wt.predictors.Mualem01History(min_jobs=2)) == (1000, 0)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -157,7 +157,7 @@ def test_similar15__takes_the_most_similar_jobs_that_there_are(engine):
     assert history(ends, runtimes, 900, 4000, ask=900, engine=engine, predictor=similar(last=2)) == (400, 1)
     # Another request: those of equal size, which is less similar.
     assert history(ends, runtimes, 900, 4000, ask=1000, engine=engine, predictor=similar()) == (300, 2)
-    assert history(ends, runtimes, 900, 4000, ask=1000, engine=engine, predictor=similar(least=4)) == (1000, 0)
+    assert history(ends, runtimes, 900, 4000, ask=1000, engine=engine, predictor=similar(min_jobs=4)) == (1000, 0)
     assert history(ends, runtimes, 900, 4000, users=[2, 1, 2], engine=engine, predictor=similar()) == (201, 2)
 
 
@@ -170,8 +170,8 @@ def test_quantile__is_the_nearest_rank_of_the_last_jobs(engine):
     assert history(ends, runtimes, 900, 4000, engine=engine, predictor=quantile(percent=50)) == (50, 1)
     assert history(ends, runtimes, 900, 4000, engine=engine, predictor=quantile(percent=1)) == (10, 1)
     assert history(ends, runtimes, 900, 4000, engine=engine, predictor=quantile(percent=50, last=5)) == (50, 1)  # 30 60 40 50 100
-    assert history(ends, runtimes, 900, 4000, engine=engine, predictor=quantile(percent=20, last=4, least=1)) == (40, 1)
-    assert history(ends, runtimes, 900, 4000, engine=engine, predictor=quantile(least=11)) == (1000, 0)
+    assert history(ends, runtimes, 900, 4000, engine=engine, predictor=quantile(percent=20, last=4, min_jobs=1)) == (40, 1)
+    assert history(ends, runtimes, 900, 4000, engine=engine, predictor=quantile(min_jobs=11)) == (1000, 0)
 
 
 def expiring(correction, *, requested=100 * HOUR, runtime=100 * HOUR, engine="kernel", policy=None):

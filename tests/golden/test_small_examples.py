@@ -163,22 +163,22 @@ def test_overrun__extend_lets_the_scheduler_know_the_runtime(policy):
 def test_overrun__easy_takes_an_overdue_job_to_end_at_once():
     # h has a reserved start at 5, and a does not end. At 6 a counts as ending now: shadow time 6, 3 - 2 = 1 extra node, which e takes.
     # At 9 a ends and h starts, 4 s after its promise.
-    check(OVERRUN, wt.Easy(), start=[0, 9, 6], kind="I R B", reserved_start=[-1, 5, -1], overrun="overrun")
+    check(OVERRUN, wt.Easy(), start=[0, 9, 6], kind="I R B", reserved_start=[-1, 5, -1], overrun="continue")
     # A job that needs two processors cannot use the extra node, and finds one free only.
     wide = jobs_of(3, (0, 2, 5, 9), (1, 2, 3), (6, 2, 1))
-    check(wide, wt.Easy(), start=[0, 9, 12], kind="I R R", reserved_start=[-1, 5, 12], overrun="overrun")
+    check(wide, wt.Easy(), start=[0, 9, 12], kind="I R R", reserved_start=[-1, 5, 12], overrun="continue")
 
 
 def test_overrun__conservative_takes_an_overdue_job_to_end_in_a_second():
     # h is due at 5, but a is there: until the next event its place is 6. At 6 it is 7; e fits beside a and h: backfilled.
     # At 9 a ends; all reservations are made anew; h starts.
-    check(OVERRUN, wt.Conservative(), start=[0, 9, 6], kind="I R B", reserved_start=[0, 5, 6], overrun="overrun")
+    check(OVERRUN, wt.Conservative(), start=[0, 9, 6], kind="I R B", reserved_start=[0, 5, 6], overrun="continue")
     # A job of one second, one wide, that h leaves no room for from 7 on: at 6 it fits before h, as h cannot start before 7.
     short = jobs_of(2, (0, 1, 5, 9), (1, 2, 3), (6, 1, 1))
-    check(short, wt.Conservative(), start=[0, 9, 6], kind="I R B", reserved_start=[0, 5, 6], overrun="overrun")
+    check(short, wt.Conservative(), start=[0, 9, 6], kind="I R B", reserved_start=[0, 5, 6], overrun="continue")
     # Two seconds do not fit; it gets its place behind h, which is expected to run 7-10, and starts behind it, at 12.
     longer = jobs_of(2, (0, 1, 5, 9), (1, 2, 3), (6, 1, 2))
-    check(longer, wt.Conservative(), start=[0, 9, 12], kind="I R R", reserved_start=[0, 5, 10], overrun="overrun")
+    check(longer, wt.Conservative(), start=[0, 9, 12], kind="I R R", reserved_start=[0, 5, 10], overrun="continue")
 
 
 def test_overrun__easy_counts_whoever_becomes_overdue_after_the_shadow_time():
@@ -187,7 +187,7 @@ def test_overrun__easy_counts_whoever_becomes_overdue_after_the_shadow_time():
     # e (1 wide, 10 long) arrives at 5: now b is overdue as well, and all that end at the shadow time, which is now, count:
     # 6 - 4 = 2 extra nodes. The whole queue is looked at again, though no processor was freed: d and e start.
     jobs = jobs_of(6, (0, 2, 2, 20), (0, 2, 4, 20), (1, 4, 3), (3, 1, 10), (5, 1, 10))
-    check(jobs, wt.Easy(), start=[0, 0, 20, 5, 5], kind="II R B B", reserved_start=[-1, -1, 2, -1, -1], overrun="overrun")
+    check(jobs, wt.Easy(), start=[0, 0, 20, 5, 5], kind="II R B B", reserved_start=[-1, -1, 2, -1, -1], overrun="continue")
 
 
 # ---------------------------------------------------------------------------------------------------------- what is believed
@@ -270,8 +270,8 @@ def test_coincident__an_overdue_job_is_not_gone_before_its_termination():
     # a (says 3) ends at 5, when c arrives; b runs on, one wide. Batch: c starts at 5 beside b at once.
     # Sequential: c arrives first and a, which is overdue, is still there; conservative promises it 6. Then a ends: c starts at 5.
     jobs = jobs_of(2, (0, 1, 3, 5), (0, 1, 9), (5, 1, 3))
-    check(jobs, wt.Conservative(), start=[0, 0, 5], kind="III", reserved_start=[0, 0, 5], overrun="overrun", coincident=["batch"])
-    check(jobs, wt.Conservative(), start=[0, 0, 5], kind="III", reserved_start=[0, 0, 6], overrun="overrun", coincident=["sequential"])
+    check(jobs, wt.Conservative(), start=[0, 0, 5], kind="III", reserved_start=[0, 0, 5], overrun="continue", coincident=["batch"])
+    check(jobs, wt.Conservative(), start=[0, 0, 5], kind="III", reserved_start=[0, 0, 6], overrun="continue", coincident=["sequential"])
 
 
 # --------------------------------------------------------------------------------------------------------- due reservations

@@ -280,5 +280,5 @@ def options_of(draw: Any) -> dict[str, Any]:
         "slots": draw([1, 2, 3, 5, 8, 40]),
         "selection": draw([None, "arrival", "published"]),
         "reward": draw(list(COSTS)),
-        "overrun": draw(["kill", "extend", "overrun"]),
+        "overrun": draw(["kill", "extend", "continue"]),
     }

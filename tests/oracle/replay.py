@@ -29,7 +29,7 @@ def corpus(count: int, seed: int, jobs: int = 25) -> list[dict]:
         case = dict(zip(("submit", "runtime", "requested", "believed", "procs"), map(list, zip(*rows, strict=True)), strict=True))
         case |= {"machine_procs": machine, "policy": draw.choice(POLICIES), "order": draw.choice(ORDERS)}
         case |= {"backfill_order": draw.choice((None, *ORDERS)), "coincident": draw.choice(("batch", "sequential"))}
-        case["overrun"] = draw.choice(("kill", "extend", "overrun"))
+        case["overrun"] = draw.choice(("kill", "extend", "continue"))
         cases.append(case)
     return cases
 

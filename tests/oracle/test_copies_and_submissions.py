@@ -151,7 +151,7 @@ def test_schedule__copied_at_every_step_and_submitted_one_by_one(kind, share, mo
         draw = random.Random(f"copied {kind} {seed}")
         workload, machine, policy = MACHINES[kind](draw)
         workload = workload.with_feedback(False).take(np.arange(len(workload)) < 12, "")
-        options = {"machine": machine, "overrun": draw.choice(("kill", "extend", "overrun"))}
+        options = {"machine": machine, "overrun": draw.choice(("kill", "extend", "continue"))}
         fed = workload.with_feedback(kind != "oar" and draw.random() < 0.2)
         try:
             expected = wt.simulate(fed, policy, **options)

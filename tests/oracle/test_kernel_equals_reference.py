@@ -159,7 +159,7 @@ def test_kernel__equals_reference_on_the_kth_log(kth, policy, coincident, count)
 
 
 @PARTS
-@pytest.mark.parametrize("overrun", ["extend", "overrun"])
+@pytest.mark.parametrize("overrun", ["extend", "continue"])
 @pytest.mark.parametrize(
     "policy",
     [wt.Easy(), wt.Easy(backfill_order=wt.SJF), wt.Conservative(), wt.Hybrid(depth=3, order=wt.WFP)],

@@ -143,7 +143,7 @@ def test_kernel_equals_reference_and_passes_the_audit(policy):
         draw = random.Random(f"{policy} {seed}")
         machine = machine_of(draw)
         workload = workload_of(draw, machine)
-        overrun = draw.choice(("kill", "extend", "overrun"))
+        overrun = draw.choice(("kill", "extend", "continue"))
         kernel, reference = (ran(workload, policy, machine, overrun=overrun, engine=engine) for engine in ("kernel", "reference"))
         if isinstance(kernel, type):
             assert kernel is reference
@@ -219,7 +219,7 @@ def test_predictions_and_feedback__kernel_equals_reference(policy):
         machine = machine_of(draw)
         workload = workload_of(draw, machine).with_feedback(draw.random() < 0.5)
         scheduler = policy + (",", ":")[":" not in policy] + draw.choice(PREDICTIONS) if draw.random() < 0.9 else policy
-        overrun = draw.choice(("kill", "extend", "overrun"))
+        overrun = draw.choice(("kill", "extend", "continue"))
         kernel, reference = (ran(workload, scheduler, machine, overrun=overrun, engine=engine) for engine in ("kernel", "reference"))
         if isinstance(kernel, type):
             assert kernel is reference
@@ -254,7 +254,7 @@ def test_policies_in_plain_python__are_known_ones_at_the_ends_of_their_parameter
         draw = random.Random(f"{policy} {seed}")
         machine = machine_of(draw)
         workload = workload_of(draw, machine)
-        overrun = draw.choice(("kill", "extend", "overrun"))
+        overrun = draw.choice(("kill", "extend", "continue"))
         own, other = ran(workload, policy, machine, overrun=overrun, engine="reference"), ran(workload, known, machine, overrun=overrun)
         if isinstance(own, type):
             assert own is other

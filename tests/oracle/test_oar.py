@@ -42,7 +42,7 @@ def cases(kind):
     for seed in range(scaled(300)):
         draw = random.Random(f"oar {kind} {seed}")
         machine, workload = site_of(draw)
-        policy, overrun = policy_of(draw, kind), draw.choice(("kill", "extend", "overrun"))
+        policy, overrun = policy_of(draw, kind), draw.choice(("kill", "extend", "continue"))
         yield seed, *(ran(workload, policy, machine, overrun=overrun, engine=engine) for engine in ("kernel", "reference"))
 
 

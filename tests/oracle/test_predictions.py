@@ -144,7 +144,7 @@ def test_kernel__equals_reference_with_short_predictions_of_crowded_machines(kin
     # Predictions are mostly far too short, so they expire, are corrected, and break promises.
     workload = data.draw(with_users(crowded()), label="workload")
     predictor = data.draw(
-        st.sampled_from((wt.predictors.LastRun(), wt.predictors.Tang13(key="all", statistic="p10", least=1, window=None)))
+        st.sampled_from((wt.predictors.LastRun(), wt.predictors.Tang13(key="all", statistic="p10", min_jobs=1, window=None)))
     )
     policy = data.draw(policies(kind), label="policy")
     correction = data.draw(st.sampled_from(CORRECTIONS), label="correction")
@@ -158,7 +158,7 @@ def test_kernel__equals_reference_with_short_predictions_of_crowded_machines(kin
 def test_kernel__equals_reference_with_soft_walltimes(kind, data):
     # A soft walltime of a second is extended by a second, so only short requests are tried: the reference makes a pass for each.
     workload = data.draw(with_users(workloads(max_size=15)).filter(lambda w: len(w) == 0 or w.requested.max() <= 2000), label="workload")
-    predictor = data.draw(st.sampled_from((wt.predictors.LastRun(), wt.predictors.Quantile(percent=10, least=1))))
+    predictor = data.draw(st.sampled_from((wt.predictors.LastRun(), wt.predictors.Quantile(percent=10, min_jobs=1))))
     prediction = wt.Prediction(predictor, believe=data.draw(st.sampled_from(BITS), label="believe"), correction="soft")
     assert_engines_agree(workload, data.draw(policies(kind), label="policy"), prediction=prediction)
 

@@ -47,7 +47,7 @@ def cases(kind, what, count):
     for seed in range(3 * scaled(count)):
         draw = random.Random(f"{what} {kind} {seed}")
         workload, machine, policy = MACHINES[kind](draw)
-        options = {"machine": machine, "overrun": draw.choice(("kill", "extend", "overrun"))}
+        options = {"machine": machine, "overrun": draw.choice(("kill", "extend", "continue"))}
         try:
             expected = wt.simulate(workload, policy, **options)
         except (EngineError, WorkloadError):

@@ -22,11 +22,11 @@ PREDICTORS = (
     "mualem01-history:week=global,key=user",
     "mualem01-history:week=none,key=user,sample=yes",
     "similar15",
-    "similar15:least=2,last=2",
-    "quantile:least=1",
-    "quantile:least=2,last=3",
-    "tang13:least=1,key=user",
-    "tang13:least=2,key=user,window=all,refresh=7",
+    "similar15:min-jobs=2,last=2",
+    "quantile:min-jobs=1",
+    "quantile:min-jobs=2,last=3",
+    "tang13:min-jobs=1,key=user",
+    "tang13:min-jobs=2,key=user,window=all,refresh=7",
     "gaussier15",
     "exact",
     "user:factor=2",
@@ -65,7 +65,7 @@ def test_copies__predict_what_the_whole_predicts(predictor):
         policy = draw.choice(POLICIES[:-1] if on_pools else POLICIES)
         prediction = wt.Prediction(predictor, believe=draw.choice(("111", "011", "001", "110")), correction=draw.choice(CORRECTIONS))
         options = {"machine": pools} if on_pools else {"dialect": draw.choice(("papers", "pyss"))}
-        options |= {"prediction": prediction, "overrun": draw.choice(("kill", "extend", "overrun"))}
+        options |= {"prediction": prediction, "overrun": draw.choice(("kill", "extend", "continue"))}
         expected = said(wt.simulate(jobs, policy, **options))
         simulations = [wt.Simulation(jobs, policy, **options)]
         for _ in range(draw.randrange(20)):

@@ -63,7 +63,7 @@ def test_kth__averages_are_those_of_the_prototype(kth, policy, response, bounded
 
 
 @pytest.mark.parametrize(
-    ("overrun", "response", "bounded_slowdown"), [("kill", 15_745, 92.9), ("extend", 15_732, 91.0), ("overrun", 15_774, 91.6)]
+    ("overrun", "response", "bounded_slowdown"), [("kill", 15_745, 92.9), ("extend", 15_732, 91.0), ("continue", 15_774, 91.6)]
 )
 def test_kth__overrun_rules_change_easy_a_little(kth, overrun, response, bounded_slowdown):
     # The overrun rules differ by less than the tolerance, so the responses are compared to the second.

@@ -1,4 +1,4 @@
-"""`walltime estimates`: the quality of user estimates, or those of a model."""
+"""`walltime estimates`: the quality of users' or modelled estimates."""
 
 from __future__ import annotations
 
@@ -293,7 +293,7 @@ def analyse(workload: Workload, seen: EstimateData | None) -> dict[str, Any]:
 
 
 def _by_group(workload: Workload, seen: EstimateData | None, by: str, edges: Edges) -> list[dict[str, Any]]:
-    """The use of the estimates by groups of jobs, months being those of submission; nothing if there are no estimates."""
+    """Return the use of the estimates by groups of jobs, by month of submission; empty without estimates."""
     import numpy as np
 
     from walltime.metrics.estimates import use_by_group
@@ -413,7 +413,7 @@ def is_users(model: str) -> bool:
 
 
 def hours_of(runtime: np.ndarray, requested: np.ndarray, procs: np.ndarray, killed: np.ndarray | None) -> dict[str, Any] | None:
-    """Hours asked for and used by the jobs that have a limit, in all and by how jobs end; None if none has a limit."""
+    """Return the requested and used hours of the jobs with a limit, in all and by kind of end; None if no job has one."""
     from walltime.metrics.estimates import YEAR, asked_time, how_jobs_end
 
     limited = requested < YEAR
@@ -440,7 +440,7 @@ def _hours(record: dict[str, Any] | None) -> Iterator[Facts]:
 
 
 def _simulated(simulated: WalltimeAccuracy | None) -> Iterator[Block | Facts | str]:
-    """Whose hours they are, what adjusted walltimes gain, the advice, and the caveats."""
+    """Yield the hours by user, the gain of adjusted walltimes, the advice, and the caveats."""
     from walltime.accuracy import page as accuracy
     from walltime.accuracy.adjusted import MEANINGS
 

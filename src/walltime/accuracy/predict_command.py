@@ -30,7 +30,7 @@ class ReplayOptions:
     predictor: Annotated[
         list[str] | None,
         o.option(
-            f"Predict by this predictor: {o.PREDICTORS}. Default: every key, statistic and window of tang13.",
+            f"Predict runtimes by this predictor: {o.PREDICTORS}. Default: every key, statistic and window of tang13.",
             "--predictor",
             group=o.SCHEDULER,
             metavar="NAME",

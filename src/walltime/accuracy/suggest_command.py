@@ -87,7 +87,7 @@ def suggest(
     assert number is not None, "the option is required"
     given = {"procs": asked.job_procs, "requested": asked.requested, **numbers}
     kind = {name: value for name, value in given.items() if value is not None}
-    advice = find(workload, user=number, kind=kind, risks=advising.risk or RISKS, months=advising.months, least=advising.min_jobs)
+    advice = find(workload, user=number, kind=kind, risks=advising.risk or RISKS, months=advising.months, min_jobs=advising.min_jobs)
     from walltime.provenance import version
 
     record = {"trace": str(trace), "sha256": workload.origin.sha256, "user": number, **asdict(advice), "version": version()}

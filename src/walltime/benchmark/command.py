@@ -104,14 +104,7 @@ class PredictionOptions:
         list[float] | None,
         o.option("Multiply predictions by this factor. Default: 1, 1.5 and 3.", group=o.SCHEDULER, advanced=True, metavar="FACTOR"),
     ] = None
-    copies: Annotated[
-        int,
-        o.option(
-            "Simulate N copies of the log with submissions moved by up to 30 s, whose scatter is the size of chance; 0 for none.",
-            group=o.RUNS,
-            min=0,
-        ),
-    ] = 4
+    copies: o.CopiesOption = 4
     test_share: o.TestShareOption = 1.0
 
 
@@ -119,7 +112,7 @@ class PredictionOptions:
 @manual(
     "guides/benchmarks",
     ("Judge the usual predictors by the schedules that they give.", "benchmark predictions log.swf.gz --copies 0"),
-    ("Judge one predictor only.", "benchmark predictions log.swf.gz --predictor tang13 --only --report page.html"),
+    ("Judge one predictor only.", "benchmark predictions log.swf.gz --predictor last --only --report page.html"),
 )
 def predictions(
     traces: Annotated[list[Path], o.argument("The job logs on which predictors are judged.", "LOG")],

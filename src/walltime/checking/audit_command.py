@@ -33,7 +33,7 @@ def audit(
         ),
     ] = None,
     deciding: SingleRunOptions,
-    own_beliefs: Annotated[
+    planned_from_file: Annotated[
         bool,
         o.option(
             "Take the planned runtimes from the schedule's column believed, and check them against the other options.",
@@ -56,7 +56,7 @@ def audit(
     workload, _ = reading.load(trace, machine)
     workload = workload.with_feedback(deciding.feedback).with_estimates(deciding.model, deciding.seed)
     workload, placement = (workload, None) if machine is None else placed_under(workload, machine, chosen)
-    rules: dict[str, Any] = {"prediction": scheduler.prediction if scheduler else None, "own_beliefs": own_beliefs, **deciding.rules}
+    rules: dict[str, Any] = {"prediction": scheduler.prediction if scheduler else None, "own_beliefs": planned_from_file, **deciding.rules}
     columns = read_schedule(schedule)
     with progress_bar(len(workload), "audit") as progress:
         report = check(workload, columns, chosen, placement=placement, progress=progress, **rules)

@@ -8,16 +8,8 @@ from typing import Annotated
 
 from walltime.cli import options as o
 from walltime.cli.help import manual
-from walltime.cli.option_groups import LogOptions
+from walltime.cli.option_groups import FigureOptions, LogOptions
 from walltime.cli.output import PageOutput, command_line, progress_bar
-
-
-@dataclass(frozen=True)
-class FigureOptions:
-    """The figure."""
-
-    figure: o.OneFigureOption = None
-    size: o.SizeOption = ""
 
 
 @dataclass(frozen=True)

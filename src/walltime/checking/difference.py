@@ -258,7 +258,7 @@ def _why_ended(matched: _Matched, first: FirstDifference, names: tuple[str, str]
     said = []
     for name, start, end in zip(names, first.starts, first.ends, strict=True):
         ran, fits = end - start, []
-        for overrun, words in (("kill", "ends at its request"), ("overrun", "runs as long as in the log")):
+        for overrun, words in (("kill", "ends at its request"), ("continue", "runs as long as in the log")):
             if ran == int(effective_times(w, overrun)[0][job]):
                 fits.append(words)
         said.append(f"{name}: it {' and '.join(fits) if fits else f'runs for {ran:,} s, which no rule for overruns gives'}")

@@ -1,4 +1,4 @@
-"""What a shell completes where an option takes a specification: names, options and words, by the declarations that read them."""
+"""Completion in shells for options that take specifications: names, options and words, from their registries."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 COMPLETED = {
     "--backfill-order": "walltime.policy.registry:ORDERS",
-    "--believe": "walltime.predictors.prediction:BELIEFS",
+    "--predictions-for": "walltime.predictors.prediction:BELIEFS",
     "--by": "walltime.schedule.groups:GROUPED",
     "--change": "walltime.whatif.changes:complete_change",
     "--correction": "walltime.predictors.prediction:CORRECTIONS",
@@ -29,7 +29,7 @@ ENDS_WORD = re.compile(r"[:=]+")
 
 
 def completion_of(option: str) -> Callable[[str], list[str]] | None:
-    """What completes the values of an option; None for one whose values have no names."""
+    """Return the completion of an option's values; None if its values have no names."""
     if option not in COMPLETED:
         return None
 
@@ -76,7 +76,7 @@ def answer_bash(run: Callable[[list[str]], int]) -> int:
 
 
 def join_words(environment: MutableMapping[str, str]) -> str:
-    """Join again what bash has split at colons and equals signs, in the variables in which it says what is typed; returns the last word.
+    """Join the words that bash has split at colons and equals signs, in its completion variables; return the last word.
 
     >>> asked = {"COMP_WORDS": "walltime simulate log --policy easy : or".replace(" ", chr(10)), "COMP_CWORD": "6"}
     >>> join_words(asked), asked["COMP_CWORD"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -17,6 +17,18 @@ GROUPS = (INPUT, JOBS, SCHEDULER, RUNS, OUTPUT)
 """Headings of options, in this order; further headings come before the last one."""
 WIDEST = 100
 """Longest line of a help text, on however wide a terminal."""
+VALUES = {
+    "--backfill-order": "ORDER",
+    "--change": "CHANGE",
+    "--correction": "RULE",
+    "--estimates": "MODEL",
+    "--metric": "METRIC",
+    "--order": "ORDER",
+    "--policy": "POLICY",
+    "--predictions-for": "USES",
+    "--self-test": "OPTION",
+}
+"""The letters for the values of these options; others are a number, a file or a name."""
 INDENT = 26
 """Column in which the texts of options begin."""
 F = TypeVar("F", bound=Callable[..., Any])
@@ -32,7 +44,7 @@ class Example:
 
 @dataclass(frozen=True)
 class Manual:
-    """What a command adds to its declaration: its page of the documentation, such as `guides/explain`, and examples."""
+    """The page of the documentation on a command, such as `guides/explain`, and its examples."""
 
     page: str
     examples: tuple[Example, ...]
@@ -92,7 +104,7 @@ def show_all(context: typer.Context, value: bool) -> None:
 
 
 def descriptions(command: Any, path: str = "walltime") -> Iterator[Description]:
-    """Yield the description of a command, and those of the commands below it."""
+    """Yield the descriptions of a command and of the commands below it."""
     yield describe(command, path)
     for name, inside in getattr(command, "commands", {}).items():
         yield from descriptions(inside, f"{path} {name}")
@@ -109,7 +121,7 @@ def describe(command: Any, path: str) -> Description:
         inside = [describe(one, "").examples[:1] for one in list(getattr(command, "commands", {}).values())[:2]]
         first = next(iter(command.commands.values()))
         about = Manual(first.callback.manual.page, tuple(one for examples in inside for one in examples))
-    advanced = getattr(command.callback, "advanced", frozenset())
+    advanced: frozenset[str] = getattr(command.callback, "advanced", frozenset())
     entries = tuple(_entry(one, one.name in advanced) for one in command.params if one.name != "help_all")
     return Description(path, f"{path} {_usage(command)}", summary, tuple(paragraphs), entries, about.examples, about.page, commands)
 
@@ -205,7 +217,8 @@ def _value(one: Any) -> str:
     if kind.is_choice:
         return "|".join(map(str, kind.choices))
     bare = one.bare_type()
-    return next((shown for word, shown in (("int", "N"), ("float", "X"), ("Path", "FILE")) if word in bare), "TEXT")
+    usual = next((shown for word, shown in (("int", "N"), ("float", "N"), ("Path", "FILE")) if word in bare), "NAME")
+    return VALUES.get(one.opts[0], usual)
 
 
 def _wrapped(text: str, width: int, indent: str = "", further: str | None = None) -> list[str]:
@@ -221,7 +234,7 @@ def _wrapped(text: str, width: int, indent: str = "", further: str | None = None
 
 
 def _item(name: str, text: str, width: int, column: int) -> list[str]:
-    """An option and its text beside it; below it if the option is long."""
+    """Return the lines of an option with its text to the right, or below if the option is long."""
     if max(map(len, text.split()), default=0) > width - column:
         column = 6
     lines = _wrapped(text, width, " " * column)
@@ -241,8 +254,3 @@ def _folded(call: str, width: int) -> list[str]:
             line = "      "
         line += f"{word} "
     return [*lines, line.rstrip()]
-
-
-def example_calls(command: Any) -> Sequence[tuple[str, Example]]:
-    """Return the examples of a command and of those below it, with the name of their command."""
-    return [(one.name, example) for one in descriptions(command) for example in one.examples]

@@ -35,14 +35,14 @@ COMPLETION = "_WALLTIME_COMPLETE"
 YOUNG = 200_000
 """New objects between two garbage collections: the objects of modules stay, so frequent collections would only take time."""
 INTERRUPTED = 130
-"""What Typer returns for an interrupted command."""
+"""Typer's exit status of an interrupted command."""
 OPTIONS = {
     "skip_bad_lines=True": "--skip-bad-lines",
     "again=True": "--again",
     "procs=N": "--procs",
     "mapping=FILE": "--mapping FILE",
     "time_zone=ZONE": "--time-zone ZONE",
-    "least=N": "--least",
+    "min_jobs=N": "--min-jobs",
     "traces=[LOG]": "--trace",
     "shake=30": "--shake 30",
     "estimates=f:4": "--estimates f:4",
@@ -74,9 +74,9 @@ ABOUT = "Simulate job logs under batch-scheduling policies, and show how long ev
 
 
 def main() -> None:
-    """Run the command line; exit status 0: done, 1: bad data, 2: invalid call, 130: interrupted, 143: asked to end."""
+    """Run the command line; exit status 0: done, 1: bad data, 2: invalid call, 130: interrupted, 143: terminated."""
     gc.set_threshold(YOUNG)
-    atexit.register(gc.freeze)  # to look once more through all that was imported would take a third of a short call, and free nothing
+    atexit.register(gc.freeze)  # a last collection would take a third of a short call, and free nothing
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, output.interrupt)
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
@@ -91,22 +91,22 @@ def run(arguments: list[str]) -> int:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("default", UserWarning)  # once each
-            warnings.showwarning = _say_warning
+            warnings.showwarning = _print_warning
             with sealed(arguments), guarded_inputs():
                 return _run(arguments)
     finally:
         listen(before)
 
 
-def _say_warning(message: Warning | str, *_: object, **__: object) -> None:
-    """Print a warning of the library in one line, as every other message; other libraries' warnings may have more."""
+def _print_warning(message: Warning | str, *_: object, **__: object) -> None:
+    """Print the first line of a warning like every other message."""
     typer.echo(f"walltime: {str(message).partition(chr(10))[0]}", err=True)
 
 
 def _run(arguments: list[str]) -> int:
     try:
         _check_address_space()
-        _refuse_repeated(arguments)
+        _reject_repeated(arguments)
         result = whole_command(_named(arguments))(args=arguments, prog_name="walltime", standalone_mode=False)
         sys.stdout.flush()
     except typer.TyperException as error:
@@ -120,7 +120,7 @@ def _run(arguments: list[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         result = INTERRUPTED
     except BrokenPipeError:
-        # Whoever read the output has gone; nothing more can be said to them, not even on flushing at exit.
+        # The reader of the output has gone; flushing at exit would fail as well.
         _discard_output()
         return 0
     except Exception as error:
@@ -144,7 +144,7 @@ def _run(arguments: list[str]) -> int:
 
 
 def _keeps(arguments: list[str]) -> bool:
-    """Whether the command keeps its results as it goes."""
+    """Whether the command keeps intermediate results."""
     return arguments[:2] in (["campaign", "run"], ["benchmark", "run"], ["learn", "train"]) or (
         arguments[:1] == ["tune"] and "--store" in arguments
     )
@@ -161,13 +161,13 @@ def _prepare_streams() -> None:
 
 
 def _named(arguments: list[str]) -> str | None:
-    """Return the called command, so that only this one need be made; None if there is none, or a shell asks for completions."""
+    """Return the called command, so that only its module is loaded; None without a command, or for a completion request."""
     name = arguments[0] if arguments and COMPLETION not in os.environ else ""
     return name if any(name in places for places in COMMANDS.values()) else None
 
 
 def commands(name: str | None = None) -> dict[str, list[Callable[..., None] | CommandGroup]]:
-    """Return the commands by the headings of help: those of all installed features, or the one of this name."""
+    """Return the commands of all installed features, or the one of this name, by their headings in the help."""
     made: dict[str, list[Callable[..., None] | CommandGroup]] = {}
     for panel, places in COMMANDS.items():
         modules = {one: module_of(place) for one, place in places.items() if name in (None, one)}
@@ -179,7 +179,7 @@ def commands(name: str | None = None) -> dict[str, list[Callable[..., None] | Co
 
 @functools.cache
 def whole_command(name: str | None = None) -> Any:
-    """Return the command with all of its subcommands, or with that of one module alone: to make all takes longer than most calls."""
+    """Return the command with all of its subcommands, or with only one: loading all takes longer than most calls."""
     whole = CommandGroup("walltime", ABOUT, context_settings={"help_option_names": ["-h", "--help"]})
     whole.callback()(_options)
     for panel, inside in commands(name).items():
@@ -191,8 +191,8 @@ def whole_command(name: str | None = None) -> Any:
     return typer.main.get_command(whole)
 
 
-def _refuse_repeated(arguments: list[str]) -> None:
-    """Refuse an option that is given twice where only one can hold; otherwise the last one would win without a word."""
+def _reject_repeated(arguments: list[str]) -> None:
+    """Raise PolicyError for an option that is given twice but taken once; Typer would silently use the last one."""
     command = whole_command(_named(arguments))
     words = arguments[: arguments.index("--")] if "--" in arguments else list(arguments)
     while words and hasattr(command, "commands") and words[0] in command.commands:
@@ -205,7 +205,7 @@ def _refuse_repeated(arguments: list[str]) -> None:
 
 
 def _discard_output() -> None:
-    """Discard what is still to be flushed."""
+    """Discard output that is not flushed yet."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -228,7 +228,7 @@ def _is_of_compiler(error: BaseException) -> bool:
 
 
 def _check_address_space() -> None:
-    """Raise OutputError where a limit of the shell leaves the compiler too little memory, which it would not survive."""
+    """Raise OutputError if a limit of the shell leaves too little memory for the compiler."""
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     if limit != resource.RLIM_INFINITY and limit < LEAST_ADDRESS_SPACE:
         raise OutputError(
@@ -238,14 +238,14 @@ def _check_address_space() -> None:
 
 
 def _line_of_own_file(error: BaseException, arguments: list[str]) -> str | None:
-    """Where an order or policy of the user's own failed, as `FILE.py:N`; None if the error is not from a file on the command line."""
+    """Return where the user's own order or policy failed, as `FILE.py:N`; None if the error is not from a file on the command line."""
     own = {Path(name).resolve(): name for word in arguments for name in (word, *python_files(word)) if name.endswith(".py")}
     frames = traceback.extract_tb(error.__traceback__) if own else ()
     return next((f"{own[Path(f.filename)]}:{f.lineno}" for f in reversed(frames) if Path(f.filename) in own), None)
 
 
 def _with_options(message: str, arguments: list[str]) -> str:
-    """The message of a library error, in the terms of the command line."""
+    """Return the message of a library error in the terms of the command line."""
     for argument, option in OPTIONS.items() if arguments[:1] != ["campaign"] else ():
         message = message.replace(argument, option)
     return message

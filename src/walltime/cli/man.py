@@ -68,7 +68,7 @@ def page(one: Description, version: str, related: list[str]) -> str:
 
 
 def _related(one: Description, every: list[Description]) -> list[str]:
-    """The pages of the command above, and of those below."""
+    """Return the names of the pages of the command above and of the commands below."""
     above = [one.name.rpartition(" ")[0] or "walltime"]
     below = [other.name for other in every if other.name.rpartition(" ")[0] == one.name]
     return [name.replace(" ", "-") for name in dict.fromkeys([*above, *below]) if name != one.name]

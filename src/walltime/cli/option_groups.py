@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from walltime.workload.models.model import WorkloadModel
 
 USUAL = {"believe": "regular", "correction": "tsafrir07", "history": "simulation"}
-"""Words of predictions that a scheduler need not say."""
+"""Options of predictions, and the values that a specification can leave out."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class LogOptions:
 
     @property
     def words(self) -> list[str]:
-        """The options that were given, as words of a command line that can be shown."""
+        """The given options as words of a command line, without a secret key."""
         words = []
         for field in fields(self):
             value, option = getattr(self, field.name), f"--{field.name.replace('_', '-')}"
@@ -70,9 +70,9 @@ class LogOptions:
         return words
 
     def load(self, trace: Path, machine: Machine | None = None) -> tuple[Workload, float]:
-        """Read the log; returns the workload and the seconds that it took. Reports dropped records on standard error.
+        """Return the workload of the log, and the seconds that reading took; print a note on dropped records.
 
-        The machine's processors are those of a log that has none.
+        The machine's processors are used if the log has none.
         """
         size = {"procs": machine.procs} if machine is not None and self.procs is None else {}
         begin = time.perf_counter()
@@ -163,7 +163,7 @@ class RecordedWindow:
     tail: o.TailOption = None
 
     def of(self, workload: Workload, machine: Machine) -> Workload:
-        """These jobs; a window begins with the jobs that ran or waited then, as far as the log says so."""
+        """Return these jobs; a window begins with the jobs that were running or waiting by the log."""
         from walltime.machine.warm_start import stretch
         from walltime.simulation.specification import Variation
         from walltime.workload.filters import span_of
@@ -174,7 +174,7 @@ class RecordedWindow:
         return Variation(head=self.head, tail=self.tail).apply(workload, 0)
 
     def alone(self, workload: Workload) -> Workload:
-        """These jobs; of a window only those that were submitted in it."""
+        """Return these jobs; a window has only the jobs submitted in it."""
         from walltime.simulation.specification import Variation
 
         return Variation(remove=self.remove or (), window=self.window, head=self.head, tail=self.tail).apply(workload, 0)
@@ -182,7 +182,7 @@ class RecordedWindow:
 
 @dataclass(frozen=True)
 class Files:
-    """Which files are written of the runs."""
+    """The files that are written."""
 
     out: Annotated[Path | None, o.out("a row for each run", *o.TABLE)] = None
     figure: o.FigureOption = None
@@ -196,30 +196,30 @@ class DecisionOptions:
     order: o.OrderOption = "fcfs"
     backfill_order: o.BackfillOrderOption = None
     predictor: o.PredictorOption = None
-    believe: o.BelieveOption = "regular"
+    predictions_for: o.PredictionsForOption = "regular"
     correction: o.CorrectionOption = "tsafrir07"
     learn_from: o.LearnFromOption = "simulation"
     seed: o.SeedOption = 0
     overrun: o.OverrunOption = "kill"
-    coincident: o.CoincidentOption = None
+    simultaneous: o.SimultaneousOption = None
     dialect: o.DialectOption = "papers"
     feedback: o.FeedbackOption = False
 
     def schedulers(self, texts: list[str]) -> list[Scheduler]:
-        """The schedulers that are spelled so; the options are defaults for all of them.
+        """Return the schedulers of these specifications, with the options as defaults.
 
-        Raises PolicyError for an invalid specification, and for an option that none of them can use.
+        Raises PolicyError for an invalid specification, and for an option that no scheduler can use.
         """
         from walltime.simulation.specification import backfill_order_of_none, parse_scheduler
 
         defaults = {"order": self.order, "backfill-order": self.backfill_order, "predictor": self.predictor}
-        chosen = {"believe": self.believe, "correction": self.correction, "history": self.learn_from}
+        chosen = {"believe": self.predictions_for, "correction": self.correction, "history": self.learn_from}
         defaults |= {name: value for name, value in chosen.items() if value != USUAL[name]}
         schedulers = [parse_scheduler(text, defaults) for text in texts]
         if self.backfill_order is not None and (fault := backfill_order_of_none(texts)):
             raise fault
         if len(defaults) > 3 and not any(scheduler.prediction for scheduler in schedulers):
-            raise PolicyError("--believe, --correction and --learn-from need predictions; name a --predictor too")
+            raise PolicyError("--predictions-for, --correction and --learn-from need predictions; name a --predictor too")
         return schedulers
 
     def run(self, workload: Workload, scheduler: Scheduler, **options: Any) -> Schedule:
@@ -246,15 +246,31 @@ class DecisionOptions:
 
     @property
     def rules(self) -> dict[str, Any]:
-        """How the rules are read, and overruns handled, by name; raises PolicyError for an unknown dialect."""
-        return {"dialect": o.read_dialect(self.dialect, self.coincident), "overrun": self.overrun}
+        """The dialect and the rule for overruns, by name; raises PolicyError for an unknown dialect."""
+        return {"dialect": o.read_dialect(self.dialect, self.simultaneous), "overrun": self.overrun}
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The same as they are called in files and tables."""
+        """The same rules by their names in files and tables."""
         dialect = self.rules["dialect"]
         named = {} if dialect.label in ("papers", "pyss") else {"dialect": dialect.label}
         return {"coincident": dialect.coincident, **named, "overrun": self.overrun}
+
+
+@dataclass(frozen=True)
+class PolicyOptions:
+    """The policy, and its machine."""
+
+    policy: o.PolicyOption = None
+    machine_file: o.MachineOption = None
+
+
+@dataclass(frozen=True)
+class FigureOptions:
+    """The only figure of a command."""
+
+    figure: o.OneFigureOption = None
+    size: o.SizeOption = ""
 
 
 @dataclass(frozen=True)
@@ -326,7 +342,7 @@ class SchedulingOptions(DecisionOptions):
 
 
 def one_workload(run: DecisionOptions, part: JobSelection, workload: Workload) -> Workload:
-    """The workload of a single run: a part of the log, scaled, shaken, with its estimates; says what has no effect, and what is cut."""
+    """Return the workload of a single run: selected, scaled, shaken, with its estimates; print notes on options without effect."""
     model, variation = run.model, part.variation(run.feedback)
     workload = variation.apply(workload, run.seed)
     note_feedback(workload)
@@ -338,13 +354,13 @@ def one_workload(run: DecisionOptions, part: JobSelection, workload: Workload) -
 
 
 def note_feedback(workload: Workload) -> None:
-    """Report if feedback is requested, but no job names a preceding job."""
+    """Print a note if feedback is requested, but no job names a preceding job."""
     if workload.feedback and (workload.dependencies()[0] < 0).all():
         note("no job of this log names a preceding job, so --feedback has no effect")
 
 
 def make_up(model: WorkloadModel, jobs: int, procs: int, load: float | None, seed: int, users: int | None = None) -> Workload:
-    """Generate a workload, with users if there are to be some; errors are errors of the call, as there is no data yet."""
+    """Generate a workload, with users if their number is given; raises PolicyError, as any fault is one of the call."""
     from walltime.workload.users import with_users
 
     try:
@@ -355,14 +371,14 @@ def make_up(model: WorkloadModel, jobs: int, procs: int, load: float | None, see
 
 
 def machine_in(path: Path | None, needed: Mapping[str, str] | None = None) -> Machine | None:
-    """The machine of a file like machine.toml; None without one. `needed`: keys that it must have, and what each says."""
+    """Return the machine of a file; None without a file. `needed`: required keys with their meaning."""
     from walltime.machine import read_machine
 
     return None if path is None else read_machine(path, needed or {})
 
 
 def flat(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with the options of its groups as parameters of its own, as Typer wants them."""
+    """Return the command with the options of its groups as separate parameters, as Typer needs them."""
     hints = get_type_hints(command, include_extras=True)
     groups: dict[str, type] = {name: kind for name, kind in hints.items() if is_dataclass(kind) and isinstance(kind, type)}
     shown = []
@@ -399,13 +415,13 @@ def flat(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def spellings(parameter: inspect.Parameter) -> tuple[str, ...]:
-    """The spellings of an option, such as `--machine` and `--cluster`; empty for an argument."""
+    """Return the spellings of an option, such as `--machine` and `--cluster`; empty for an argument."""
     options = [one for one in _infos(parameter) if isinstance(one, OptionInfo)]
     return tuple(text for one in options for text in (one.default, *(one.param_decls or ())) if isinstance(text, str))
 
 
 def _spelled(parameter: inspect.Parameter) -> str:
-    """How messages call a parameter: an option by its first spelling, an argument by its letters in the help."""
+    """Return the name of a parameter in messages: the first spelling of an option, the letters of an argument."""
     return next(iter(spellings(parameter)), None) or next((one.metavar for one in _infos(parameter) if one.metavar), parameter.name.upper())
 
 
@@ -414,7 +430,7 @@ def _infos(parameter: inspect.Parameter) -> list[ParameterInfo]:
 
 
 def _called(parameter: inspect.Parameter) -> inspect.Parameter:
-    """Give an option without a spelling that of its parameter, and an option with known names their completion."""
+    """Return a parameter whose option has a spelling, by default its name, and the completion of its values."""
     for place in _infos(parameter):
         if isinstance(place, OptionInfo):
             if place.default is ... and not place.param_decls:

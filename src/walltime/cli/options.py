@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from walltime.cli.help import INPUT, JOBS, OUTPUT, RUNS, SCHEDULER
+from walltime.cli.help import INPUT as INPUT
+from walltime.cli.help import JOBS as JOBS
+from walltime.cli.help import OUTPUT as OUTPUT
+from walltime.cli.help import RUNS as RUNS
+from walltime.cli.help import SCHEDULER as SCHEDULER
 from walltime.errors import OutputError
 from walltime.permission import allow
 from walltime.wording import printable
@@ -16,7 +20,6 @@ from walltime.wording import printable
 if TYPE_CHECKING:
     from walltime.policy import Dialect
 
-__all__ = ["INPUT", "JOBS", "OUTPUT", "RUNS", "SCHEDULER"]
 MOST_PROCS = 2**40
 """Upper bound of processors and jobs."""
 TABLE = (".csv", ".parquet")
@@ -275,14 +278,24 @@ PredictorOption = Annotated[
         metavar="NAME",
     ),
 ]
-BelieveOption = Annotated[
+PredictionsForOption = Annotated[
     str,
     option(
         "Use predictions everywhere (regular), except for running jobs (selective), nowhere (none), or as three bits say: for the order, "
         "for a job's own length, for running jobs.",
-        "--believe",
+        "--predictions-for",
         group=SCHEDULER,
         advanced=True,
+    ),
+]
+RuntimePredictorOption = Annotated[
+    str | None,
+    option(
+        f"Draw runtimes of predicted starts around these predictions: {PREDICTORS}. Default: draw them from runtimes of similar jobs.",
+        "--predictor",
+        group=SCHEDULER,
+        advanced=True,
+        metavar="NAME",
     ),
 ]
 CorrectionOption = Annotated[
@@ -302,16 +315,17 @@ LearnFromOption = Annotated[
     ),
 ]
 OverrunOption = Annotated[
-    Literal["kill", "extend", "overrun"],
+    Literal["kill", "extend", "continue"],
     option(
         "Kill jobs that run longer than requested, extend their requests, or let them run on.", "--overrun", group=SCHEDULER, advanced=True
     ),
 ]
-CoincidentOption = Annotated[
+SimultaneousOption = Annotated[
     Literal["batch", "sequential"] | None,
     option(
         "Run one scheduling pass after all events of the same second (batch), or one after each (sequential). Default: the dialect's rule, "
         "which is batch for papers.",
+        "--simultaneous",
         "--coincident",
         group=SCHEDULER,
         advanced=True,
@@ -340,6 +354,25 @@ ReplicationsOption = Annotated[
         group=RUNS,
         min=1,
     ),
+]
+CopiesOption = Annotated[
+    int,
+    option(
+        "Simulate N copies of the log with submissions moved by up to 30 s, whose scatter is the size of chance; 0 for none.",
+        group=RUNS,
+        min=0,
+    ),
+]
+CopyShakeOption = Annotated[
+    int,
+    option("Move the submissions of the copies at random by up to this many seconds.", group=RUNS, advanced=True, min=1, metavar="SECONDS"),
+]
+BudgetOption = Annotated[int, option("Simulate N candidates.", group=RUNS, min=1)]
+OptimiserOption = Annotated[
+    str, option("Find candidates by cma (needs the extra tune: pip install walltime[tune]) or at random (random).", group=RUNS)
+]
+StoreOption = Annotated[
+    Path | None, option("Keep the simulations in this folder, and continue from there.", metavar="DIR", callback=written)
 ]
 WorkersOption = Annotated[
     int | None, option("Use this many threads. Default: one for each core.", "--workers", group=RUNS, advanced=True, min=1)
@@ -399,8 +432,8 @@ TablesOption = Annotated[
 FigureOption = Annotated[
     list[str] | None,
     option(
-        "Draw wait, slowdown, queue, utilization or gantt to a .pdf, .svg or .png file; NAME= can be left out if the file is called as the "
-        "figure, as in wait.pdf.",
+        "Draw wait, slowdown, queue, utilization or gantt to a .pdf, .svg or .png file; NAME= can be left out if the file is named "
+        "after the figure, as in wait.pdf.",
         "--figure",
         metavar="NAME=FILE",
         callback=named_figures,

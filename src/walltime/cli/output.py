@@ -1,6 +1,6 @@
-"""What a command prints: one record as JSON, tables in a format for files, or all of it as text; which files it wrote; its progress.
+"""The output of a command: one record as JSON, tables in a format for files, or text; the written files; and progress.
 
-Progress goes to standard error: on a terminal one display, with a row per activity; elsewhere a line now and then.
+Progress goes to standard error: on a terminal as one display with a row for each activity, elsewhere as occasional lines.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PATIENCE = 1.0
 EVERY = 10.0
 """Seconds between two lines of one activity, where standard error is not a terminal."""
 SOON, LONG = 3.0, 60.0
-"""The first line comes after so many seconds, if the rest takes over so many."""
+"""Seconds after which the first line comes, if the rest takes longer than the second number."""
 _lock = threading.RLock()
 _display: Progress | None = None
 _interrupted = threading.Event()
@@ -100,17 +100,14 @@ class Row:
 
 
 class Lines:
-    """The same where standard error is not a terminal: a line every ten seconds, with what is done and about how long the rest takes.
-
-    `again` says it in the meantime, where the activity itself tells of its progress more seldom.
-    """
+    """The progress of an activity where standard error is not a terminal: a line every ten seconds, with the time left."""
 
     def __init__(self, label: str, total: int | None = None, unit: str = ""):
         self._state: dict[str, Any] = {"description": label, "total": total, "unit": unit, "note": ""}
-        self._begin = self._said = time.monotonic()
+        self._begin = self._printed = time.monotonic()
         self._quiet = True
         self._first: int | None = None
-        """What was done when the activity began, such as cells that were in the store."""
+        """The progress when the activity began, such as the cells that were in the store."""
         self._done = 0
 
     def update(self, done: int, **changes: Any) -> None:
@@ -122,44 +119,39 @@ class Lines:
                 self._first, self._begin = done, now
             self._state |= changes
             self._done = done
-            left = self._left(done, done - self._first, now - self._begin)
-            is_long = self._quiet and now - self._begin >= SOON and left > LONG
-            if now - self._said < EVERY and not is_long:
-                return
-            self._said, self._quiet = now, False
-            typer.echo(f"walltime: {self._line(done, left)}", err=True)
+            self._print(now, self._quiet and now - self._begin >= SOON and self._left(now) > LONG)
 
     def again(self) -> None:
-        """Print the line anew if the last one is old; nothing before the activity has told of itself."""
+        """Print the line again if the last one is old, unless the activity has reported nothing yet."""
         with _lock:
             now = time.monotonic()
-            if self._first is None or now - self._said < EVERY:
-                return
-            self._said, self._quiet = now, False
-            left = self._left(self._done, self._done - self._first, now - self._begin)
-            typer.echo(f"walltime: {self._line(self._done, left)}", err=True)
+            if self._first is not None:
+                self._print(now, False)
 
     def repeat(self, ended: threading.Event) -> None:
-        """Look every second whether the line is old, until the activity has ended."""
+        """Print the line again whenever it is old, until the activity has ended."""
         while not ended.wait(1.0):
             self.again()
 
-    def _left(self, done: int, new: int, taken: float) -> float:
-        """About how many seconds the rest takes; 0 if that is not known."""
-        total = self._state["total"]
-        return taken * (total - done) / new if total is not None and new > 0 and done < total else 0.0
+    def _left(self, now: float) -> float:
+        """Estimate the seconds left; 0 if they are unknown."""
+        total, new = self._state["total"], self._done - (self._first or 0)
+        return (now - self._begin) * (total - self._done) / new if total is not None and new > 0 and self._done < total else 0.0
 
-    def _line(self, done: int, left: float) -> str:
+    def _print(self, now: float, soon: bool) -> None:
+        """Print a line if the last one is old; `soon`: in any case."""
+        if now - self._printed < EVERY and not soon:
+            return
+        self._printed, self._quiet = now, False
         total, unit, note = (self._state[name] for name in ("total", "unit", "note"))
-        counted = f"{done:,}" if total is None else f"{done:,} of {total:,}"
-        parts = [f"{counted} {unit}".strip(), note]
-        if left > 0:
-            parts.append(f"about {human_time(left)} left")
-        return f"{self._state['description']}: {', '.join(filter(None, parts))}"
+        counted = f"{self._done:,}" if total is None else f"{self._done:,} of {total:,}"
+        left = self._left(now)
+        parts = [f"{counted} {unit}".strip(), note, f"about {human_time(left)} left" if left > 0 else ""]
+        typer.echo(f"walltime: {self._state['description']}: {', '.join(filter(None, parts))}", err=True)
 
 
 def _opened() -> Progress:
-    """The display; a terminal can have only one."""
+    """Return the display; a terminal can have only one."""
     global _display
     if _display is None:
         from rich.console import Console
@@ -174,7 +166,7 @@ def _opened() -> Progress:
 
 @contextmanager
 def progress_row(label: str, total: int | None = None, unit: str = "", patience: float = PATIENCE) -> Iterator[Row | Lines]:
-    """Where an activity shows its progress within this context: a row of the display, or lines without a terminal."""
+    """Yield the display of an activity within this context: a row on a terminal, or lines elsewhere."""
     if not sys.stderr.isatty():
         lines, ended = Lines(label, total, unit), threading.Event()
         threading.Thread(target=lines.repeat, args=(ended,), daemon=True).start()
@@ -192,7 +184,7 @@ def progress_row(label: str, total: int | None = None, unit: str = "", patience:
 
 @contextmanager
 def progress_bar(total: int | None, label: str, unit: str = "") -> Iterator[Callable[..., None]]:
-    """A callback that takes what is done, shows it on standard error once a run has lasted a while, and raises Ctrl-C."""
+    """Yield a callback that takes the progress, shows it on standard error once a run has lasted a while, and raises Ctrl-C."""
     with progress_row(label, total, unit) as shown:
         yield shown.update
 
@@ -260,19 +252,19 @@ class Output:
 
 @dataclass(frozen=True)
 class PageOutput(Output):
-    """How the result of a command is printed that also writes a page."""
+    """How the result of a command is printed, and its page written."""
 
     report: o.ReportOption = None
 
     def write(self, page: Page) -> None:
-        """Write the page where it is asked for."""
+        """Write the page to the file of --report, if there is one."""
         from walltime.report.html import write_page
 
         if self.report is not None:
             write_page(page, self.report)
 
     def show(self, record: Mapping[str, Any], blocks: Iterable[Block | Facts | str], **written: Path | None) -> None:
-        """The same, with the page among the files that were written."""
+        """Print as `Output.show`, with the page among the written files."""
         super().show(record, blocks, report=self.report, **written)
 
 
@@ -283,7 +275,7 @@ def _tables(blocks: Iterable[Block | Facts | str], form: str) -> Iterable[str]:
 
 
 def _tables_of(blocks: Iterable[Block | Facts | str]) -> Iterator[Table]:
-    """The tables among the blocks, and in those that hold others."""
+    """Yield the tables among the blocks, also of blocks within blocks."""
     from walltime.report.page import Fold, Group
     from walltime.tables import Facts, Table
 
@@ -308,7 +300,7 @@ def print_blocks(blocks: Iterable[Block | Facts | str]) -> None:
 
 
 def caveats(sentences: Sequence[str]) -> list[Block | Facts | str]:
-    """The caveats with their heading; nothing without any."""
+    """Return the caveats with their heading; nothing without caveats."""
     from walltime.report.page import Items
 
     return ["caveats:", Items(sentences)] if sentences else []
@@ -320,7 +312,7 @@ def note(message: str) -> None:
 
 
 def command_line(words: Sequence[str] | None = None) -> list[str]:
-    """The command line as pages show it: a key that stands in it is replaced by KEY; `words`: by default those of this command.
+    """Return the command line for pages, with KEY in place of a secret key; `words`: by default those of this command.
 
     >>> command_line(["estimates", "log", "--anonymise", "secret"]), command_line(["info", "log", "--anonymise=@key.txt"])
     (['walltime', 'estimates', 'log', '--anonymise', 'KEY'], ['walltime', 'info', 'log', '--anonymise=@key.txt'])
@@ -337,7 +329,7 @@ def command_line(words: Sequence[str] | None = None) -> list[str]:
 
 
 def program() -> str:
-    """The whole path of the program that runs, for what is started from another folder: units of systemd, lines for cron."""
+    """Return the whole path of the running program, for units of systemd and lines for cron."""
     import shutil
 
     called = shutil.which(sys.argv[0]) if Path(sys.argv[0]).name == "walltime" else shutil.which("walltime")
@@ -345,7 +337,7 @@ def program() -> str:
 
 
 def hidden_key(text: str) -> str:
-    """The value of --anonymise as it can be shown: where the key is, but not the key."""
+    """Return the value of --anonymise with the place of the key, but without the key."""
     return text if text.startswith(("@", "env:")) else "KEY"
 
 
@@ -379,7 +371,7 @@ def _defined(value: Any) -> Any:
 
 
 def drawn_in(texts: Sequence[str] | None) -> dict[str, Path]:
-    """The files of the figures that are asked for, by what they show."""
+    """Return the files of the requested figures, by what they show."""
     if not texts:
         return {}
     from walltime.report.figure_files import named_file
@@ -388,5 +380,5 @@ def drawn_in(texts: Sequence[str] | None) -> dict[str, Path]:
 
 
 def paragraphs(sentences: Sequence[str]) -> list[str]:
-    """Paragraphs with empty lines between them."""
+    """Return paragraphs with empty lines between them."""
     return [words for sentence in sentences for words in ("", sentence)][1:]

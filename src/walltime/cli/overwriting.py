@@ -1,4 +1,4 @@
-"""No command replaces what it reads: inputs and outputs are told apart by how their options are declared, and compared as files."""
+"""Protection of inputs: outputs, marked by the declarations of their options, are compared with the inputs as files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from walltime.permission import python_files
 from walltime.wording import printable
 
 PAGES = (".html", ".pdf", ".png", ".svg")
-"""What an earlier call may have written into a folder of inputs, and no command reads."""
+"""Endings of files that an earlier call may have written into a folder of inputs, and that no command reads."""
 
 
 def check_files(values: Mapping[str, Any], outputs: Mapping[str, str]) -> None:
@@ -44,7 +44,7 @@ def check_files(values: Mapping[str, Any], outputs: Mapping[str, str]) -> None:
 
 
 def written_paths(value: Any) -> list[Path]:
-    """The files that an option writes: a path, or figures as `NAME=FILE`."""
+    """Return the files that an option writes: a path, or figures as `NAME=FILE`."""
     given = value if isinstance(value, list | tuple) else [] if value is None else [value]
     return [one if isinstance(one, Path) else Path(one.partition("=")[2] or one) for one in given]
 

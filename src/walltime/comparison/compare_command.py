@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 DEFAULT = ("fcfs", "easy", "conservative")
 OTHERS = ("fcfs", "easy")
-"""What a site's own policy is compared with."""
+"""The policies for comparison with a site's own policy."""
 ALL, BASELINE = "all", "easy"
 SHARED = (
     *("trace", "sha256", "procs", "jobs", "dropped", "changed", "noticed", "steps"),
     *("feedback", "estimates", "overrun", "coincident", "dialect", "trim", "seed", "version"),
 )
-"""What all runs of the `--json` record share."""
+"""The keys of the `--json` record that all runs share."""
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ def spread_of(schedules: Sequence[Schedule], trim: str, copies: int | None = Non
 
 
 def as_object(records: Sequence[dict[str, Any]], report: Path | None, sentences: Sequence[str], spread: Spread | None) -> dict[str, Any]:
-    """What `--json` prints: what all runs share, then the runs."""
+    """Return the `--json` record: the shared keys, then the runs."""
     shared = {name: records[0][name] for name in SHARED}
     return shared | {"report": report, "caveats": sentences, "spread": None if spread is None else spread.as_dict(), "runs": list(records)}
 
@@ -180,7 +180,7 @@ def comparison_blocks(schedules: Sequence[Schedule], trim: str, sentences: Seque
 
 
 def _brackets(names: Sequence[str], spread: Spread | None) -> Iterator[str]:
-    """What stands in brackets, and the interval of each policy's own mean wait, by its name."""
+    """Yield the explanation of the brackets, and the interval of each policy's mean wait."""
     from walltime.metrics.intervals import KINDS, SHOWN_LEVEL
     from walltime.wording import human_time, lower_first
 
@@ -206,7 +206,7 @@ def _title(schedules: Sequence[Schedule], trim: str) -> str:
 
 
 def _refuse_beside_all(options: dict[str, object]) -> None:
-    """Raise PolicyError for options, given or not, that are not for so many policies."""
+    """Raise PolicyError if one of these options, given or not, cannot be combined with all policies."""
     given = [name for name, value in options.items() if value]
     if given:
         raise PolicyError(f"{' and '.join(given)} are not for all policies at once; leave them out, or name a few policies")
@@ -259,7 +259,7 @@ def _looks(looks: Sequence[Look], schedules: Sequence[Schedule], spread: Spread 
 
 
 def _shown(interval: Interval, digits: int, sign: bool = False) -> str:
-    """A mean, and its interval if there is one, with at most so many decimals, and none beyond the error."""
+    """Return a mean with its interval, with at most this many decimals and none beyond the error."""
     from walltime.wording import to_error
 
     half = interval.half_width

@@ -82,7 +82,7 @@ def write_log(path: Path, jobs: int, procs: int, load: float, seed: int) -> Work
 
 
 def next_commands(log: Path, easy: Schedule, job: int | None) -> list[str]:
-    """What to try next with the log: the longest wait and what its user could have asked for, if any job waited, and who gains.
+    """Return commands to try next with the log: the longest wait and a better request for it, if any job waited, and the gains.
 
     The program is called as it can be from here.
     """

@@ -103,7 +103,7 @@ def check_bands(figures: Sequence[str] | None, several: bool) -> None:
 
 
 def draw_bands(texts: Sequence[str] | None, results: Sequence[Replications], size: str) -> None:
-    """Draw the figures that are asked for, as bands over the replications."""
+    """Draw the requested figures as bands over the replications."""
     if not texts:
         return
     figures = part_of("simulate --figure")
@@ -112,7 +112,7 @@ def draw_bands(texts: Sequence[str] | None, results: Sequence[Replications], siz
 
 
 def _record(shown: Workload, run: SchedulingOptions, settings: Mapping[str, Any], report: Path | None) -> dict[str, Any]:
-    """What the `--json` records of replications and of combinations share."""
+    """Return the keys that the `--json` records of replications and of combinations share."""
     from walltime.provenance import version
 
     origin = shown.origin

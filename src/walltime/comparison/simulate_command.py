@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from walltime.cli import options as o
 from walltime.cli.help import manual
-from walltime.cli.option_groups import Files, JobSelectionWithLoads, LogOptions, SchedulingOptions, machine_in, one_workload
+from walltime.cli.option_groups import Files, JobSelectionWithLoads, LogOptions, PolicyOptions, SchedulingOptions, machine_in, one_workload
 from walltime.cli.output import PageOutput, caveats, command_line, drawn_in, progress_bar
 from walltime.cli.table import part_of
 from walltime.errors import PolicyError
@@ -22,14 +22,6 @@ if TYPE_CHECKING:
     from walltime.schedule.groups import Edges
     from walltime.simulation import Fairness, Spread
     from walltime.tables import Facts, Table
-
-
-@dataclass(frozen=True)
-class SchedulerOptions:
-    """The policy, and its machine."""
-
-    policy: o.PolicyOption = None
-    machine_file: o.MachineOption = None
 
 
 @dataclass(frozen=True)
@@ -89,7 +81,7 @@ class SimulationFiles(Files):
 def simulate(
     trace: o.TraceArgument,
     *,
-    simulated: SchedulerOptions,
+    simulated: PolicyOptions,
     run: SchedulingOptions,
     reading: LogOptions,
     part: JobSelectionWithLoads,
@@ -210,7 +202,7 @@ def write_run_page(path: Path, schedules: Sequence[Schedule], run: SchedulingOpt
 
 
 def draw_figures(texts: Sequence[str] | None, schedules: Sequence[Schedule], trim: str, size: str = "") -> None:
-    """Draw the figures that are asked for, of these schedules; `size`: their width, by default what each has of itself."""
+    """Draw the requested figures of these schedules; `size`: their width, by default the usual one of each figure."""
     if not texts:
         return
     figures = part_of("simulate --figure")
@@ -230,7 +222,7 @@ def _fairness(schedule: Schedule, sample: int | None, seed: int) -> Fairness:
         return fairness(schedule, jobs or 1, seed, progress=progress)
 
 
-# ---------------------------------------------------------------------- what is printed
+# ---------------------------------------------------------------------- printed parts
 
 
 def _facts(schedule: Schedule, s: Summary, record: dict[str, Any]) -> Facts:
@@ -304,7 +296,7 @@ def _groups(
 
 
 def _fairness_facts(f: Fairness) -> Facts:
-    """How many jobs start late because of jobs that arrived later, and who waits by use."""
+    """Return the number of jobs that start late because of later arrivals, and the waits by use."""
     from walltime.tables import Facts
     from walltime.wording import human_time
 
@@ -321,7 +313,7 @@ def _fairness_facts(f: Fairness) -> Facts:
 
 
 def _recorded(schedule: Schedule, trim: str, monthly: bool) -> list[Block | Facts | str]:
-    """Recorded waits beside simulated ones: all jobs, by class, and by month if asked for."""
+    """Yield recorded and simulated waits: of all jobs, by class, and by month if requested."""
     from walltime.comparison.tables import RECORDED, recorded_tables
 
     tables = recorded_tables([schedule.title], [schedule], trim)
@@ -329,7 +321,7 @@ def _recorded(schedule: Schedule, trim: str, monthly: bool) -> list[Block | Fact
 
 
 def batches_object(means: BatchMeans, asked: int) -> dict[str, Any]:
-    """Batch means for `--json`; `asked`: jobs in a batch as asked for."""
+    """Return batch means for `--json`; `asked`: the requested jobs in a batch."""
     interval = means.interval
     return {
         "mean_response": means.mean,

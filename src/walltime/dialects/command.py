@@ -32,14 +32,7 @@ class SchedulerOptions:
         list[str] | None,
         o.option("Compare only this dialect with papers. Default: all dialects.", "--dialect", group=o.SCHEDULER, metavar="NAME"),
     ] = None
-    copies: Annotated[
-        int,
-        o.option(
-            "Simulate N copies of the log with submissions moved by up to 30 s, whose scatter is the size of chance; 0 for none.",
-            group=o.RUNS,
-            min=0,
-        ),
-    ] = 20
+    copies: o.CopiesOption = 20
     overrun: o.OverrunOption = "kill"
     trim: o.TrimOption = "none"
 

@@ -117,7 +117,7 @@ class FactorEstimates(EstimateModel):
         return whole_seconds(workload.requested * self.factor, np.ones(1, np.int64))
 
 
-OVERRUN = ("kill", "extend", "overrun")
+OVERRUN = ("kill", "extend", "continue")
 
 
 def effective_times(workload: Workload, overrun: str) -> tuple[Array, Array]:
@@ -135,6 +135,6 @@ def effective(runtime: Array, requested: Array, believed: Array, overrun: str) -
             return np.minimum(runtime, requested), believed
         case "extend":
             return runtime, np.maximum(believed, runtime)
-        case "overrun":
+        case "continue":
             return runtime, believed
     raise PolicyError(f"unknown overrun rule {overrun!r}; known are {', '.join(OVERRUN)}", "unknown_overrun_rule")

@@ -67,12 +67,12 @@ def suggest(
     kind: Mapping[str, int] | None = None,
     risks: Sequence[float] = RISKS,
     months: int | None = None,
-    least: int = LEAST,
+    min_jobs: int = LEAST,
 ) -> Advice:
     """Walltimes for the next job of a user, from the user's earlier jobs of this kind.
 
     `kind`: what else the earlier jobs have in common with the next one, of `group`, `procs`, `executable` and `requested` (s). Only the
-    last `months` of 30 days before the end of the log count, if given. If there are fewer jobs than `least`, the least informative
+    last `months` of 30 days before the end of the log count, if given. If there are fewer jobs than `min_jobs`, the least informative
     attributes are dropped: first the request, then the program, the processors, the group. A job that used all of its
     request was killed and would have run longer, so for the risk it counts as longer than any walltime up to its request.
 
@@ -98,7 +98,7 @@ def suggest(
     if unknown := [name for name in kind or {} if name not in KIND]:
         raise PolicyError(f"jobs are alike in {', '.join(KIND)}, not in {unknown[0]}", "unknown_column")
     wanted = {"user": user} | {name: (kind or {})[name] for name in KIND if name in (kind or {})}
-    mine, like = _alike(workload, wanted, months, least)
+    mine, like = _alike(workload, wanted, months, min_jobs)
     ran, asked = workload.runtime[mine], workload.requested[mine]
     cut = ran >= asked
     length = np.minimum(ran, asked)
@@ -108,11 +108,11 @@ def suggest(
         median_runtime=float(np.median(length)),
         median_request=float(np.median(asked)),
         killed=int(cut.sum()),
-        suggestions=[_suggestion(float(risk), length, cut, least) for risk in risks],
+        suggestions=[_suggestion(float(risk), length, cut, min_jobs) for risk in risks],
     )
 
 
-def _alike(workload: Workload, wanted: Mapping[str, int], months: int | None, least: int) -> tuple[Array, list[str]]:
+def _alike(workload: Workload, wanted: Mapping[str, int], months: int | None, min_jobs: int) -> tuple[Array, list[str]]:
     """The earlier jobs, and the attributes in which they agree with the next one."""
     columns = {"procs": workload.procs, "requested": workload.requested}
     for name in wanted:
@@ -132,10 +132,12 @@ def _alike(workload: Workload, wanted: Mapping[str, int], months: int | None, le
         mask = recent.copy()
         for name, value in given[:length]:
             mask &= columns[name] == value
-        if mask.sum() >= least:
+        if mask.sum() >= min_jobs:
             return np.flatnonzero(mask), [name for name, _ in given[:length]]
     count = int((recent & (columns["user"] == wanted["user"])).sum())
-    raise WorkloadError(f"user {wanted['user']} has {count} earlier jobs, which is too few; {least} are needed (least=N)", "too_few_jobs")
+    raise WorkloadError(
+        f"user {wanted['user']} has {count} earlier jobs, which is too few; {min_jobs} are needed (min_jobs=N)", "too_few_jobs"
+    )
 
 
 def _walltime(risk: float, length: Array, cut: Array) -> int:
@@ -154,21 +156,21 @@ def exceeded_by(risk: float, ordered: Sequence[int]) -> int:
     return max(-(-ordered[place] // ROUND) * ROUND, ROUND)
 
 
-def killed_in_hindsight(risk: float, length: Array, cut: Array, least: int) -> int:
-    """How many jobs, from number `least` on, would have been killed by what the jobs before them suggest."""
+def killed_in_hindsight(risk: float, length: Array, cut: Array, min_jobs: int) -> int:
+    """How many jobs, from number `min_jobs` on, would have been killed by what the jobs before them suggest."""
     lengths: list[int] = np.where(cut, length + 1, length).tolist()
-    ordered = sorted(lengths[:least])
+    ordered = sorted(lengths[:min_jobs])
     kills = 0
-    for own in lengths[least:]:
+    for own in lengths[min_jobs:]:
         kills += own > exceeded_by(risk, ordered)  # a job that was cut counts as longer, as in `outran`
         insort(ordered, own)
     return kills
 
 
-def _suggestion(risk: float, length: Array, cut: Array, least: int) -> Suggestion:
+def _suggestion(risk: float, length: Array, cut: Array, min_jobs: int) -> Suggestion:
     walltime = _walltime(risk, length, cut)
     longer = int(outran(length, cut, walltime).sum())
-    tries, kills = max(len(length) - least, 0), killed_in_hindsight(risk, length, cut, least)
+    tries, kills = max(len(length) - min_jobs, 0), killed_in_hindsight(risk, length, cut, min_jobs)
     return Suggestion(
         risk=risk,
         walltime=walltime,

@@ -7,17 +7,17 @@ from typing import Annotated
 
 from walltime.cli import options as o
 from walltime.cli.help import manual
-from walltime.cli.option_groups import JobSelectionWithLoad, LogOptions, SingleRunOptions, machine_in, one_workload
+from walltime.cli.option_groups import (
+    FigureOptions,
+    JobSelectionWithLoad,
+    LogOptions,
+    PolicyOptions,
+    SingleRunOptions,
+    machine_in,
+    one_workload,
+)
 from walltime.cli.output import PageOutput, command_line, paragraphs, progress_bar
 from walltime.errors import PolicyError
-
-
-@dataclass(frozen=True)
-class FigureOptions:
-    """The figure."""
-
-    figure: o.OneFigureOption = None
-    size: o.SizeOption = ""
 
 
 @dataclass(frozen=True)
@@ -32,14 +32,6 @@ class JobOptions:
     ] = False
 
 
-@dataclass(frozen=True)
-class SchedulerOptions:
-    """The policy, and its machine."""
-
-    policy: o.PolicyOption = None
-    machine_file: o.MachineOption = None
-
-
 @manual(
     "guides/explain",
     ("List the ten longest waits under EASY.", "explain KTH-SP2 --longest 10"),
@@ -49,7 +41,7 @@ def explain(
     trace: o.TraceArgument,
     *,
     asked: JobOptions,
-    simulated: SchedulerOptions,
+    simulated: PolicyOptions,
     run: SingleRunOptions,
     reading: LogOptions,
     part: JobSelectionWithLoad,

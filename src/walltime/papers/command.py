@@ -1,4 +1,4 @@
-"""`walltime paper`: reproduce published tables and figures, with the printed numbers beside ours."""
+"""`walltime paper`: reproduce published tables and figures, next to the printed numbers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from walltime.papers.subjects import Subject
 
 MOST_NAMED = 6
-"""So many items are named before they are run."""
+"""Items that are named, at most, before they are run."""
 app = CommandGroup("paper", "Reproduce published studies: every table and figure, next to the printed numbers.")
 
 
@@ -82,13 +82,16 @@ class Inputs:
 @manual(
     "guides/papers",
     ("Reproduce all tables and figures of a paper with few seeds.", "paper run mualem01 --quick"),
-    ("Reproduce one table on generated workloads.", "paper run feitelson98 --item T3 --generated --quick"),
+    ("Reproduce one table on generated workloads.", "paper run feitelson98 --item T2 --generated --quick"),
 )
 def run(
     paper: Annotated[str, o.argument("The paper, such as mualem01; walltime paper list shows all.", "PAPER")],
     *,
     item: Annotated[
-        list[str] | None, o.option("Reproduce only this item, such as F4 or T3. Default: all.", group=o.RUNS, metavar="NAME")
+        list[str] | None,
+        o.option(
+            "Reproduce only this item, such as F4 or T2; walltime paper list PAPER shows all. Default: all.", group=o.RUNS, metavar="NAME"
+        ),
     ] = None,
     inputs: Inputs,
     out: Annotated[
@@ -130,7 +133,7 @@ def run(
         generated=inputs.generated,
     )
     for one in subjects:
-        _ = one.workload  # a log that cannot be read is told before anything else
+        _ = one.workload  # an unreadable log is reported first
     note(f"{name}, {_work(chosen, subjects, folder, inputs.quick)}")
     for one in subjects:
         note(f"{one.name}: {one.log}, {one.about}")
@@ -143,7 +146,7 @@ def run(
 
 
 def _work(items: Sequence[Item], subjects: Sequence[Subject], folder: Path, quick: bool) -> str:
-    """What will be run, on what, how long that may take, and how it can be stopped."""
+    """Return a sentence on the items, their logs, the time they may take, and how to stop."""
     from walltime.papers.subjects import GENERATED
 
     what = listed([item.name for item in items]) if len(items) <= MOST_NAMED else f"{len(items)} items"

@@ -33,7 +33,7 @@ class Mualem01History(Predictor):
     week: Literal["key", "sliding", "global", "none"] = "key"
     """what is discarded after 7 days: `key` discards all records of a key if its last job ended more than 7 days before a submission,
     `sliding` each record older than that, `global` everything at each multiple of a week from the start of the log"""
-    least: Annotated[int, Key(least=1)] = 1
+    min_jobs: Annotated[int, Key(least=1)] = 1
     """a key with fewer records is not used"""
     sample: bool = False
     """the sample's standard deviation instead of the population's"""
@@ -46,7 +46,7 @@ class Mualem01History(Predictor):
         """The compiled form; raises WorkloadError if the sum of the squared runtimes could overflow."""
         if len(jobs.runtime) and float(jobs.runtime.max()) ** 2 * len(jobs.runtime) >= 2.0**62:
             raise WorkloadError("the sum of the squared runtimes is larger than mualem01-history can hold")
-        options = (self.least, FORGET.index(self.week), int(self.sample))
+        options = (self.min_jobs, FORGET.index(self.week), int(self.sample))
         memory = jobs.memory([self.key], options=options, factors=(self.deviations,))
         return CompiledPredictor(predict_by_mualem01, observe_by_mualem01, None, memory)
 
@@ -81,7 +81,7 @@ class Records:
         elif self.rule.week == "global":
             records[:] = [record for record in records if record[0] // WEEK == now // WEEK]
         count = len(records)
-        if count < self.rule.least:
+        if count < self.rule.min_jobs:
             return None
         mean = sum(runtime for _, runtime in records) / count
         variance = max(float(sum(runtime * runtime for _, runtime in records)) / count - mean * mean, 0.0)

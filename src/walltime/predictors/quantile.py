@@ -18,7 +18,7 @@ class Quantile(Predictor):
     """The `percent`-th percentile of the runtimes of the last `last` similar jobs that have ended (0: all).
 
     By nearest rank: of k runtimes the ceil(percent k / 100)-th smallest. So about `percent` percent of the jobs end within their
-    prediction, as long as the user's jobs do not change. With fewer than `least` such jobs the request is used.
+    prediction, as long as the user's jobs do not change. With fewer than `min_jobs` such jobs the request is used.
 
     >>> Quantile(percent=95).label
     'quantile:percent=95'
@@ -30,13 +30,13 @@ class Quantile(Predictor):
     """which jobs are alike, by the columns in which they agree"""
     last: Annotated[int, Key(least=0)] = 0
     """how many of the last similar jobs count; 0 for all"""
-    least: Annotated[int, Key(least=1)] = 5
+    min_jobs: Annotated[int, Key(least=1)] = 5
     """with fewer such jobs the request is used"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if 0 < self.last < self.least:
-            raise PolicyError(f"the last {self.last} jobs are fewer than the {self.least} that it needs; lower least", "too_few_jobs")
+        if 0 < self.last < self.min_jobs:
+            raise PolicyError(f"the last {self.last} jobs are fewer than the {self.min_jobs} that it needs; lower min-jobs", "too_few_jobs")
 
     def begin(self) -> SortedRuntimes:
         """A learner that has seen no job."""
@@ -44,7 +44,7 @@ class Quantile(Predictor):
 
     def compiled(self, jobs: Jobs) -> CompiledPredictor:
         """The compiled form."""
-        options = (self.percent, self.last, self.least)
+        options = (self.percent, self.last, self.min_jobs)
         memory = jobs.memory([self.key], options=options, ranked=jobs.runtime.astype(float))
         return CompiledPredictor(predict_by_quantile, observe_by_quantile, None, memory)
 
@@ -72,7 +72,7 @@ class SortedRuntimes:
         """The percentile, if enough jobs have ended."""
         key = key_of(job, self.rule.key)
         ranked = self.ranked.get(key, []) if key is not None else []
-        if len(ranked) < self.rule.least:
+        if len(ranked) < self.rule.min_jobs:
             return None
         return ranked[-(-self.rule.percent * len(ranked) // 100) - 1]
 

@@ -24,11 +24,11 @@ class Similar15(Predictor):
     Source: similarity templates as in Smith, Foster, Taylor (IPPS workshop on job scheduling, 1998); this chain of templates and its
     constants are our own.
 
-    >>> Similar15(least=3).label
-    'similar15:least=3'
+    >>> Similar15(min_jobs=3).label
+    'similar15:min-jobs=3'
     """
 
-    least: Annotated[int, Key(least=1)] = 1
+    min_jobs: Annotated[int, Key(least=1)] = 1
     """how many ended jobs a group must have"""
     last: Annotated[int, Key(least=0)] = 0
     """how many of a group's last jobs count; 0 for all"""
@@ -44,7 +44,7 @@ class Similar15(Predictor):
 
     def compiled(self, jobs: Jobs) -> CompiledPredictor:
         """The compiled form."""
-        return CompiledPredictor(predict_by_similar15, observe_by_similar15, None, jobs.memory(CHAIN, options=(self.least, self.last)))
+        return CompiledPredictor(predict_by_similar15, observe_by_similar15, None, jobs.memory(CHAIN, options=(self.min_jobs, self.last)))
 
 
 class SimilarJobs:
@@ -64,7 +64,7 @@ class SimilarJobs:
         for key in CHAIN:
             group = key_of(job, key)
             ended = self.runtimes.get((key, group), []) if group is not None else []
-            if len(ended) >= self.rule.least:
+            if len(ended) >= self.rule.min_jobs:
                 recent = ended[-self.rule.last :]
                 return Guess(sum(recent) // len(recent), Basis.OWN if key == CHAIN[0] else Basis.GENERAL)
         return None

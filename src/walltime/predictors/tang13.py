@@ -34,7 +34,7 @@ class Tang13(Predictor):
     """
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {
-        "cobalt": {"statistic": "p80", "window": 2, "threshold": 0.5, "least": 11, "rank": "cobalt", "refresh": 1800}
+        "cobalt": {"statistic": "p80", "window": 2, "threshold": 0.5, "min_jobs": 11, "rank": "cobalt", "refresh": 1800}
     }
     key: Alike = "triple"
     """which jobs are alike, by the columns in which they agree"""
@@ -44,7 +44,7 @@ class Tang13(Predictor):
     """months of 30 days before the submission t: only jobs that ended in (t - window, t] count"""
     threshold: Annotated[float, Key(least=0, most=1)] = 0.0
     """lower bound of the percentile"""
-    least: Annotated[int, Key(least=1)] = 10
+    min_jobs: Annotated[int, Key(least=1)] = 10
     """with fewer such jobs the request is used"""
     rank: Literal["nearest", "cobalt"] = "nearest"
     """of k values the ceil(p k)-th smallest, or, as in Cobalt, the one at index int(p k), counted from 0"""
@@ -85,7 +85,7 @@ class Tang13(Predictor):
         if not self.is_compiled:
             return None
         window = FOR_EVER if self.window is None else self.window * MONTH
-        options = (self.least, window, self.refresh, self.percent, int(self.rank == "cobalt"))
+        options = (self.min_jobs, window, self.refresh, self.percent, int(self.rank == "cobalt"))
         ratio = np.minimum(jobs.runtime / jobs.requested, 1.0)
         memory = jobs.memory([self.key], options=options, factors=(self.threshold, self.percent / 100), ranked=ratio)
         return CompiledPredictor(predict_by_tang13, observe_by_key, None, memory)
@@ -120,7 +120,7 @@ class Adjustment:
             weighed = sorted((r, work) for end, r, work in past if oldest < end <= as_of and work >= least)
             eligible = [r for r, _ in weighed]
         count = len(eligible)
-        if count < scheme.least:
+        if count < scheme.min_jobs:
             return None
         place = -(-scheme.percent * count // 100) - 1
         if scheme.rank == "cobalt":

@@ -64,7 +64,7 @@ def fetch(
 
 
 def _data_set(name: str, about: About, wanted: Sequence[str], output: Output) -> None:
-    """List the files of a data set, or download those that are wanted."""
+    """List the files of a data set, or download the named ones."""
     from walltime.errors import LogError
     from walltime.logs.catalogue import log_folder
     from walltime.logs.fetch import fetch_file, files_of

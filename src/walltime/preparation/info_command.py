@@ -1,4 +1,4 @@
-"""`walltime info`: what is in a log."""
+"""`walltime info`: the content of a log."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _record(log: JobLog, w: Workload) -> dict[str, Any]:
 
 
 def _size_said(estimate: dict[str, Any] | None) -> str:
-    """Where an estimated size of the machine comes from, in words."""
+    """Return the source of an estimated size of the machine as a text."""
     from walltime.wording import human_time
 
     if estimate is None:

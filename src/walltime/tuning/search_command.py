@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class SearchOptions:
     """How orders are searched."""
 
-    budget: Annotated[int, o.option("Simulate N candidates.", group=o.RUNS, min=1)] = 1500
+    budget: o.BudgetOption = 1500
     test_share: Annotated[
         float, o.option("Hold out this last share of each log, above 0 and below 1, for the choice among the best orders.", group=o.RUNS)
     ] = 0.4
@@ -30,38 +30,27 @@ class SearchOptions:
             "Simulate N copies of each log, the original included. Default: 2, or 3 with --final.", group=o.RUNS, advanced=True, min=1
         ),
     ] = None
-    shake: Annotated[
-        int,
-        o.option(
-            "Move the submissions of the copies at random by up to this many seconds.",
-            group=o.RUNS,
-            advanced=True,
-            min=1,
-            metavar="SECONDS",
-        ),
-    ] = 60
+    shake: o.CopyShakeOption = 60
     penalty: Annotated[
         float, o.option("Weight waits longer than EASY's longest wait by this factor.", group=o.RUNS, advanced=True, min=0)
     ] = 3.0
-    optimiser: Annotated[
-        str, o.option("Find candidates by cma (needs the extra tune: pip install walltime[tune]) or at random (random).", group=o.RUNS)
-    ] = "cma"
+    optimiser: o.OptimiserOption = "cma"
     predictor: Annotated[
         str | None,
         o.option(
-            f"Sort the queue by predicted runtimes: {o.PREDICTORS}; all else uses the requests unless --believe changes that. Default: "
-            "sort by the requests.",
+            f"Sort the queue by predicted runtimes: {o.PREDICTORS}; all else uses the requests unless --predictions-for changes it. "
+            "Default: sort by the requests.",
             "--predictor",
             group=o.SCHEDULER,
             metavar="NAME",
         ),
     ] = None
-    believe: Annotated[
+    predictions_for: Annotated[
         str | None,
         o.option(
             "Use predictions everywhere (regular), except for running jobs (selective), or as three bits say: for the order, for a job's "
             "own length, for running jobs. Default: 100, for the order alone.",
-            "--believe",
+            "--predictions-for",
             group=o.SCHEDULER,
             advanced=True,
         ),
@@ -70,9 +59,7 @@ class SearchOptions:
         int,
         o.option("Compute the fair starts of N jobs of each log under the best orders.", group=o.RUNS, advanced=True, min=0),
     ] = 0
-    store: Annotated[
-        Path | None, o.option("Keep the simulations in this folder, and continue from there.", metavar="DIR", callback=o.written)
-    ] = None
+    store: o.StoreOption = None
     seed: o.SeedOption = 0
     workers: o.WorkersOption = None
 
@@ -108,7 +95,7 @@ def search(
     own: o.OwnOption = None,
     stretch: RecordedWindow,
     reading: LogOptions,
-    out: Annotated[Path | None, o.out("what was found, or with --final the table", ".toml", ".json")] = None,
+    out: Annotated[Path | None, o.out("the best orders, or with --final the table,", ".toml", ".json")] = None,
     output: PageOutput,
 ) -> None:
     """Search for a queue order that is good on many logs, or judge one on logs that the search has not seen (--final)."""
@@ -125,10 +112,12 @@ def search(
 
     if judging.again:
         raise PolicyError("--again is for --final; leave it out")
-    if searching.believe is not None and searching.predictor is None:
-        raise PolicyError("--believe says what is done with predictions; name a --predictor too")
+    if searching.predictions_for is not None and searching.predictor is None:
+        raise PolicyError("--predictions-for says what is done with predictions; name a --predictor too")
     options = {name: value for name, value in asdict(searching).items() if value is not None}
     options |= {"share": 1 - options.pop("test_share"), "shaken": options.pop("shake")}
+    if searching.predictions_for is not None:
+        options["believe"] = options.pop("predictions_for")
     with progress_bar(searching.budget, "schedulers") as progress:
 
         def show(done: int, what: str) -> None:

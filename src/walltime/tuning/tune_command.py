@@ -21,7 +21,10 @@ class Runs:
     ] = "easy"
     metric: Annotated[
         str,
-        o.option("Minimise this metric: mean_wait, p90_wait, mean_bounded_slowdown, ...; walltime list metrics shows all.", group=o.RUNS),
+        o.option(
+            "Minimise this metric: mean_wait, p90_wait, mean_bounded_slowdown, ...: a wait, response or slowdown of walltime list metrics.",
+            group=o.RUNS,
+        ),
     ] = "mean_bounded_slowdown"
     seed: o.SeedOption = 0
     overrun: o.OverrunOption = "kill"
@@ -46,32 +49,19 @@ class FitOptions:
         int, o.option("Simulate N further days before and after each window, without measuring them.", group=o.RUNS, advanced=True, min=0)
     ] = 7
     test_share: Annotated[float, o.option("Hold out this last share of the log, above 0 and below 1, for the test.", group=o.RUNS)] = 0.5
-    most: Annotated[int, o.option("Train on at most N windows.", group=o.RUNS, advanced=True, min=2)] = 6
+    max_windows: Annotated[int, o.option("Train on at most N windows.", group=o.RUNS, advanced=True, min=2)] = 6
     copies: Annotated[int, o.option("Simulate N copies of each window, the original included.", group=o.RUNS, advanced=True, min=1)] = 2
-    shake: Annotated[
-        int,
-        o.option(
-            "Move the submissions of the copies at random by up to this many seconds.",
-            group=o.RUNS,
-            advanced=True,
-            min=1,
-            metavar="SECONDS",
-        ),
-    ] = 60
-    budget: Annotated[int, o.option("Simulate N candidates.", group=o.RUNS, min=1)] = 150
-    optimiser: Annotated[
-        str, o.option("Find candidates by cma (needs the extra tune: pip install walltime[tune]) or at random (random).", group=o.RUNS)
-    ] = "cma"
-    store: Annotated[
-        Path | None, o.option("Keep the simulations in this folder, and continue from there.", metavar="DIR", callback=o.written)
-    ] = None
+    shake: o.CopyShakeOption = 60
+    budget: o.BudgetOption = 150
+    optimiser: o.OptimiserOption = "cma"
+    store: o.StoreOption = None
     workers: o.WorkersOption = None
 
 
 @manual(
     "guides/tuning",
     ("Fit the queue order to the first half of a log, and test it on the second half.", "tune KTH-SP2 --out order.json"),
-    ("Fit the backfill order with few simulations.", "tune log.swf.gz --where backfill-order --budget 20 --optimiser random"),
+    ("Fit the backfill order with few simulations.", "tune KTH-SP2 --where backfill-order --budget 20 --optimiser random"),
 )
 def tune(
     trace: o.TraceArgument,
@@ -89,7 +79,7 @@ def tune(
 
     workload = stretch.alone(reading.load(trace)[0])
     options = asdict(fitting)
-    options |= {"warm": options.pop("margin"), "share": 1 - options.pop("test_share")}
+    options |= {"warm": options.pop("margin"), "most": options.pop("max_windows"), "share": 1 - options.pop("test_share")}
     if fitting.features is not None:
         options["features"] = [name.strip() for name in fitting.features.split("/")]
     with progress_bar(fitting.budget, "candidates") as progress:

@@ -42,7 +42,11 @@ class Span:
     week: Annotated[bool, o.option("Report on the last whole week, Monday to Sunday in the time zone of the site.", group=o.JOBS)] = False
     store: Annotated[
         Path | None,
-        o.option("Keep the numbers of each week in this folder, so that trends reach further back than the log.", metavar="FOLDER"),
+        o.option(
+            "Keep the numbers of each week in this folder, so that trends reach further back than the log.",
+            metavar="FOLDER",
+            callback=o.written,
+        ),
     ] = None
     timer: Annotated[
         bool,
@@ -73,7 +77,7 @@ def report(
 
 
 def read_period(trace: Path | None, reading: LogOptions, machine_file: Path | None, span: Span) -> tuple[Workload, Period]:
-    """The log, and the period that the options name, with those before it; keeps them in the store. Raises PolicyError."""
+    """Return the log, and the period of the options with earlier periods, which are kept in the store; raises PolicyError."""
     from walltime.weekly_report.period import last_week, period
     from walltime.weekly_report.trend_store import read_trend, write_trend
     from walltime.workload.filters import span_of

@@ -28,16 +28,7 @@ class Moments:
     starts: Annotated[
         bool, o.option("Predict start times at moments of the log instead, and compare them with the recorded ones.", group=o.RUNS)
     ] = False
-    predictor: Annotated[
-        str | None,
-        o.option(
-            f"Draw runtimes for --starts around these predictions: {o.PREDICTORS}. Default: draw them from runtimes of similar jobs.",
-            "--predictor",
-            group=o.SCHEDULER,
-            advanced=True,
-            metavar="NAME",
-        ),
-    ] = None
+    predictor: o.RuntimePredictorOption = None
     moments: Annotated[int, o.option("Predict start times at N moments of the log.", group=o.RUNS, advanced=True, min=1)] = 150
     samples: Annotated[int, o.option("Simulate N possible futures at each moment.", group=o.RUNS, advanced=True, min=1)] = SAMPLES
     seed: o.SeedOption = 0
@@ -55,7 +46,7 @@ def calibrate(
     drawn: Moments,
     reading: LogOptions,
     part: RecordedWindow,
-    out: Annotated[Path | None, o.out("the calibration, for walltime what-if", ".json")] = None,
+    out: Annotated[Path | None, o.out("the calibration, for walltime what-if,", ".json")] = None,
     verbose: o.VerboseOption = False,
     output: PageOutput,
 ) -> None:
@@ -102,7 +93,7 @@ def calibrate(
 
 
 def _blocks(calibration: Calibration, said: str, verbose: bool) -> Iterator[Block | str]:
-    """The verdict, then the numbers behind it; all of them if that is asked for."""
+    """Yield the verdict, then the numbers behind it; all numbers with `verbose`."""
     from walltime.report.page import Items
     from walltime.whatif.agreement_page import short_tables
 

@@ -1,4 +1,4 @@
-"""`walltime what-if`: what would a change of the machine or its settings do?"""
+"""`walltime what-if`: the effect of changes to a machine or its settings."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def _blocks(answer: WhatIf) -> Iterator[Block | Facts | str]:
 
 
 def _all_blocks(answer: WhatIf) -> Iterator[Block | Facts | str]:
-    """What each change does, how sure that is, whom it concerns, and what it costs."""
+    """Yield the effect of each change, its intervals, the affected users, and the costs."""
     from walltime.whatif.page import all_caveats, remarks, tables_of
 
     yield from (answer.answer(), "")

@@ -221,7 +221,7 @@ def test_audit__holds_the_files_own_beliefs_against_what_the_predictor_says():
     assert audit(jobs, table, Easy(), **rules).counts == {"believed_differs": 1}
 
 
-@pytest.mark.parametrize("overrun", ["kill", "extend", "overrun"])
+@pytest.mark.parametrize("overrun", ["kill", "extend", "continue"])
 def test_audit__knows_how_long_jobs_run_under_each_overrun_rule(overrun):
     jobs = Workload.from_arrays(submit=[0, 0], runtime=[10, 10], requested=[4, 20], procs=[2, 2], machine_procs=2)
     schedule = simulate(jobs, Easy(), overrun=overrun)
@@ -248,7 +248,7 @@ def test_audit__of_no_jobs_finds_nothing():
     st.lists(st.tuples(st.integers(0, 30), st.integers(0, 9), st.integers(0, 9), st.integers(1, 4)), min_size=1, max_size=25),
     st.sampled_from([NoBackfilling(), Easy(), Hybrid(depth=0), Hybrid(depth=2), Conservative(), Conservative(variant="scratch")]),
     st.sampled_from(["batch", "sequential"]),
-    st.sampled_from(["kill", "extend", "overrun"]),
+    st.sampled_from(["kill", "extend", "continue"]),
 )
 def test_audit__passes_every_schedule_of_the_engine(rows, policy, coincident, overrun):
     submit, runtime, slack, procs = zip(*rows, strict=True)

@@ -49,7 +49,7 @@ def test_diff__tells_which_reading_differs(golden):
 
 def test_diff__of_ends_names_the_rule_for_overruns(golden):
     jobs = wt.Workload.from_arrays(submit=[0], runtime=[10], requested=[7], procs=[1], machine_procs=1)
-    found = wt.diff(columns("easy", jobs), columns("easy", jobs, overrun="overrun"), jobs)
+    found = wt.diff(columns("easy", jobs), columns("easy", jobs, overrun="continue"), jobs)
     assert (found.first.what, found.first.time, found.first.ends, found.ended) == ("end", 7, (7, 10), 1)
     golden("diff", found.rule)
 

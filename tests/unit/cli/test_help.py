@@ -42,7 +42,14 @@ FRAGMENTS = (
     "When ",
 )
 """No sentence that describes an option begins like this; it begins with a verb."""
-EXAMPLES = [(one.name, example.call) for one in COMMANDS.values() if not one.commands for example in one.examples]
+LONG = ("infer KTH-SP2", "tune KTH-SP2 --out")
+"""Examples that take a minute or more."""
+EXAMPLES = [
+    pytest.param(one.name, example.call, marks=pytest.mark.nightly if example.call.startswith(LONG) else (), id=example.call)
+    for one in COMMANDS.values()
+    if not one.commands
+    for example in one.examples
+]
 NEEDS = {
     "--final order.toml": "a file that a long search wrote",
     "adjust --history jobs.txt.gz --once": "a Slurm cluster",
@@ -50,10 +57,11 @@ NEEDS = {
     "benchmark run": "the jobs of a whole suite, which takes minutes",
     "benchmark verify": "results of a suite, which takes minutes",
     "fetch KTH-SP2": "the network",
+    "infer jobs.txt.gz": "a log of two months",
     "paper run mualem01": "minutes",
     "search KTH-SP2": "minutes",
     "slurm snapshot --out": "a Slurm cluster",
-    "train KTH-SP2": "minutes",
+    "train KTH-SP2": "five minutes",
     "what-happened": "the ledger of a side-car",
 }
 """What an example needs beyond the files made here, by a part of its call."""
@@ -130,7 +138,7 @@ def data(tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "call"), EXAMPLES, ids=[call for _, call in EXAMPLES])
+@pytest.mark.parametrize(("name", "call"), EXAMPLES)
 def test_example__runs(name, call, data, tmp_path, monkeypatch, capsys):
     for part, needed in NEEDS.items():
         if part in call:

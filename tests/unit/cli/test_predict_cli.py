@@ -71,15 +71,15 @@ def test_suggest__prints_walltimes_and_risks(golden, capsys, log):
 
 
 def test_simulate__with_a_predictor(capsys, log):
-    arguments = ["simulate", log, "--predictor", "last", "--believe", "selective", "--json"]
+    arguments = ["simulate", log, "--predictor", "last", "--predictions-for", "selective", "--json"]
     found = json.loads(call(capsys, *arguments)[1])["predictions"]
     assert (found["predictor"], found["believe"]) == ("last", "selective")
     assert found["mean_accuracy"] > 0.9
     status, out, _ = call(capsys, "simulate", log, "--predictor", "last")
     assert status == 0
     assert "predictions by last" in out
-    assert "name a --predictor too" in one_line(*call(capsys, "simulate", log, "--believe", "none"))
-    assert "unknown belief" in one_line(*call(capsys, "simulate", log, "--predictor", "last", "--believe", "all"))
+    assert "name a --predictor too" in one_line(*call(capsys, "simulate", log, "--predictions-for", "none"))
+    assert "unknown belief" in one_line(*call(capsys, "simulate", log, "--predictor", "last", "--predictions-for", "all"))
 
 
 def test_predict__judges_the_last_part_and_says_what_knows_the_future(golden, capsys, log, tmp_path):

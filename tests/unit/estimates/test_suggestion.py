@@ -48,7 +48,7 @@ def test_suggest__drops_what_too_few_jobs_agree_in():
     assert (wide.like, wide.jobs) == (["user"], 15)
     narrow = suggest(w, user=7, kind={"procs": 1})
     assert (narrow.like, narrow.jobs) == (["user", "procs"], 12)
-    assert suggest(w, user=7, kind={"procs": 8}, least=3).jobs == 3
+    assert suggest(w, user=7, kind={"procs": 8}, min_jobs=3).jobs == 3
 
 
 def test_suggest__only_recent_jobs():
@@ -60,7 +60,7 @@ def test_suggest__only_recent_jobs():
     ("options", "error", "words"),
     [
         ({"user": 8}, WorkloadError, ("unknown_name", "8")),
-        ({"user": 7, "least": 100}, WorkloadError, ("too_few_jobs", "7", "20", "100")),
+        ({"user": 7, "min_jobs": 100}, WorkloadError, ("too_few_jobs", "7", "20", "100")),
         ({"user": 7, "kind": {"group": 1}}, WorkloadError, ("missing_column", "group")),
         ({"user": 7, "kind": {"colour": 1}}, PolicyError, ("unknown_column", "colour")),
         ({"user": 7, "risks": [100]}, PolicyError, ("number_out_of_range",)),

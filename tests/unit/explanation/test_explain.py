@@ -72,7 +72,7 @@ def test_easy__job_that_fits_but_is_held_back_for_the_head(golden):
 
 def test_easy__reservation_moves_back_behind_an_overdue_job(golden):
     jobs = wt.Workload.from_arrays(submit=[0, 1, 40], runtime=[60, 5, 3], requested=[30, 5, 3], procs=[3, 4, 1], machine_procs=4)
-    told = explanation(jobs, "easy", 2, overrun="overrun")
+    told = explanation(jobs, "easy", 2, overrun="continue")
     assert told.reservations == (Change(1, "made", 30), Change(40, "back", 40, (Cause("overdue", 1, 10),)))
     assert told.start == 60
     golden("explain", str(told))

@@ -39,8 +39,8 @@ def test_parse_predictor__reads_what_labels_say(name):
 
 
 def test_parse_predictor__takes_options():
-    assert wt.predictors.parse_predictor(" Tang13:key=user,statistic=max,window=12,least=5 ") == wt.predictors.Tang13(
-        "user", "max", 12, least=5
+    assert wt.predictors.parse_predictor(" Tang13:key=user,statistic=max,window=12,min-jobs=5 ") == wt.predictors.Tang13(
+        "user", "max", 12, min_jobs=5
     )
     assert wt.predictors.parse_predictor("tang13:cobalt,key=double") == wt.predictors.Tang13.cobalt(key="double")
     assert wt.predictors.parse_predictor("mualem01-history:deviations=3,week=sliding,sample=yes") == wt.predictors.Mualem01History(
@@ -251,8 +251,8 @@ CASES = [
     wt.simulation.Case(),
     wt.simulation.Case(prediction=wt.predictors.Tang13(key="user")),
     wt.simulation.Case(prediction=wt.Prediction(wt.predictors.Tang13(key="user"), believe="selective")),
-    wt.simulation.Case(estimates=wt.estimates.FModel(4), seed=2, prediction=wt.predictors.Tang13(key="triple", least=2)),
-    wt.simulation.Case(estimates=wt.estimates.FModel(4), seed=3, prediction=wt.predictors.Tang13(key="triple", least=2)),
+    wt.simulation.Case(estimates=wt.estimates.FModel(4), seed=2, prediction=wt.predictors.Tang13(key="triple", min_jobs=2)),
+    wt.simulation.Case(estimates=wt.estimates.FModel(4), seed=3, prediction=wt.predictors.Tang13(key="triple", min_jobs=2)),
     wt.simulation.Case(wt.Easy(backfill_order=wt.SJF), prediction=wt.predictors.Tsafrir07(recompute=True)),
     wt.simulation.Case(
         wt.Easy(backfill_order=wt.SJF), prediction=wt.Prediction(wt.predictors.Tsafrir07(recompute=True), correction="double")

@@ -73,7 +73,7 @@ def test_data__read_back(workload):
             np.testing.assert_array_equal(columns[name], values)
     assert (about["machine"], about["epoch"], about["zone"]) == (64, 10**9, "Europe/Stockholm")
     command = about["policies"][1]["command"]
-    assert command == "walltime explain log --procs 64 --policy conservative --overrun kill --coincident batch"
+    assert command == "walltime explain log --procs 64 --policy conservative --overrun kill --simultaneous batch"
 
 
 @pytest.mark.slow

@@ -299,7 +299,7 @@ def test_caveats__what_else_can_mislead(golden):
 def test_repeat_command__only_where_one_line_says_it():
     line = repeat_command([made(NoBackfilling()), made(Hybrid(depth=2))], "tsafrir06")
     assert shlex.split(line)[1:] == shlex.split(
-        "compare log --procs 4096 --policy fcfs --policy hybrid:depth=2 --overrun kill --coincident batch --trim tsafrir06 "
+        "compare log --procs 4096 --policy fcfs --policy hybrid:depth=2 --overrun kill --simultaneous batch --trim tsafrir06 "
         "--report report.html"
     )
     mixed = repeat_command([made(NoBackfilling()), made(Easy(order=SJF)), made(Easy(backfill_order=SJF))], "none")
@@ -335,7 +335,7 @@ def killed(count, overrun="kill"):
 def test_caveats__many_killed_jobs(golden):
     golden("compare", caveats_in(killed(1001), trim="tsafrir06"), caveats_in(killed(101), trim="tsafrir06"))
     assert caveats_in(killed(100), trim="tsafrir06") == ""
-    assert caveats_in(killed(1001, "overrun"), trim="tsafrir06") == ""
+    assert caveats_in(killed(1001, "continue"), trim="tsafrir06") == ""
 
 
 def rows(page):

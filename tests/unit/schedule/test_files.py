@@ -170,7 +170,7 @@ def test_schedule_table__has_what_one_groups_by():
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet", "swf"])
-@pytest.mark.parametrize("overrun", ["kill", "extend", "overrun"])
+@pytest.mark.parametrize("overrun", ["kill", "extend", "continue"])
 @pytest.mark.parametrize("feedback", [False, True])
 def test_schedule_file__says_what_really_happened(tmp_path, ending, overrun, feedback):
     """Jobs that are killed, run on, or are submitted late: every format gives the same starts and ends back."""

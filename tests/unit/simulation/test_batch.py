@@ -55,7 +55,7 @@ def assert_same(found, expected) -> None:
 
 
 @pytest.mark.parametrize("trim", ["none", "tsafrir06"])
-@pytest.mark.parametrize("overrun", ["kill", "extend", "overrun"])
+@pytest.mark.parametrize("overrun", ["kill", "extend", "continue"])
 def test_simulate_many__gives_what_simulate_gives(trim, overrun):
     batch = wt.simulate_many(JOBS, CASES, trim=trim, overrun=overrun, dynamics=True)
     for case, summary, dynamics in zip(CASES, batch.summaries, batch.dynamics, strict=True):

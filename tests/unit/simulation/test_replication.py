@@ -81,10 +81,10 @@ def test_options__reach_the_simulation():
     over = wt.Workload.from_arrays(submit=[0, 1, 2], runtime=[100, 10, 10], requested=[50, 10, 10], procs=[1, 1, 1], machine_procs=1)
     waits = {
         overrun: replicate(lambda seed: over, POLICY, [0], overrun=overrun).values("mean_wait")[0]
-        for overrun in ("kill", "extend", "overrun")
+        for overrun in ("kill", "extend", "continue")
     }
     assert waits["kill"] == (0 + 49 + 58) / 3
-    assert waits["extend"] == waits["overrun"] == (0 + 99 + 108) / 3
+    assert waits["extend"] == waits["continue"] == (0 + 99 + 108) / 3
     trimmed = replicate(lambda seed: JOBS, POLICY, [0], trim="tsafrir06").summaries[0]
     assert trimmed == wt.simulate(JOBS, POLICY).summary("tsafrir06")
     one_by_one = replicate(lambda seed: JOBS, wt.Conservative(), [0], coincident="sequential").summaries[0]

@@ -78,7 +78,7 @@ def test_two_stages__are_those_of_the_specification():
 
 
 def test_runs__have_their_probabilities():
-    model = Feitelson96(most_runs=50)
+    model = Feitelson96(max_runs=50)
     jobs = model.generate(200_000, 64, seed=3)
     runs = np.bincount(jobs.columns["executable"])[1:]
     # jobs whose runs have not all been submitted by the end of the workload would seem to have fewer
@@ -144,7 +144,7 @@ def test_few_jobs__come_near_the_load_too(jobs, load):
     [
         ({"order": -1.0}, ("number_out_of_range", "0", "-1")),
         ({"mean_gap": 0.0}, ("number_out_of_range", "mean_gap", "0")),
-        ({"most_runs": 0}, ("number_out_of_range", "most_runs", "0")),
+        ({"max_runs": 0}, ("number_out_of_range", "max_runs", "0")),
         ({"think_time": -5}, ("number_out_of_range", "think_time", "0", "-5")),
         ({"stages": ((0.0, 1.0, 1.0),)}, ("wrong_probabilities", "stages", "0")),
         ({"stages": ((5.0, 0.5, 1.0),)}, ("wrong_probabilities", "1", "0.5")),
@@ -169,13 +169,13 @@ def runtime_agrees(runtime, row):
 
 def alone(variant, procs=512):
     """A workload without repetitions, so that every job is drawn on its own."""
-    return FeitelsonVariant(variant=variant, most_runs=1).generate(40_000, procs, seed=6)
+    return FeitelsonVariant(variant=variant, max_runs=1).generate(40_000, procs, seed=6)
 
 
 def test_fl__runs_as_long_as_the_log_and_longer_when_larger():
     jobs = alone("l")
     assert runtime_agrees(jobs.runtime, 0)
-    plain = Feitelson96(most_runs=1).generate(40_000, 512, seed=6)
+    plain = Feitelson96(max_runs=1).generate(40_000, 512, seed=6)
     assert jobs.runtime.mean() > 4 * plain.runtime.mean()
     wide = jobs.procs > 128
     assert jobs.runtime[wide].mean() > jobs.runtime[~wide].mean()

@@ -157,7 +157,7 @@ READINGS: tuple[Reading, ...] = (
     Reading("load", _LOAD, "work of the jobs that end in it", load="ended", conservative=None),
     Reading("overrun", _OVERRUN, "killed at their estimate", default=True),
     Reading("overrun", _OVERRUN, "estimate raised to the runtime", overrun="extend"),
-    Reading("overrun", _OVERRUN, "run on, overdue", overrun="overrun"),
+    Reading("overrun", _OVERRUN, "run on, overdue", overrun="continue"),
     Reading("runtime", "runtime in the averages", "that of the simulation", default=True),
     Reading("runtime", "runtime in the averages", "that of the log", logged=True),
     Reading("extra", _EXTRA, "all that are free at the shadow time", default=True, conservative=None),

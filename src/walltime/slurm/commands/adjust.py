@@ -244,7 +244,7 @@ def _check(places: Places, acting: ActionOptions, settings: SidecarSettings, gai
 
 
 def _settings(path: Path | None, options: Any) -> SidecarSettings:
-    """The settings of the file, in place of which those hold that were given as options."""
+    """Return the settings of the file, overridden by the given options."""
     given = {field.name: getattr(options, field.name) for field in fields(options)}
     given = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items() if value is not None}
     if path is None:
@@ -254,7 +254,7 @@ def _settings(path: Path | None, options: Any) -> SidecarSettings:
 
 
 def _report(path: Path, places: Places, predictor: Tang13, settings: SidecarSettings, gain: Gain) -> None:
-    """Write the page: what happened by the ledger, and what is gained by simulation."""
+    """Write the page: the recorded effects of the ledger, and the simulated gain."""
     from walltime.cli import output
     from walltime.cli.option_groups import LogOptions
     from walltime.machine import read_machine
@@ -288,7 +288,7 @@ def _tang13(text: str) -> Tang13:
 
 
 def _run(predictor: Tang13, places: Places, settings: SidecarSettings, once: bool, as_json: bool) -> None:
-    """Round after round, or one."""
+    """Run the side-car, round after round or once."""
     import os
     from pwd import getpwuid
 
@@ -362,7 +362,7 @@ class _AfterRound:
 
 
 def _say(as_json: bool, text: str) -> None:
-    with suppress(OSError, ValueError):  # nobody who listens, or not in this alphabet, must not end it
+    with suppress(OSError, ValueError):  # a closed or limited terminal must not end the side-car
         typer.echo(" ".join("".join(c if c.isprintable() else " " for c in text).split()), err=as_json)
         sys.stdout.flush()
 
@@ -381,7 +381,7 @@ def _open_spool(folder: Path | None) -> tuple[Spool | None, str]:
 def _is_there(path: Path | None) -> bool:
     try:
         return path is not None and path.exists()
-    except OSError:  # nobody can tell
+    except OSError:  # unknown, so the safe answer
         return True
 
 

@@ -18,7 +18,7 @@ FIELDS = (
     "JobIDRaw,JobID,Cluster,User,Account,Partition,QOS,State,ExitCode,Submit,Eligible,Start,End,ElapsedRaw,TimelimitRaw,ReqCPUS,AllocCPUS,"
     "NNodes,ReqTRES,AllocTRES,Reason,Flags,Priority,Reservation"
 )
-"""The fields that are asked for, besides the free texts, which stand last: sacct does not escape them."""
+"""The requested fields, besides the free texts, which come last because sacct does not escape them."""
 _DAY = re.compile(r"[0-9A-Za-z:/.+-]+")
 
 
@@ -61,12 +61,16 @@ def sacct_command(
     words += [f"--starttime={since}", f"--endtime={until}"]
     words += [f"--partition={','.join(partition)}"] if partition else []
     command = f"TZ=UTC SLURM_TIME_FORMAT=%s {shlex.join(words)} --delimiter=$'\\x1f' --format={','.join([FIELDS, *texts])}"
-    command += f" | gzip > {shlex.quote(out)}"
+    _print(f"{command} | gzip > {shlex.quote(out)}", as_json)
+
+
+def _print(command: str, as_json: bool) -> None:
+    """Print a command as one line that can be pasted, or as JSON."""
     if as_json:
-        from walltime.cli import output
+        from walltime.cli.output import print_json
         from walltime.provenance import version
 
-        output.print_json({"command": command, "version": version()})
+        print_json({"command": command, "version": version()})
     else:
         typer.echo(command)
 
@@ -88,14 +92,7 @@ def cluster_command(
     """
     from walltime.slurm.client import CLUSTER
 
-    command = f"{{ {'; '.join(map(shlex.join, CLUSTER.values()))}; }} > {shlex.quote(out)}"
-    if as_json:
-        from walltime.cli import output
-        from walltime.provenance import version
-
-        output.print_json({"command": command, "version": version()})
-    else:
-        typer.echo(command)
+    _print(f"{{ {'; '.join(map(shlex.join, CLUSTER.values()))}; }} > {shlex.quote(out)}", as_json)
 
 
 @manual(

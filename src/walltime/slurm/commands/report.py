@@ -62,7 +62,7 @@ def report(
 
 
 def _predictions(folder: Path, workload: Workload, numbers: Period) -> list[Table | str]:
-    """How good the predictions were that were made in the period."""
+    """Return a sentence and a table on the accuracy of the predictions made in the period."""
     from walltime.slurm import PredictionLedger
     from walltime.slurm.starts.page import scores_table
     from walltime.slurm.starts.scores import scores_of
@@ -84,7 +84,7 @@ def _predictions(folder: Path, workload: Workload, numbers: Period) -> list[Tabl
 
 
 def _sidecar(folder: Path, workload: Workload, numbers: Period) -> list[Table | str]:
-    """What the side-car's ledger and the log say of the period."""
+    """Return sentences and tables on the side-car in the period, from its ledger and the log."""
     from walltime.slurm.sidecar.ledger import read_events
     from walltime.slurm.sidecar.page import sentences, tables_of
     from walltime.slurm.sidecar.review import what_happened

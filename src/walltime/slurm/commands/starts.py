@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from walltime.cli import options as o
 from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions
-from walltime.cli.output import command_line
+from walltime.cli.output import Output, PageOutput, caveats, command_line, progress_bar
 from walltime.errors import PolicyError
 from walltime.wording import printable
 
@@ -52,26 +52,23 @@ def snapshot(
     ] = "UTC",
     show_commands: Annotated[bool, o.option("Print the commands that would be run, all of which only read, and exit.")] = False,
     anonymise: o.AnonymiseOption = None,
-    as_json: o.JsonOption = False,
+    output: Output,
 ) -> None:
     """Take a snapshot of a cluster: its machine, and the running and waiting jobs, in one file.
 
     The command runs squeue, scontrol show and sacctmgr show, which only read, without a shell; or it reads their outputs with --from. The
     file names users, so only its owner can read it; --anonymise replaces them by numbers, as in a log converted with the same key.
     """
-    from walltime.cli import output
     from walltime.provenance import version
     from walltime.slurm import snapshot_of, take_snapshot
     from walltime.slurm.snapshot import shown_commands
 
     if show_commands:
-        if as_json:
-            output.print_json({"commands": shown_commands(), "version": version()})
+        if output.as_json:
+            output.show({"commands": shown_commands(), "version": version()}, [])
         else:
             typer.echo("\n".join(shown_commands()))
         return
-    if out is not None:
-        o.check_output(out, (".json",))
     if source is None and time is not None:
         raise PolicyError("--time says when files were printed; name them with --from, or leave it out")
     zone = _zone(time_zone)
@@ -82,23 +79,18 @@ def snapshot(
         queue = queue.anonymised(read_key(anonymise))
     if out is not None:
         queue.write(out)
-    _show(queue, out, as_json)
+    _show(queue, out, output)
 
 
-def _show(queue: Snapshot, out: Path | None, as_json: bool) -> None:
-    from walltime.cli import output
+def _show(queue: Snapshot, out: Path | None, output: Output) -> None:
     from walltime.provenance import version
     from walltime.report.page import Items
 
-    if as_json:
-        about = {"time": queue.time, "slurm": queue.slurm, "machine": queue.machine.name, "policy": queue.machine.policy}
-        output.print_json({**about, "totals": queue.totals(), "notes": list(queue.notes), "out": out, "version": version()})
-        return
-    when = clock(queue.time)
-    output.print_blocks([f"{queue.machine.name} at {when}: " + ", ".join(f"{name} {count:,}" for name, count in queue.totals().items())])
-    for note in queue.notes:
-        output.print_blocks([Items([note])])
-    typer.echo("not written anywhere; name a file with --out" if out is None else f"written to {printable(out)}")
+    about = {"time": queue.time, "slurm": queue.slurm, "machine": queue.machine.name, "policy": queue.machine.policy}
+    record = {**about, "totals": queue.totals(), "notes": list(queue.notes), "out": out, "version": version()}
+    totals = ", ".join(f"{name} {count:,}" for name, count in queue.totals().items())
+    place = "not written anywhere; name a file with --out" if out is None else f"written to {printable(out)}"
+    output.show(record, [f"{queue.machine.name} at {clock(queue.time)}: {totals}", *(Items([note]) for note in queue.notes), place])
 
 
 def clock(time: float) -> str:
@@ -132,16 +124,7 @@ def _zone(name: str) -> tzinfo:
 class SimulationOptions:
     """The simulations."""
 
-    predictor: Annotated[
-        str | None,
-        o.option(
-            f"Draw runtimes around these predictions: {o.PREDICTORS}. Default: draw them from runtimes of similar jobs.",
-            "--predictor",
-            group=o.SCHEDULER,
-            advanced=True,
-            metavar="NAME",
-        ),
-    ] = None
+    predictor: o.RuntimePredictorOption = None
     samples: Annotated[int, o.option("Simulate N possible futures.", group=o.RUNS, min=1)] = 200
     arrivals: Annotated[
         bool,
@@ -189,21 +172,12 @@ class JobOptions:
     ] = None
 
 
-@dataclass(frozen=True)
-class OutputOptions:
-    """The output."""
-
-    report: o.ReportOption = None
-    metrics: o.MetricsOption = None
-    as_json: o.JsonOption = False
-
-
 @manual(
     "guides/start-times",
     ("Predict the starts of all waiting jobs.", "slurm start-times now.json --history jobs.txt.gz"),
     (
         "Compare two sizes for a job that is not submitted yet.",
-        "slurm start-times now.json --history jobs.txt.gz --try procs=16,limit=2h --try procs=64,limit=1h",
+        "slurm start-times now.json --history jobs.txt.gz --try partition=main,procs=16,limit=2h --try partition=main,procs=64,limit=1h",
     ),
 )
 def start_times(
@@ -223,7 +197,8 @@ def start_times(
     drawn: SimulationOptions,
     asked: JobOptions,
     reading: LogOptions,
-    printed: OutputOptions,
+    metrics: o.MetricsOption = None,
+    output: PageOutput,
 ) -> None:
     """Predict when the waiting jobs of a snapshot start: likely times and intervals, next to Slurm's own estimates.
 
@@ -233,90 +208,64 @@ def start_times(
     With --predictor, runtimes are drawn around its predictions, but the scheduler still plans with the limits. A file of predictions needs
     the numbers of the running and waiting jobs; your own class learns from the history first.
     """
-    from walltime.cli import output
     from walltime.provenance import version
-    from walltime.report.html import write_page
     from walltime.slurm import Draws, PredictionLedger, learn_from_history, read_snapshot, why
     from walltime.slurm import start_times as run
     from walltime.slurm.starts import page as pages
     from walltime.slurm.starts.start_times import why_not
 
-    for path, endings in ((printed.report, o.PAGE), (printed.metrics, (".prom",))):
-        if path is not None:
-            o.check_output(path, endings)
     queue, draws = read_snapshot(snapshot), Draws(drawn.samples, drawn.arrivals, drawn.seed)
     if asked.tries:
-        if named := [
-            name
-            for name, value in (
-                ("job", asked.job),
-                ("predictions", asked.predictions),
-                ("report", printed.report),
-                ("metrics", printed.metrics),
-            )
-            if value is not None
-        ]:
+        others = {"job": asked.job, "predictions": asked.predictions, "report": output.report, "metrics": metrics}
+        if named := [name for name, value in others.items() if value is not None]:
             raise PolicyError(f"--try is about jobs that are not there yet; leave --{named[0]} out")
         log, _ = reading.load(history, queue.machine)
-        _try(queue, log, asked.tries, (policy, drawn.predictor), draws, printed.as_json)
+        _try(queue, log, asked.tries, (policy, drawn.predictor), draws, output)
         return
     if asked.job is not None and asked.job not in [one.label for one in queue.waiting]:
         raise PolicyError(why_not(queue, asked.job))
     kept = None if asked.predictions is None else PredictionLedger(asked.predictions, create=True)
     log, _ = reading.load(history, queue.machine)
     factors = None if kept is None else kept.factors()
-    with output.progress_bar(drawn.samples, "simulations") as progress:
+    with progress_bar(drawn.samples, "simulations") as progress:
         result = run(queue, log, policy=policy, predictor=drawn.predictor, draws=draws, factors=factors, progress=progress)
     if drawn.replayed:
-        with output.progress_bar(drawn.replayed, "moments of the history") as progress:
+        with progress_bar(drawn.replayed, "moments of the history") as progress:
             result = learn_from_history(result, log, policy=policy, moments=drawn.replayed, progress=progress)
     if kept is not None:
         kept.add(result)
     reasons = None if asked.job is None else why(queue, log, asked.job, policy=policy, predictor=result.predicted)
-    if printed.report is not None:
-        write_page(pages.start_times_page(result, log, {"command": command_line()}), printed.report)
-    if printed.metrics is not None:
-        pages.write_prometheus(printed.metrics, result)
+    if output.report is not None:
+        output.write(pages.start_times_page(result, log, {"command": command_line()}))
+    if metrics is not None:
+        pages.write_prometheus(metrics, result)
     chosen = result.jobs if asked.job is None else [result.of(asked.job)]
-    if printed.as_json:
-        events = result.as_dict() | {"jobs": [one.as_dict() for one in chosen], "report": printed.report, "metrics": printed.metrics}
-        events |= {} if reasons is None else {"reasons": reasons.as_dict()}
-        output.print_json(events | {"version": version()})
-        return
-    output.print_blocks([f"{result.snapshot.machine.name} at {clock(queue.time)}, {drawn.samples:,} simulations under {result.policy}"])
-    if asked.job is None:
-        output.print_blocks([pages.answer(result)])
-    output.print_blocks([pages.start_times_table(chosen[:MOST_ROWS], queue.time)])
+    record = result.as_dict() | {"jobs": [one.as_dict() for one in chosen], "report": output.report, "metrics": metrics}
+    record |= {} if reasons is None else {"reasons": reasons.as_dict()}
+    blocks: list[Any] = [f"{result.snapshot.machine.name} at {clock(queue.time)}, {drawn.samples:,} simulations under {result.policy}"]
+    blocks += [pages.answer(result)] if asked.job is None else []
+    blocks += [pages.start_times_table(chosen[:MOST_ROWS], queue.time)]
     if len(chosen) > MOST_ROWS:
-        typer.echo(f"and {len(chosen) - MOST_ROWS:,} more, which start later; --json and --report have all")
-    for sentence in () if reasons is None else reasons.sentences:
-        output.print_blocks([sentence])
-    output.print_blocks(output.caveats(result.caveats))
-    for path, what in ((printed.report, "report"), (printed.metrics, "metrics")):
-        if path is not None:
-            typer.echo(f"{what} written to {path}")
+        blocks.append(f"and {len(chosen) - MOST_ROWS:,} more, which start later; --json and --report have all")
+    blocks += [*(reasons.sentences if reasons is not None else ()), *caveats(result.caveats)]
+    output.show(record | {"version": version()}, blocks, metrics=metrics)
 
 
-def _try(queue: Snapshot, log: Workload, texts: list[str], rules: tuple[str | None, str | None], draws: Draws, as_json: bool) -> None:
-    """When jobs would start that are not submitted yet; `rules`: the policy, and the predictor of runtimes."""
+def _try(queue: Snapshot, log: Workload, texts: list[str], rules: tuple[str | None, str | None], draws: Draws, output: Output) -> None:
+    """Show when jobs would start that are not submitted yet; `rules`: the policy, and the predictor of runtimes."""
     from dataclasses import asdict
 
-    from walltime.cli import output
     from walltime.provenance import version
     from walltime.slurm import try_jobs
     from walltime.slurm.starts.page import trials_table
 
     policy, predictor = rules
-    with output.progress_bar(draws.samples, "simulations") as progress:
+    with progress_bar(draws.samples, "simulations") as progress:
         result = try_jobs(queue, log, texts, policy=policy, predictor=predictor, draws=draws, progress=progress)
-    if as_json:
-        about = {"machine": queue.machine.name, "time": queue.time} | asdict(draws) | {"policy": result.policy, "predictor": predictor}
-        tried = {"trials": [one.as_dict() for one in result.trials], "caveats": list(result.caveats)}
-        output.print_json(about | tried | {"version": version()})
-        return
-    output.print_blocks([f"{queue.machine.name} at {clock(queue.time)}, {draws.samples:,} simulations under {result.policy}"])
-    output.print_blocks([trials_table(result.trials, queue.time)])
-    output.print_blocks(output.caveats(result.caveats))
+    about = {"machine": queue.machine.name, "time": queue.time} | asdict(draws) | {"policy": result.policy, "predictor": predictor}
+    tried = {"trials": [one.as_dict() for one in result.trials], "caveats": list(result.caveats)}
+    head = f"{queue.machine.name} at {clock(queue.time)}, {draws.samples:,} simulations under {result.policy}"
+    output.show(about | tried | {"version": version()}, [head, trials_table(result.trials, queue.time), *caveats(result.caveats)])
 
 
 @manual(
@@ -337,28 +286,26 @@ def score(
         ),
     ] = None,
     reading: LogOptions,
-    as_json: o.JsonOption = False,
+    output: Output,
 ) -> None:
     """Report how good predicted start times were: the share of jobs within their intervals, and errors next to Slurm's own.
 
     The printed factors widen or narrow the intervals of the next walltime slurm start-times with this ledger, so that 90 % of the jobs
     start within them.
     """
-    from walltime.cli import output
     from walltime.provenance import version
     from walltime.slurm import PredictionLedger
+    from walltime.slurm.sidecar.advice import ANY_SIZE
     from walltime.slurm.starts.page import scores_table
 
     kept = PredictionLedger(ledger)
+    if reading.procs is None:
+        reading = replace(reading, procs=ANY_SIZE)  # the scores do not depend on the size of the machine
     card = kept.score(None if history is None else reading.load(history)[0])
-    if as_json:
-        output.print_json(card.as_dict() | {"version": version()})
-        return
-    output.print_blocks([f"{card.predictions:,} predictions, {card.known:,} of jobs that have started, {card.completed:,} of these new"])
     adjusted = {one.name: one.inside for one in card.calibrated}
-    if card.scores:
-        output.print_blocks([scores_table(card.scores, adjusted)])
+    blocks: list[Any] = [f"{card.predictions:,} predictions, {card.known:,} of jobs that have started, {card.completed:,} of these new"]
+    blocks += [scores_table(card.scores, adjusted)] if card.scores else []
     for name, (early, late) in card.factors.items():
-        output.print_blocks([f"{name}: the next intervals reach {early:.2f} times as far before the median, and {late:.2f} times after it"])
-    if not card.factors:
-        typer.echo("no prediction is completed, so the next intervals are as simulated")
+        blocks.append(f"{name}: the next intervals reach {early:.2f} times as far before the median, and {late:.2f} times after it")
+    blocks += [] if card.factors else ["no prediction is completed, so the next intervals are as simulated"]
+    output.show(card.as_dict() | {"version": version()}, blocks)

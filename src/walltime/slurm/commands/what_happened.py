@@ -7,12 +7,10 @@ from datetime import UTC
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from walltime.cli import options as o
 from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions
-from walltime.cli.output import command_line
+from walltime.cli.output import PageOutput, caveats, command_line
 from walltime.slurm.commands.starts import unix_time
 
 
@@ -51,8 +49,7 @@ def what_happened(
     machine_file: o.MachineOption = None,
     policy: o.SitePolicyOption = None,
     reading: LogOptions,
-    report: o.ReportOption = None,
-    as_json: o.JsonOption = False,
+    output: PageOutput,
 ) -> None:
     """Report what became of the jobs that walltime slurm adjust has adjusted, from its ledger and the job log.
 
@@ -60,10 +57,8 @@ def what_happened(
     the runtimes against TimeMin, prediction and limit, and how late limits were restored. With --machine it also shows which jobs were
     delayed by adjusted jobs that outlived their TimeMin; this part is simulated.
     """
-    from walltime.cli import output
     from walltime.machine import read_machine
     from walltime.provenance import version
-    from walltime.report.html import write_page
     from walltime.slurm.sidecar import page as pages
     from walltime.slurm.sidecar.advice import ANY_SIZE
     from walltime.slurm.sidecar.ledger import read_events
@@ -79,12 +74,7 @@ def what_happened(
     review = find(events, jobs, first, last)
     if machine is not None:
         review = with_delays(review, jobs, machine, policy)
-    if report is not None:
-        write_page(pages.adjust_page(review, None, jobs, {"command": command_line()}), report)
-    if as_json:
-        output.print_json(review.as_dict() | {"report": report, "version": version()})
-        return
-    output.print_blocks([*pages.sentences(review), *pages.tables_of(review)])
-    output.print_blocks(output.caveats(list(review.notes)))
-    if report is not None:
-        typer.echo(f"report written to {report}")
+    if output.report is not None:
+        output.write(pages.adjust_page(review, None, jobs, {"command": command_line()}))
+    record = review.as_dict() | {"report": output.report, "version": version()}
+    output.show(record, [*pages.sentences(review), *pages.tables_of(review), *caveats(list(review.notes))])

@@ -17,14 +17,16 @@ POLLS_IN_FLOOR = 5
 class SidecarSettings:
     """How the side-car works, and how far it may go."""
 
-    every: Annotated[float, Key(least=1, most=3600, meaning="Run a round every N seconds.")] = 30.0
-    timeout: Annotated[float, Key(least=1, most=60, meaning="Give up on a command of Slurm after N seconds.")] = 20.0
+    every: Annotated[float, Key(least=1, most=3600, meaning="Run a round every N seconds, from 1 to 3600.")] = 30.0
+    timeout: Annotated[float, Key(least=1, most=60, meaning="Give up on a command of Slurm after N seconds, from 1 to 60.")] = 20.0
     self_test: Annotated[tuple[str, ...], Key(meaning="Pass this option to sbatch for the self-test job, such as --partition=x.")] = ()
     need_prolog: Annotated[bool, Key(meaning="Adjust no job while the prolog does not work.")] = False
     floor: Annotated[int, Key(least=1, meaning="Set no TimeMin shorter than N minutes.")] = 10
-    gain: Annotated[float, Key(least=0, most=1, meaning="Set only a TimeMin that is at most this share of the limit.")] = 0.9
+    gain: Annotated[
+        float, Key(least=0, most=1, meaning="Set only a TimeMin that is at most this share of the limit, above 0 and up to 1.")
+    ] = 0.9
     changes: Annotated[int, Key(least=1, meaning="Make at most N adjustments a minute.")] = 60
-    share: Annotated[float, Key(least=0, most=1, meaning="Adjust at most this share of the waiting jobs.")] = 0.5
+    share: Annotated[float, Key(least=0, most=1, meaning="Adjust at most this share of the waiting jobs, above 0 and up to 1.")] = 0.5
     tasks: Annotated[
         int, Key(least=1, meaning="Adjust at most the next N tasks of a job array, each of which becomes a separate record.")
     ] = 10

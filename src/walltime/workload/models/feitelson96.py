@@ -37,7 +37,7 @@ class Feitelson96(WorkloadModel):
     `small_emphasis` up to `small_sizes` processors. The order is confirmed; the emphasis was "hand-tailored", so ours. Runtime:
     hyper-exponential, rounded, at least 1 s. `stages` holds, for each stage, its mean in s and its probability for n = 0 and
     for n = N; in between, probabilities are interpolated linearly. See `TWO_STAGES` and `THREE_STAGES` (unverified). Runs: a
-    job is run k times with probability proportional to 1 / k**`runs_order`, k up to `most_runs` (unverified) and to half the
+    job is run k times with probability proportional to 1 / k**`runs_order`, k up to `max_runs` (unverified) and to half the
     requested number of jobs; all runs have the same size, and the same runtime if `same_runtime` (unverified). Arrivals: first
     runs are a Poisson process with a mean of `mean_gap` s between them (ours: a load of about 0.7 on 128 processors);
     `think_time` s pass between the end of a run and the next submission (ours: none).
@@ -65,7 +65,7 @@ class Feitelson96(WorkloadModel):
     stages: Annotated[tuple[tuple[float, float, float], ...], Key(inside=True)] = TWO_STAGES
     runs_order: float = 2.5
     """k runs of a job are as likely as 1 / k to this power"""
-    most_runs: int = 1000
+    max_runs: int = 1000
     """no job is run more often"""
     same_runtime: bool = True
     """whether all runs of a job have the same runtime"""
@@ -76,7 +76,7 @@ class Feitelson96(WorkloadModel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        positive = ("power_emphasis", "small_emphasis", "mean_gap", "most_runs")
+        positive = ("power_emphasis", "small_emphasis", "mean_gap", "max_runs")
         for name in ("order", "runs_order", "small_sizes", "think_time", *positive):
             value = getattr(self, name)
             if not 0 <= value < math.inf or (value == 0 and name in positive):
@@ -114,7 +114,7 @@ class Feitelson96(WorkloadModel):
 
     def run_weights(self) -> Array:
         """Probabilities of 1, 2, ... runs, float64."""
-        weights = np.arange(1, self.most_runs + 1, dtype=np.float64) ** -self.runs_order
+        weights = np.arange(1, self.max_runs + 1, dtype=np.float64) ** -self.runs_order
         return weights / weights.sum()
 
     def _draw(self, jobs: int, machine_procs: int, load: float | None, seed: int) -> ModelJobs:
