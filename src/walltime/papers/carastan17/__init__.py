@@ -155,7 +155,7 @@ def run(study: Study, subject: Subject, name: str, backfilling: bool, exact: boo
     def measure(task: Mapping[str, Any], check: Callable[[int], None]) -> Mapping[str, Any]:
         jobs = parts[task["sequence"]]
         jobs = jobs.with_estimates(ExactEstimates(), 0) if exact else jobs
-        schedule = simulate(jobs, policy, progress=check, dialect=dialect, overrun="overrun")
+        schedule = simulate(jobs, policy, progress=check, dialect=dialect, overrun="continue")
         return {"slowdown": float(metrics.bounded_slowdown(schedule.wait, schedule.runtime)[FIRST:].mean())}
 
     task = {"sha256": subject.workload.origin.sha256, "procs": subject.procs}

@@ -128,7 +128,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "mean + 3 sd": {"deviations": 3.0},
     "sliding week": {"week": "sliding"},
     "never forgotten": {"week": "none"},
-    "at least 2 runs": {"least": 2},
+    "at least 2 runs": {"min_jobs": 2},
 }
 
 
