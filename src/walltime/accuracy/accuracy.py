@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -188,12 +187,20 @@ def _over_time(jobs: Workload) -> Groups:
     days = 30 if span > 62 * DAY else 7 if span > 14 * DAY else 1
     place = (jobs.submit - jobs.submit[0]) // (days * DAY)
     numbers, group = np.unique(place, return_inverse=True)
-    names = [f"day {1 + k * days}" for k in numbers.tolist()]
-    if begin is not None:
-        firsts = (begin + int(jobs.submit[0]) + numbers * days * DAY).tolist()
-        with contextlib.suppress(OverflowError, ValueError, OSError):  # times outside the calendar
-            names = [f"{datetime.fromtimestamp(first, jobs.origin.tzinfo()):%Y-%m-%d}" for first in firsts]
+    names = dates(jobs, jobs.submit[0] + numbers * days * DAY) or [f"day {1 + k * days}" for k in numbers.tolist()]
     return Groups(names, group)
+
+
+def dates(workload: Workload, times: Array) -> list[str] | None:
+    """Return the dates of these times (int64, s of the log) at the site; None if the log has no calendar, or a date is outside it."""
+    start = workload.origin.unix_start_time
+    if start is None:
+        return None
+    try:
+        zone = workload.origin.tzinfo()
+        return [f"{datetime.fromtimestamp(start + t, zone):%Y-%m-%d}" for t in times.tolist()]
+    except (OverflowError, ValueError, OSError):
+        return None
 
 
 def failed_jobs(jobs: Workload) -> Array | None:

@@ -7,13 +7,13 @@ import io
 import math
 import re
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from importlib.resources import files
 from pathlib import Path
 from string import Template
 from textwrap import wrap
 from typing import Any
 
+from walltime.accuracy.accuracy import dates
 from walltime.accuracy.advice import KindAdvice
 from walltime.accuracy.advice_gains import AdviceGains, UserGain
 from walltime.accuracy.page import hours, hours_cell, time_cell
@@ -22,6 +22,7 @@ from walltime.errors import OutputError, PolicyError
 from walltime.files import whole_file
 from walltime.tables import Cell, Row, Table
 from walltime.wording import UNDEFINED, human_percent, human_time, printable, shown
+from walltime.workload import Workload
 
 MOST_LETTERS = 10
 """Number of letters, to the users who gain most."""
@@ -195,7 +196,7 @@ def _values(gains: AdviceGains, user: UserGain) -> dict[str, str]:
     advice, workload = user.advice, gains.workload
     killed, jobs = _killed(advice.advised)
     low, high = -user.difference - user.scatter, -user.difference + user.scatter
-    first, last = _dates(gains)
+    first, last = _dates(workload)
     return {
         "user": advice.user,
         "log": workload.origin.name,
@@ -222,26 +223,17 @@ def _line(kind: KindAdvice) -> str:
     assert kind.walltime is not None, "only advised kinds are written"
     ran = f"half of your {kind.jobs:,} such jobs ran at most {clock(kind.median_runtime)}"
     outran = "none needed more than the new time" if kind.killed == 0 else f"{human_percent(kind.killed)} needed more than the new time"
-    few = f"; they are few, so the risk may be up to {human_percent(kind.risk_at_most)}" if kind.jobs < FEW else ""
+    few = f"; they are few, so the risk of the next job may be up to {human_percent(kind.risk_at_most)}" if kind.jobs < FEW else ""
     jobs = kind_words(kind, clock)
     jobs = f"jobs on {jobs}" if next(iter(kind.kind), "") == "procs" else jobs
     instead = "" if "requested" in kind.kind else f" instead of {clock(kind.median_request)} (your median)"
     return f"{jobs}: ask for {clock(kind.walltime)}{instead}; {ran}, {outran}{few}"
 
 
-def _dates(gains: AdviceGains) -> tuple[str, str]:
-    """Return the dates of the first and the last submission."""
-    workload = gains.workload
-    start = workload.origin.unix_start_time
-    if start is None or not len(workload):
-        days = int(workload.submit[-1] - workload.submit[0]) // 86_400 if len(workload) else 0
-        return "the first day of the log", f"day {days + 1:,}"
-    zone = workload.origin.tzinfo()
-    try:
-        first, last = (datetime.fromtimestamp(start + int(t), zone) for t in workload.submit[[0, -1]])
-    except (OverflowError, ValueError, OSError):
-        return "its first day", "its last"
-    return f"{first:%Y-%m-%d}", f"{last:%Y-%m-%d}"
+def _dates(workload: Workload) -> list[str]:
+    """Return the dates of the first and the last submission, or days of the log."""
+    first, last = workload.submit[[0, -1]].tolist()
+    return dates(workload, workload.submit[[0, -1]]) or ["the first day of the log", f"day {(last - first) // 86_400 + 1:,}"]
 
 
 def _file_names(users: Sequence[str]) -> list[str]:

@@ -30,8 +30,6 @@ from walltime.papers.mualem01.months import correlated, months_of
 from walltime.papers.results import Claims, Entry, Notes, Part, Rows, Table, Value
 from walltime.papers.study import Study
 
-__all__ = ["figure_3", "figure_4", "table_1", "table_2"]
-
 FACTORS = (1, 4, 11, 31, 101, 301)
 
 

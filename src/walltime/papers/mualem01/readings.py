@@ -158,8 +158,8 @@ READINGS: tuple[Reading, ...] = (
     Reading("overrun", _OVERRUN, "killed at their estimate", default=True),
     Reading("overrun", _OVERRUN, "estimate raised to the runtime", overrun="extend"),
     Reading("overrun", _OVERRUN, "run on, overdue", overrun="overrun"),
-    Reading("runtime", "runtime in the averages", "that of the simulation", default=True),
-    Reading("runtime", "runtime in the averages", "that of the log", logged=True),
+    Reading("runtime", "runtime in the averages", "simulated", default=True),
+    Reading("runtime", "runtime in the averages", "recorded", logged=True),
     Reading("extra", _EXTRA, "all that are free at the shadow time", default=True, conservative=None),
     Reading("extra", _EXTRA, "counting stops at the first sufficient job", easy=Easy(extra="literal"), conservative=None),
     Reading("extra", _EXTRA, "all, kept until a termination", easy=Easy(shadow="kept"), conservative=None),
@@ -338,7 +338,7 @@ EXACT = 0.0015
 
 @item("readings")
 def readings(study: Study) -> list[Part]:
-    """What the paper leaves open: interpretations."""
+    """Interpretations of open points of the paper."""
     subject = next((s for s in study.subjects if s.name == "KTH"), study.subjects[0])
     printed, months = printed_of(study.printed, subject.name) if subject.kind == PAPER else ({}, {})
     rows = readings_table(subject.workload, printed=printed, months=months, seeds=FEW_SEEDS if study.quick else SEEDS)

@@ -44,7 +44,7 @@ class FixedPredictions(Predictor):
     name: ClassVar[str] = "fixed"
     values: Array
 
-    def given(self, requested: Array, runtime: Array) -> Array:
+    def predict_all(self, workload: Workload, requested: Array, runtime: Array) -> Array:
         """Return the predictions."""
         return self.values
 
