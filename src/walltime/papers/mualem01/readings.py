@@ -135,7 +135,7 @@ def uniform_estimates(rounding: str, f: float = 4.0) -> Callable[[Workload, int]
 
 
 _KEPT = Easy(extra="literal", shadow="kept")
-_INSTANT, _OVERRUN, _EXTRA = "simultaneous events", "jobs that run longer than requested", "shadow time and extra nodes"
+_INSTANT, _OVERRUN, _EXTRA = "simultaneous events", "jobs that run longer than requested", "shadow time and extra processors"
 _COMPRESSION, _ROUNDING = "compression", "rounding of the f-model, f = 4"
 _MONTH, _LOAD = "month of a job", "load of a month"
 
@@ -180,7 +180,7 @@ READINGS: tuple[Reading, ...] = (
     Reading("measured", "jobs measured", "without warm-up and cool-down (tsafrir06)", trim="tsafrir06"),
     Reading(
         "together",
-        "events, overruns, extra nodes, slowdown and ties together",
+        "events, overruns, extra processors, slowdown and ties together",
         "as the EASY of mualem01 seems to have run",
         change=later_number_first,
         easy=_KEPT,
