@@ -43,7 +43,7 @@ class Mualem01History(Predictor):
         return Records(self)
 
     def compiled(self, jobs: Jobs) -> CompiledPredictor:
-        """The compiled form; raises WorkloadError if the sum of the squared runtimes could overflow."""
+        """Return the compiled form; raises WorkloadError if the sum of the squared runtimes could overflow."""
         if len(jobs.runtime) and float(jobs.runtime.max()) ** 2 * len(jobs.runtime) >= 2.0**62:
             raise WorkloadError("the sum of the squared runtimes is too large for mualem01-history")
         options = (self.least, FORGET.index(self.week), int(self.sample))

@@ -24,7 +24,7 @@ else:
     pl = LaterModule("polars")
 
 UNIX = 10**8
-"""Times in a file from this on are seconds since 1970, if the log says when it begins."""
+"""Times in a file of at least this are seconds since 1970, if the start of the log is recorded."""
 
 
 @dataclass(frozen=True)
