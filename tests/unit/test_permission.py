@@ -30,7 +30,7 @@ READERS = {
     "logs/table_file.py": "what a log in Parquet says of itself: numbers and names",
     "papers/printed.py": "shipped with the program",
     "papers/study.py": "a study's rows: numbers and names",
-    "weekly_report/trend_store.py": "numbers",
+    "weekly_report/period.py": "numbers",
     "slurm/records.py": "the JSON of scontrol: numbers and names",
     "slurm/sidecar/queue_heads.py": "the ledger: numbers and names",
     "slurm/snapshot.py": "snapshots, whose machine is checked: see `SPECIFYING`",

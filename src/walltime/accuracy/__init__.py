@@ -1,4 +1,4 @@
-"""How accurate users' estimates and predictions are, and what to ask for: the commands estimates, suggest and predict."""
+"""Accuracy of users' estimates and of predictions, and advised requests: the commands estimates, suggest and predict."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""How well users' walltimes fit: what they ask for and use, by user, account, partition and over time (tang13, section 3)."""
+"""Accuracy of users' walltimes: requested and used hours by user, account, partition and over time (tang13, section 3)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from walltime import metrics
-from walltime.accuracy.adjusted import AdjustedWalltimes, Bars, adjust_walltimes, no_bars
+from walltime.accuracy.adjusted import AdjustedWalltimes, Bars, adjust_walltimes, has_column, no_bars
 from walltime.accuracy.advice import UserAdvice, advise_users
 from walltime.errors import PolicyError, WorkloadError
 from walltime.machine import Machine
@@ -28,37 +28,37 @@ if TYPE_CHECKING:
 Array = np.ndarray
 
 LARGEST = 15
-"""Users, accounts, partitions and queues that are named: those that ask for most."""
+"""Number of users, accounts, partitions and queues that are named: the ones with the most requested hours."""
 COLUMNS = {"user": "user", "account": "group", **{column: column for column in GROUPED_COLUMNS}}
 """Groupings by a column of the log."""
 FEW_JOBS = 1000
-"""A log of fewer jobs gets a caveat."""
+"""A log with fewer jobs gets a caveat."""
 DAY = 86_400
 STATUS = {0: "failed", 1: "completed", 5: "cancelled"}
 
 
 @dataclass(frozen=True, eq=False)
 class WalltimeAccuracy:
-    """What users ask for and use; what adjusted walltimes would gain; and what the largest users could ask for."""
+    """Requested and used hours, the gain from adjusted walltimes, and advice for the largest users."""
 
     workload: Workload
     """the whole log"""
     jobs: Workload
-    """its jobs that have a limit: of these are all numbers but those of simulations"""
+    """its jobs that have a limit, from which all numbers except the simulated ones are computed"""
     total: metrics.RequestedTime
     groups: Mapping[str, Sequence[Mapping[str, Any]]]
-    """rows by grouping: `user`, `account`, `partition`, `queue`, `size`, `length`, `time`, as far as the log says"""
+    """rows by grouping: `user`, `account`, `partition`, `queue`, `size`, `length`, `time`, as far as recorded"""
     ends: Sequence[Mapping[str, Any]]
-    """how jobs end, by what they use of their requests"""
+    """how jobs end, by the used share of their requests"""
     states: Sequence[Mapping[str, Any]]
-    """and by what the log says of it; empty if it says nothing"""
+    """how jobs end by their recorded states; empty if not recorded"""
     adjusted: AdjustedWalltimes | None
-    """None if not simulated, or if the log does not have users"""
+    """None if not simulated, or if the log does not record users"""
     advice: Sequence[UserAdvice]
     caveats: Sequence[str]
 
     def table(self, by: str = "user") -> pl.DataFrame:
-        """A grouping, `ends`, `states`, `adjusted`, `schemes` or `advice` as a polars table; raises PolicyError for another name."""
+        """Return a grouping, `ends`, `states`, `adjusted`, `schemes` or `advice` as a polars table; raises PolicyError for another name."""
         import polars as pl
 
         tables: dict[str, Sequence[Mapping[str, Any]]] = {**self.groups, "ends": self.ends, "states": self.states}
@@ -70,11 +70,11 @@ class WalltimeAccuracy:
         if self.adjusted is not None:
             tables |= {"adjusted": self.adjusted.rows(), "schemes": self.adjusted.schemes(len(self.adjusted.replays))}
         if by not in tables:
-            raise PolicyError(f"there is no table {shown(by)}; there are {', '.join(tables)}", "unknown_table")
+            raise PolicyError(f"unknown table {shown(by)}; valid tables: {', '.join(tables)}", "unknown_table")
         return pl.DataFrame(list(tables[by]), infer_schema_length=None)
 
     def as_dict(self) -> dict[str, Any]:
-        """The same ready for JSON."""
+        """Return the analysis ready for JSON."""
         a = self.adjusted
         adjusted = None
         if a is not None:
@@ -94,11 +94,11 @@ class WalltimeAccuracy:
         return record
 
     def _repr_html_(self) -> str:
-        """A table in a notebook."""
+        """Return the table for a notebook."""
         by = "user" if "user" in self.groups else "size"
         names = ("jobs", "asked_hours", "unused_hours", "used_share", "mean_accuracy")
-        everybody = {"group": "all jobs", **self.total.as_dict()}
-        rows = [[str(row["group"]), *(number(row[name]) for name in names)] for row in (everybody, *self.groups[by])]
+        whole = {"group": "all jobs", **self.total.as_dict()}
+        rows = [[str(row["group"]), *(number(row[name]) for name in names)] for row in (whole, *self.groups[by])]
         note = "processor-hours; used share: used over asked; accuracy: runtime over request (tang13, eq. 3)"
         return Table(["", *(name.replace("_", " ") for name in names)], rows, self.workload.origin.name, note)._repr_html_()
 
@@ -116,12 +116,11 @@ def estimate_accuracy(
     most: int = LARGEST,
     progress: Bars = no_bars,
 ) -> WalltimeAccuracy:
-    """How well users' walltimes fit their jobs, who could give back most, and what adjusted walltimes would gain.
+    """Return the accuracy of users' walltimes, the hours that they do not use, and the gain from adjusted walltimes.
 
-    Accuracy and hours are those of all jobs with a limit, by user, account, partition and queue (the `most` that ask for most), size,
-    length and time. `adjust`: whether to simulate adjusted walltimes, on the `machine` if one is given, and `replications` shaken
-    copies (by default as many as take little time), and to advise the largest users. Jobs without a limit are left out.
-    `progress`: makes a context of a number of steps and a label, with a function of the steps done.
+    Accuracy and hours cover all jobs with a limit, by user, account, partition and queue (the `most` with the most requested hours), size,
+    length and time. `adjust`: whether to simulate adjusted walltimes, on the `machine` if one is given, and on `replications` shaken
+    copies (by default as many as take little time), and to advise the largest users. `progress`: see `Bars`.
 
     Raises WorkloadError for a log without users' estimates, PolicyError for a wrong number. Source: tang13, section 3.
 
@@ -137,14 +136,14 @@ def estimate_accuracy(
     adjusted, advice = None, []
     if adjust:
         advice = advise_users(workload, limited, progress=progress)
-        if _known(jobs, "user"):
+        if has_column(jobs, "user"):
             adjusted = adjust_walltimes(workload, machine=machine, replications=replications, progress=progress)
     return WalltimeAccuracy(
         workload=workload,
         jobs=jobs,
         total=metrics.asked_time(jobs.runtime, jobs.requested, jobs.procs),
         groups=_groups(jobs, most),
-        ends=how_jobs_end(jobs.runtime, jobs.requested, jobs.procs, _failed(jobs)),
+        ends=how_jobs_end(jobs.runtime, jobs.requested, jobs.procs, failed_jobs(jobs)),
         states=_states(jobs),
         adjusted=adjusted,
         advice=advice,
@@ -153,91 +152,83 @@ def estimate_accuracy(
 
 
 def check_requests(workload: Workload) -> Array:
-    """Which jobs have a limit, bool; raises WorkloadError if none has, or if the requests are the runtimes."""
+    """Return which jobs have a limit, bool; raises WorkloadError if none has, or if the requests are the runtimes."""
     limited: Array = workload.requested < YEAR
     name = workload.origin.name
     if not limited.any():
-        raise WorkloadError(
-            f"{name} has no job with a limit, so there is nothing to say of its walltimes; give another log", "missing_requests"
-        )
+        raise WorkloadError(f"{name} has no job with a limit; use a log with requested times", "missing_requests")
     if np.array_equal(workload.requested, np.maximum(workload.runtime, 1)):
-        raise WorkloadError(
-            f"{name} has no users' estimates, each equals the runtime; give a log that has requested times", "missing_requests"
-        )
+        raise WorkloadError(f"{name} has no users' estimates: each equals the runtime; use a log with requested times", "missing_requests")
     return limited
 
 
-def _known(workload: Workload, column: str) -> bool:
-    values = workload.columns.get(column)
-    return values is not None and bool((values >= 0).any())
-
-
 def _groups(jobs: Workload, most: int) -> dict[str, list[dict[str, Any]]]:
-    """The rows of every grouping that the log supports."""
+    """Return the rows of every grouping that the log supports."""
     asked = (jobs.requested * jobs.procs).astype(np.float64)
-    groups_by = {by: largest_groups(jobs, column, asked, most, by) for by, column in COLUMNS.items() if _known(jobs, column)}
+    groups_by = {by: largest_groups(jobs, column, asked, most, by) for by, column in COLUMNS.items() if has_column(jobs, column)}
     groups_by |= {by: group_jobs(jobs, by, jobs.submit, jobs.submit) for by in ("size", "length")}
     groups_by["time"] = _over_time(jobs)
     return {by: _rows(jobs, groups) for by, groups in groups_by.items()}
 
 
 def _rows(jobs: Workload, groups: Groups) -> list[dict[str, Any]]:
-    """A row for each group, with its share of all unused hours."""
-    times = [(name, metrics.asked_time(jobs.runtime[k], jobs.requested[k], jobs.procs[k])) for name, k in groups.members(_all(jobs))]
+    """Return a row for each group, with its share of all unused hours."""
+    members = groups.members(np.ones(len(jobs), bool))
+    times = [(name, metrics.asked_time(jobs.runtime[k], jobs.requested[k], jobs.procs[k])) for name, k in members]
     unused = sum(one.unused_hours for _, one in times)
     return [{"group": name, **one.as_dict(), "share_of_unused": one.unused_hours / unused if unused else None} for name, one in times]
 
 
-def _all(jobs: Workload) -> Array:
-    return np.ones(len(jobs), bool)
-
-
 def _over_time(jobs: Workload) -> Groups:
-    """Jobs by the month of their submission; by week or day in a short log, and by stretches of 30 days without a calendar."""
+    """Group jobs by the month of their submission; by week or day in a short log, and by 30 days without a calendar."""
     begin, span = jobs.origin.unix_start_time, int(jobs.submit[-1] - jobs.submit[0])
     if begin is not None and span > 62 * DAY:
         return group_jobs(jobs, "month", jobs.submit, jobs.submit)
     days = 30 if span > 62 * DAY else 7 if span > 14 * DAY else 1
     place = (jobs.submit - jobs.submit[0]) // (days * DAY)
-    if begin is None:
-        names = [f"day {1 + int(k) * days}" for k in range(int(place.max()) + 1)]
-    else:
-        firsts = [begin + int(jobs.submit[0]) + k * days * DAY for k in range(int(place.max()) + 1)]
-        try:
-            names = [f"{datetime.fromtimestamp(first, jobs.origin.tzinfo()):%Y-%m-%d}" for first in firsts]
-        except (OverflowError, ValueError, OSError):  # its times are outside the calendar
-            names = [f"day {1 + k * days}" for k in range(len(firsts))]
-    numbers, of = np.unique(place, return_inverse=True)
-    return Groups([names[k] for k in numbers.tolist()], of)
+    numbers, group = np.unique(place, return_inverse=True)
+    names = dates(jobs, jobs.submit[0] + numbers * days * DAY) or [f"day {1 + k * days}" for k in numbers.tolist()]
+    return Groups(names, group)
 
 
-def _failed(jobs: Workload) -> Array | None:
-    """Which jobs the log calls failed; None if it calls none so."""
+def dates(workload: Workload, times: Array) -> list[str] | None:
+    """Return the dates of these times (int64, s of the log) at the site; None if the log has no calendar, or a date is outside it."""
+    start = workload.origin.unix_start_time
+    if start is None:
+        return None
+    try:
+        zone = workload.origin.tzinfo()
+        return [f"{datetime.fromtimestamp(start + t, zone):%Y-%m-%d}" for t in times.tolist()]
+    except (OverflowError, ValueError, OSError):
+        return None
+
+
+def failed_jobs(jobs: Workload) -> Array | None:
+    """Return which jobs have the status failed; None if no job has."""
     status = jobs.columns.get("status")
     return None if status is None or not (status == FAILED).any() else status == FAILED
 
 
 def _states(jobs: Workload) -> list[dict[str, Any]]:
-    """The same by state, or by status where the log has no states."""
-    if _known(jobs, "state"):
+    """Return rows by state, or by status where the log has no states."""
+    if has_column(jobs, "state"):
         asked = (jobs.requested * jobs.procs).astype(np.float64)
         rows = _rows(jobs, largest_groups(jobs, "state", asked, LARGEST))
         return [row | {"group": str(row["group"]).removeprefix("state ")} for row in rows]
     status = jobs.columns.get("status")
     if status is None or len(np.unique(status[status >= 0])) < 2:
         return []
-    known, of = np.unique(status, return_inverse=True)
-    return _rows(jobs, Groups([STATUS.get(k, UNKNOWN if k < 0 else f"status {k}") for k in known.tolist()], of))
+    known, group = np.unique(status, return_inverse=True)
+    return _rows(jobs, Groups([STATUS.get(k, UNKNOWN if k < 0 else f"status {k}") for k in known.tolist()], group))
 
 
 def _caveats(workload: Workload, jobs: Workload, adjust: bool, adjusted: AdjustedWalltimes | None, machine: Machine | None) -> list[str]:
-    """What a reader of the results should know, the most important first."""
-    origin, count = workload.origin, len(workload)
+    """Return the caveats of the analysis, the most important first."""
+    origin = workload.origin
     sentences = []
     if len(jobs) < FEW_JOBS:
-        sentences.append(
-            f"Only {len(jobs):,} job{' has' if len(jobs) == 1 else 's have'} a limit: a few of them can change such numbers considerably."
-        )
+        have = "job has" if len(jobs) == 1 else "jobs have"
+        sentences.append(f"Only {len(jobs):,} {have} a limit: a few of them can change these numbers considerably.")
     missing = origin.changed.get("runtime_as_estimate", 0)
     if missing:
         sentences.append(
@@ -246,60 +237,47 @@ def _caveats(workload: Workload, jobs: Workload, adjust: bool, adjusted: Adjuste
         )
     if "recon" in origin.name:
         sentences.append("The log is a reconstruction: runtimes end at the estimate, and jobs with runtime 0 are missing.")
-    free = count - len(jobs)
+    free = len(workload) - len(jobs)
     if free:
         sentences.append(
-            f"{free:,} job{' has' if free == 1 else 's have'} no limit, or one of a year: left out of accuracies and hours; the "
-            f"simulations "
-            "plan with a year for them."
+            f"{free:,} job{' has' if free == 1 else 's have'} no limit, or one of a year: accuracies and hours do not include them; the "
+            "simulations plan with a year for them."
         )
     shrunk = origin.changed.get("shrunk_limit", 0)
     if shrunk:
         sentences.append(
-            f"Slurm shortened {shrunk:,} jobs with --time-min to start them early: their requests are those of their command lines."
+            f"Slurm shortened {shrunk:,} jobs with --time-min to start them early: their requests are taken from their command lines."
         )
     elif any("from slurm" in line for line in origin.header):
         sentences.append(
-            "Slurm's accounting has the limit that a job ended with. Where users give --time-min, that may be shorter than what they asked "
-            "for, and the log tells it only with the command lines (SubmitLine)."
+            "Slurm's accounting has the limit that a job ended with. Where users give --time-min, it may be shorter than their request, "
+            "which the log contains only with the command lines (SubmitLine)."
         )
     over = int((jobs.runtime > jobs.requested).sum())
     if over:
         sentences.append(
             f"{over:,} job{'' if over == 1 else 's'} ran longer than requested, by grace times or changed limits: their accuracy is "
-            f"request over "
-            "runtime, and the hours beyond count as used."
+            "request over runtime, and the hours beyond the request count as used."
         )
-    if adjusted is not None:
-        sentences += _of_simulations(workload, adjusted, machine)
-    elif adjust:
-        sentences.append(
-            "The log does not have the users of its jobs, so nothing can be learned from their earlier jobs: nothing was simulated."
-        )
-    return sentences
-
-
-def _of_simulations(workload: Workload, adjusted: AdjustedWalltimes, machine: Machine | None) -> list[str]:
-    sentences = [
+    if adjusted is None:
+        unknown = "The log does not record the users of its jobs, so nothing can be learned from their earlier jobs: nothing was simulated."
+        return [*sentences, unknown] if adjust else sentences
+    sentences.append(
         "The simulations replay the recorded submissions: users who wait less would submit other jobs at other times, and users whose "
         "requests are adjusted would change them. Neither is modelled."
-    ]
+    )
     if adjusted.instead:
+        sentences.append(f"The machine's own policy, {adjusted.instead}, takes no predictions: EASY backfilling is simulated instead.")
+    if machine is None and has_column(workload, "partition") and len(np.unique(workload.columns["partition"])) > 1:
         sentences.append(
-            f"The machine's own policy, {adjusted.instead}, takes no predictions: the simulations are of EASY backfilling instead."
-        )
-    if machine is None and _known(workload, "partition") and len(np.unique(workload.columns["partition"])) > 1:
-        sentences.append(
-            "The log has several partitions, and the simulations take the machine as one pool of processors: describe it in a file and "
-            "give that file (--machine; in Python machine)."
+            "The log has several partitions, but the machine is simulated as one pool of processors: describe it in a machine file "
+            "(--machine; in Python machine)."
         )
     lost = len(workload) - len(adjusted.schedules[0].workload)
     if lost:
-        sentences.append(f"{lost:,} jobs cannot run on the machine of the simulations, and are left out of them.")
+        sentences.append(f"{lost:,} jobs cannot run on the simulated machine and are left out.")
     if adjusted.ends != "log":
-        sentences.append(
-            "The log has no wait times, so the schemes learn from the ends of a simulation under EASY with the users' estimates."
-        )
+        sentences.append("The log has no wait times, so the schemes learn from the job ends of a simulation: EASY with users' estimates.")
     if adjusted.spread is None:
-        sentences.append("The simulations are single runs: how far their averages move by chance was not measured; ask for replications.")
+        sentences.append("The simulations are single runs, so the effect of chance on their averages is unknown; use replications.")
     return sentences

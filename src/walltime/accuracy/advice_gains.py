@@ -1,4 +1,4 @@
-"""What following an advice would save a user in waiting, simulated: each user alone, and all of them together."""
+"""The waiting time that users would save by following the advice, simulated: each user alone, and all of them together."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ Array = np.ndarray
 COPIES = 5
 """Shaken copies of the log."""
 LEAST_GAIN, LEAST_SHARE = 60, 0.02
-"""Seconds that a user must gain per job, and the share of the wait."""
+"""Smallest gain of a user: s per job, and share of the wait."""
 
 
 @dataclass(frozen=True)
 class UserGain:
-    """A user's mean wait with the own requests and with the advised ones, s."""
+    """A user's mean wait with the user's requests and with the advised ones, s."""
 
     advice: UserAdvice
     before: float
     after: float
-    """in the simulation of the log itself"""
+    """`before` and `after` are from the simulation of the log itself"""
     difference: float
     """mean over the log and its shaken copies; negative: the user waits less"""
     scatter: float
-    """half the width of the interval in which a further copy would lie, 90 %, Student's t"""
+    """half-width of the 90 % prediction interval for one more copy, Student's t"""
     lost: float = 0.0
-    """running time per job of the user that would be lost if all earlier jobs that outran the advice had been killed by it"""
+    """running time per job of the user that would be lost if the advice had killed all earlier jobs that ran longer"""
 
     @property
     def helps(self) -> bool:
-        """Whether the wait is shorter by more than what killed runs cost: by a minute, 2 %, and more than chance in this log, shaken."""
+        """Whether the saved wait exceeds the cost of killed runs by a minute, 2 % of the wait, and chance (the log shaken)."""
         return bool(self.advice.advised) and -self.difference - self.lost > max(self.scatter, LEAST_GAIN, LEAST_SHARE * self.before)
 
     @property
@@ -55,56 +55,56 @@ class UserGain:
 
 @dataclass(frozen=True)
 class AdviceGains:
-    """What each user gains alone, those who gain most first, and what all jobs do if all these users follow."""
+    """The gain of each user alone, largest first, and of all jobs if all these users follow the advice."""
 
     workload: Workload
     policy: str
-    """that was simulated"""
+    """the simulated policy"""
     copies: int
     users: Sequence[UserGain]
-    everybody: tuple[float, float, float]
-    """mean wait of all jobs before, s; difference and scatter if all who gain follow"""
+    all_jobs: tuple[float, float, float]
+    """mean wait of all jobs before, s; difference and scatter if all users who gain follow the advice"""
 
     @property
     def helped(self) -> list[UserGain]:
-        """Those who gain clearly."""
+        """The users who gain clearly."""
         return [user for user in self.users if user.helps]
 
 
 def simulate_advice(
     workload: Workload, advice: Sequence[UserAdvice], *, machine: Machine | None = None, copies: int = COPIES, progress: Bars = no_bars
 ) -> AdviceGains:
-    """Simulate the log with the users' requests, with those of each advised user replaced, and with all of them replaced.
+    """Simulate the log with the users' requests, with the requests of each advised user replaced, and with all of them replaced.
 
-    Under EASY, or the machine's policy if that backfills and takes predictions; on the log and on `copies` whose submissions are shaken by
-    up to 30 s, the same copies for all. Each user's wait is the mean over the user's jobs.
+    The policy is EASY, or the machine's if it backfills and takes predictions. Simulated are the log and `copies` whose submissions are
+    shaken by up to 30 s, the same copies for all. Each user's wait is the mean over the user's jobs.
     """
     policy, _ = simulated_policy(machine)
     scheduler = Scheduler(policy)
-    asked = [one for one in advice if one.advised]
-    requests = [workload.requested, *(advised_requests(workload, one) for one in asked)]
-    alone = _means(workload, scheduler, machine, requests, [None, *(one.number for one in asked)], copies, progress)
+    advised = [one for one in advice if one.advised]
+    requests = [workload.requested, *(advised_requests(workload, one) for one in advised)]
+    alone = _means(workload, scheduler, machine, requests, [None, *(one.number for one in advised)], copies, progress)
     base, users = alone[0], []
-    for k, one in enumerate(asked, 1):
+    for k, one in enumerate(advised, 1):
         before, after = base[:, k], alone[k][:, k]
         interval = metrics.prediction_interval(after - before)
         users.append(UserGain(one, float(before[0]), float(after[0]), interval.mean, interval.half_width, _lost(workload, one)))
     users.sort(key=lambda user: (-user.saved_hours, user.difference))
-    helped = [requests[k] for k, one in enumerate(asked, 1) if any(user.advice is one and user.helps for user in users)]
-    everybody = (float(base[0, 0]), 0.0, 0.0)
+    helped = [requests[k] for k, one in enumerate(advised, 1) if any(user.advice is one and user.helps for user in users)]
+    all_jobs = (float(base[0, 0]), 0.0, 0.0)
     if helped:
         together = _means(workload, scheduler, machine, [np.minimum.reduce(helped)], [None], copies, progress)[0]
         interval = metrics.prediction_interval(together[:, 0] - base[:, 0])
-        everybody = (float(base[0, 0]), interval.mean, interval.half_width)
-    return AdviceGains(workload, policy.label, copies, users, everybody)
+        all_jobs = (float(base[0, 0]), interval.mean, interval.half_width)
+    return AdviceGains(workload, policy.label, copies, users, all_jobs)
 
 
 def _lost(workload: Workload, advice: UserAdvice) -> float:
-    """Running time, s per job of the user, of jobs that the advice would have killed: each has run as long as advised."""
+    """Return the running time, s per job of the user, of jobs that the advice would have killed after the advised time."""
     mine = workload.columns["user"] == advice.number
     lost = 0
     for kind in advice.advised:
-        assert kind.walltime is not None, "what is advised has a time"
+        assert kind.walltime is not None, "an advised kind has a walltime"
         killed = jobs_of_kind(workload, advice, kind) & (workload.requested > kind.walltime) & (workload.runtime > kind.walltime)
         lost += int(killed.sum()) * kind.walltime
     return lost / max(int(mine.sum()), 1)
@@ -119,7 +119,7 @@ def _means(
     copies: int,
     progress: Bars,
 ) -> list[Array]:
-    """Mean waits, s: for each array of requests a row for the log and each copy, a column for each user (None: everybody)."""
+    """Return mean waits, s: for each array of requests a row for the log and each copy, a column for each user (None: all)."""
     seeds = 1 + copies
     total = len(requests) * seeds
 

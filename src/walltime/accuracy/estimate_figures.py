@@ -1,6 +1,8 @@
-"""The figure of an analysis of estimates: the fraction used, the distributions, and the accuracy."""
+"""The figure of an analysis of estimates: the used fraction, the distributions, and the accuracy."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -14,13 +16,13 @@ Array = np.ndarray
 
 GREY, ORANGE = "#B8BCC2", "#E69F00"
 HEADROOM = 1.25
-"""The histogram's scale ends this factor above the highest bar that is not a peak, if a peak would flatten all others."""
+"""If a peak would flatten all other bars, the histogram's scale ends at this factor times twice the usual height."""
 FLAT = 4
-"""Peaks higher than this multiple of the highest other bar are cut, and labelled with their height."""
+"""Peaks over this multiple of the usual height are cut, and labelled with their height."""
 
 
 def estimates_figure(runtime: Array, requested: Array, *, killed: Array | None = None, emax: int | None = None, title: str = "") -> Figure:
-    """Four panels on the estimates of a log or a model.
+    """Draw four panels on the estimates of a log or a model.
 
     Histogram of the fraction of the estimate used (mualem01, Fig. 8, left) and runtime against estimate up to 2 h (right); the
     distributions of runtimes and estimates (tsafrir06, Fig. 11); accuracy against runtime (tsafrir06, Fig. 12).
@@ -40,21 +42,18 @@ def estimates_figure(runtime: Array, requested: Array, *, killed: Array | None =
 
 
 def draw_use(axes: Axes, runtime: Array, requested: Array, killed: Array | None = None) -> None:
-    """Histogram of the percentage of the estimate used, by groups of jobs; all over 100 % in one bar at the right."""
-    groups: list[tuple[str, str, Array]] = []
-    rest = np.ones(len(runtime), bool)
-    if killed is not None:
-        groups.append((f"killed ({np.count_nonzero(killed):,})", BLUE, killed))
-        rest &= ~killed
-    brief = rest & (runtime < SHORT)
-    others = rest & ~brief
-    groups.append((f"{'' if killed is None else 'others '}under {SHORT} s ({np.count_nonzero(brief):,})", ORANGE, brief))
-    groups.append((f"all others ({np.count_nonzero(others):,})", GREY, others))
+    """Draw a histogram of the used percentage of the estimate, by groups of jobs; all over 100 % are one bar at the right."""
+    rest = np.ones(len(runtime), bool) if killed is None else ~killed
+    brief, others = rest & (runtime < SHORT), rest & (runtime >= SHORT)
+    groups = [] if killed is None else [("killed", BLUE, killed)]
+    groups += [(f"{'' if killed is None else 'others '}under {SHORT} s", ORANGE, brief), ("all others", GREY, others)]
     places = np.append(np.arange(OVER), OVER + 3)
     base = np.zeros(OVER + 1, np.int64)
     for name, colour, mask in reversed(groups):
         counts = use_histogram(runtime[mask], requested[mask])
-        axes.bar(places, counts, width=1.0, bottom=base, align="edge", color=colour, label=name, linewidth=0)
+        axes.bar(
+            places, counts, width=1.0, bottom=base, align="edge", color=colour, label=f"{name} ({np.count_nonzero(mask):,})", linewidth=0
+        )
         base = base + counts
     _cut_peaks(axes, places, base)
     over = [places[OVER] + 0.5] if base[OVER] else []
@@ -70,8 +69,7 @@ def draw_use(axes: Axes, runtime: Array, requested: Array, killed: Array | None 
 
 def _cut_peaks(axes: Axes, places: Array, heights: Array) -> None:
     """End the scale above the flat part if single peaks would hide it, and label each peak with its height."""
-    ordered = np.sort(heights[:OVER])
-    usual = int(ordered[-6])
+    usual = int(np.sort(heights[:OVER])[-6])
     top = int(heights.max())
     if top <= FLAT * max(usual, 1):
         axes.set_ylim(0, 1.35 * max(top, 1))
@@ -95,35 +93,25 @@ def _cut_peaks(axes: Axes, places: Array, heights: Array) -> None:
 
 
 def draw_scatter(axes: Axes, runtime: Array, requested: Array, limit: int = FEW_HOURS) -> None:
-    """Runtime against estimate, a dot for each job with an estimate of at most `limit` s; dots are rasterized in vector files."""
+    """Draw runtime against estimate, a dot for each job with an estimate of at most `limit` s; dots are rasterized in vector files."""
     few = requested <= limit
     axes.plot([0, limit / 60], [0, limit / 60], color=INK, linewidth=0.6, alpha=0.5)
     crowd = min(max(4000 / max(int(np.count_nonzero(few)), 1), 0.06), 0.6)
-    axes.plot(
-        requested[few] / 60,
-        runtime[few] / 60,
-        linestyle="",
-        marker=".",
-        markersize=2.2,
-        alpha=crowd,
-        color=BLUE,
-        markeredgewidth=0,
-        rasterized=True,
-    )
+    look: dict[str, Any] = {"linestyle": "", "marker": ".", "markersize": 2.2, "markeredgewidth": 0, "color": BLUE}
+    axes.plot(requested[few] / 60, runtime[few] / 60, alpha=crowd, rasterized=True, **look)
     axes.set_xlim(0, limit / 60 * 1.02)
     axes.set_ylim(0, limit / 60 * 1.02)
-    ticks = FixedLocator(list(range(0, limit // 60 + 1, 15)))
-    axes.xaxis.set_major_locator(ticks)
+    axes.xaxis.set_major_locator(FixedLocator(list(range(0, limit // 60 + 1, 15))))
     axes.yaxis.set_major_locator(FixedLocator(list(range(0, limit // 60 + 1, 30))))
     axes.set_xlabel("estimate (min)")
     axes.set_ylabel("runtime (min)")
     over = int(np.count_nonzero(runtime[few] > requested[few]))
-    told = f"; {over:,} ran longer" if over else ""
-    axes.set_title(f"the {np.count_nonzero(few):,} jobs that estimate at most {limit // 3600} h{told}")
+    longer = f"; {over:,} ran longer" if over else ""
+    axes.set_title(f"the {np.count_nonzero(few):,} jobs with estimates of at most {limit // 3600} h{longer}")
 
 
 def draw_distributions(axes: Axes, runtime: Array, requested: Array, emax: int | None = None) -> None:
-    """Distribution functions of runtimes and estimates; the steps are the values that users choose."""
+    """Draw the distribution functions of runtimes and estimates; the steps are the values that users choose."""
     high = max(int(max(runtime.max(), requested.max())), 60)
     for name, values, colour, dash in (("runtime", runtime, COLOURS[1], DASHES[1]), ("estimate", requested, BLUE, DASHES[0])):
         x, percent = distribution(np.maximum(values, 1))
@@ -134,22 +122,15 @@ def draw_distributions(axes: Axes, runtime: Array, requested: Array, emax: int |
     time_ticks(axes)
     if emax is not None:
         axes.axvline(emax, color=INK, linewidth=0.6, linestyle=":")
-        axes.annotate(
-            f"largest estimate\n{short_time(emax)}",
-            (emax, 4),
-            xytext=(-4, 0),
-            textcoords="offset points",
-            ha="right",
-            va="bottom",
-            fontsize=8,
-        )
+        place: dict[str, Any] = {"xytext": (-4, 0), "textcoords": "offset points", "ha": "right", "va": "bottom"}
+        axes.annotate(f"largest estimate\n{short_time(emax)}", (emax, 4), fontsize=8, **place)
     axes.set_title("share of jobs with at most this time")
     axes.legend(loc="upper left")
 
 
-def draw_accuracy(axes: Axes, runtime: Array, requested: Array, bins: int = 100) -> None:
-    """Mean accuracy of each hundredth of the jobs, from the shortest to the longest."""
-    mean_runtime, ratio = accuracy_by_runtime(runtime, requested, bins)
+def draw_accuracy(axes: Axes, runtime: Array, requested: Array) -> None:
+    """Draw the mean accuracy of each hundredth of the jobs, from the shortest to the longest."""
+    mean_runtime, ratio = accuracy_by_runtime(runtime, requested)
     count = len(ratio)
     middle = (np.arange(count) + 0.5) * 100 / count
     axes.plot(middle, 100 * ratio, color=BLUE, linewidth=1.3, marker="o", markersize=2.5)
@@ -165,7 +146,7 @@ def draw_accuracy(axes: Axes, runtime: Array, requested: Array, bins: int = 100)
 
 
 def short_time(seconds: float) -> str:
-    """A time in one unit, with two significant digits.
+    """Format a time in one unit, with two significant digits.
 
     >>> [short_time(s) for s in (1.3, 41, 2816, 12_600, 64_800, 216_000, 1e6)]
     ['1.3 s', '41 s', '47 min', '3.5 h', '18 h', '60 h', '12 d']

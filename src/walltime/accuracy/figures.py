@@ -1,4 +1,4 @@
-"""Figures of the page on users' walltimes: who asks for how much, over time, and the schemes that were tried."""
+"""Figures of the page on users' walltimes: requested hours by user and over time, and the schemes that were tried."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from walltime.report.figures import BLUE, COLOURS, DASHES, INK, percent_ticks, s
 Rows = Sequence[Mapping[str, Any]]
 UNUSED = "#E69F00"
 LONGEST = 22
-"""Letters of a name beside a bar."""
+"""Characters of a name next to a bar."""
 MOST_TICKS = 9
 
 
 def hours_figure(rows: Rows) -> Figure:
-    """A bar for each group: processor-hours used, and asked for and not used; beside it the share used."""
+    """Draw a bar for each group: processor-hours used, and requested and not used; next to it the share used."""
     names = [shortened(str(row["group"]), LONGEST) for row in rows]
     used = np.array([row["asked_hours"] - row["unused_hours"] for row in rows])
     unused = np.array([row["unused_hours"] for row in rows])
@@ -30,9 +30,8 @@ def hours_figure(rows: Rows) -> Figure:
         axes.barh(places, used, color=BLUE, label="used", height=0.72)
         axes.barh(places, unused, left=used, color=UNUSED, label="asked for and not used", height=0.72)
         for place, row in zip(places.tolist(), rows, strict=True):
-            share = row["used_share"]
-            words = "" if share is None else f"{100 * share:.0f} %"
-            axes.annotate(words, (row["asked_hours"], place), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8)
+            share = "" if row["used_share"] is None else f"{100 * row['used_share']:.0f} %"
+            axes.annotate(share, (row["asked_hours"], place), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8)
         axes.set_yticks(places, names)
         axes.set_ylim(-0.6, len(rows) - 0.4)
         axes.margins(x=0.08)
@@ -44,7 +43,7 @@ def hours_figure(rows: Rows) -> Figure:
 
 
 def time_figure(rows: Rows) -> Figure:
-    """Over time: processor-hours used and not used, and below the share used and the mean accuracy of the requests."""
+    """Draw processor-hours used and not used over time, and below them the share used and the mean accuracy of the requests."""
     names = [str(row["group"]) for row in rows]
     x = np.arange(len(rows))
     used = np.array([row["asked_hours"] - row["unused_hours"] for row in rows])
@@ -71,7 +70,7 @@ def time_figure(rows: Rows) -> Figure:
 
 
 def schemes_figure(rows: Rows, own: float, chosen: Sequence[str]) -> Figure:
-    """A dot for each scheme: accuracy over the share of jobs underestimated; rings around those that were simulated.
+    """Draw a dot for each scheme: accuracy over the share of jobs underestimated, with rings around the simulated schemes.
 
     `own`: accuracy of the users' requests, a dotted line. `chosen`: labels of the predictors.
     """
@@ -80,11 +79,9 @@ def schemes_figure(rows: Rows, own: float, chosen: Sequence[str]) -> Figure:
         axes = figure.subplots()
         for bounded, colour, mark, label in ((False, BLUE, "o", "no threshold"), (True, COLOURS[1], "^", "adjusted to half at least")):
             mine = [row for row in rows if ("threshold" in row["predictor"]) == bounded]
-            x, y = [row["under"] for row in mine], [100 * row["accuracy"] for row in mine]
-            axes.plot(x, y, linestyle="", marker=mark, markersize=4, color=colour, alpha=0.7, markeredgewidth=0, label=label)
-        rings = [row for row in rows if row["predictor"] in chosen]
-        x, y = [row["under"] for row in rings], [100 * row["accuracy"] for row in rings]
-        axes.plot(x, y, linestyle="", marker="o", markersize=10, markerfacecolor="none", markeredgecolor=INK, label="simulated")
+            axes.plot(*_points(mine), linestyle="", marker=mark, markersize=4, color=colour, alpha=0.7, markeredgewidth=0, label=label)
+        rings = _points([row for row in rows if row["predictor"] in chosen])
+        axes.plot(*rings, linestyle="", marker="o", markersize=10, markerfacecolor="none", markeredgecolor=INK, label="simulated")
         axes.axhline(100 * own, color=INK, linewidth=0.8, linestyle=":")
         axes.annotate("users' requests", (0.99, 100 * own), xycoords=("axes fraction", "data"), ha="right", va="bottom", fontsize=8)
         axes.set_xlim(left=0)
@@ -95,3 +92,7 @@ def schemes_figure(rows: Rows, own: float, chosen: Sequence[str]) -> Figure:
         axes.grid()
         figure.legend(*axes.get_legend_handles_labels(), loc="outside upper right", ncols=2, borderaxespad=0)
     return figure
+
+
+def _points(rows: Rows) -> tuple[list[float], list[float]]:
+    return [row["under"] for row in rows], [100 * row["accuracy"] for row in rows]

@@ -1,4 +1,4 @@
-"""Letters to users: what each could ask for by kind of job, what that risks, and what it would have saved in waiting."""
+"""Letters to users: advised requests by kind of job, their risk, and the waiting time that they would have saved."""
 
 from __future__ import annotations
 
@@ -7,77 +7,79 @@ import io
 import math
 import re
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from importlib.resources import files
 from pathlib import Path
 from string import Template
 from textwrap import wrap
 from typing import Any
 
+from walltime.accuracy.accuracy import dates
 from walltime.accuracy.advice import KindAdvice
 from walltime.accuracy.advice_gains import AdviceGains, UserGain
-from walltime.accuracy.page import hours
+from walltime.accuracy.page import hours, hours_cell, time_cell
 from walltime.accuracy.page import kind_of as kind_words
 from walltime.errors import OutputError, PolicyError
 from walltime.files import whole_file
 from walltime.tables import Cell, Row, Table
 from walltime.wording import UNDEFINED, human_percent, human_time, printable, shown
+from walltime.workload import Workload
 
 MOST_LETTERS = 10
-"""Letters that are written: to those who gain most."""
+"""Number of letters, to the users who gain most."""
 MAIL_WIDTH = 78
-"""Letters in a line of a letter."""
+"""Characters in a line of a letter."""
 FEW = 100
-"""Of fewer jobs of a kind the letter says how uncertain the risk is."""
+"""For kinds with fewer jobs, the letter states how uncertain the risk is."""
 PLACEHOLDERS: Mapping[str, str] = {
     "user": "name or number in the log",
     "log": "the log's name",
     "first": "date of the first submission, or the log's begin",
     "last": "date of the last one",
     "jobs": "jobs of the user",
-    "asked_hours": "processor-hours that they ask for",
-    "used_percent": "of these used",
+    "asked_hours": "requested processor-hours of these jobs",
+    "used_percent": "the used part of them, in percent",
     "advice": "a line for each kind of job: what to ask for, and what such jobs need, as hours:minutes:seconds",
     "advised_jobs": "earlier jobs of the kinds that are listed",
-    "killed": "of these ran longer than the advice",
+    "killed": "the number of them that ran longer than the advice",
     "killed_percent": "the same as a percentage",
     "risk": "the level at which the risk is kept",
     "wait_before": "mean wait with the user's own requests, simulated",
-    "wait_after": "with the advised ones",
-    "lost": "running time per job that is lost if each of those that needed more had been killed",
+    "wait_after": "mean wait with the advised requests",
+    "lost": "running time per job that would be lost if all jobs that needed more had been killed",
     "saved": "their difference, the mean over the log and its shaken copies",
-    "interval": "from where to where that would be in a further copy of the log, 90 %",
+    "interval": "90 % prediction interval of the saved wait in one more copy of the log",
 }
-"""What stands behind a dollar sign in a template."""
+"""The names after a dollar sign in a template, and their meanings."""
 
 
 def standard_template() -> str:
-    """The letter that a site can start from."""
+    """Return the letter that a site can start from."""
     return (files("walltime.accuracy") / "letter.txt").read_text(encoding="utf-8")
 
 
 def read_template(path: Path | None) -> str:
-    """A site's template, or the standard one; raises PolicyError for a file that cannot be read or names what is not there."""
+    """Return a site's template, or the standard one; raises PolicyError for an unreadable file or an unknown name."""
     if path is None:
         return standard_template()
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "not UTF-8"
-        raise PolicyError(f"{printable(path)}: the template cannot be read ({why.lower()}); give a text file", "unreadable_file") from error
+        reason = (getattr(error, "strerror", None) or "not UTF-8").lower()
+        raise PolicyError(f"{printable(path)}: cannot read the template ({reason}); use a text file", "unreadable_file") from error
     template = Template(text)
     if not template.is_valid():
-        raise PolicyError(f"{printable(path)}: the template has a dollar sign that begins no name; write $$ for a dollar", "wrong_template")
+        raise PolicyError(f"{printable(path)}: the template has a dollar sign without a name; write $$ for a dollar sign", "wrong_template")
     unknown = [name for name in template.get_identifiers() if name not in PLACEHOLDERS]
     if unknown:
         raise PolicyError(
-            f"{printable(path)}: the template asks for {shown('$' + unknown[0])}; there are {', '.join(PLACEHOLDERS)}", "unknown_field"
+            f"{printable(path)}: unknown name {shown('$' + unknown[0])} in the template; valid names: {', '.join(PLACEHOLDERS)}",
+            "unknown_field",
         )
     return text
 
 
 def clock(seconds: float) -> str:
-    """A walltime as Slurm and PBS take it.
+    """Format a walltime for Slurm and PBS.
 
     >>> clock(4500), clock(172_800), clock(754.5)
     ('1:15:00', '48:00:00', '0:12:34')
@@ -87,12 +89,12 @@ def clock(seconds: float) -> str:
 
 
 def letter(gains: AdviceGains, user: UserGain, template: str | None = None) -> str:
-    """The letter to one user; `template`: as of `read_template`, by default the standard one."""
+    """Return the letter to one user; `template`: from `read_template`, by default the standard one."""
     return wrapped(Template(standard_template() if template is None else template).substitute(_values(gains, user)))
 
 
 def wrapped(text: str) -> str:
-    r"""A text whose long lines are broken between words, as for a mail; what follows an item's first line is indented.
+    r"""Break long lines of a text between words, as for a mail; further lines of a list item are indented.
 
     >>> wrapped("* a: ask for 0:10:00\nshort")
     '* a: ask for 0:10:00\nshort'
@@ -108,105 +110,93 @@ def wrapped(text: str) -> str:
 def write_letters(folder: str | Path, gains: AdviceGains, *, template: str | None = None, most: int = MOST_LETTERS) -> list[Path]:
     """Write a letter for each of the users who gain most, `letters.csv` for a mail merge, and `kinds.csv`, a row for each advice.
 
-    `folder`: is made, or empty; so no letter of another day stays beside these. `most`: so many letters at most. Returns their paths.
-    Raises OutputError for a folder that holds something, or cannot be written.
+    `folder`: is created, or empty, so that it has no letters from another day. `most`: largest number of letters. Returns their paths.
+    Raises OutputError for a folder that is not empty, or cannot be written.
     """
     target = Path(folder)
     try:
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
-            raise FileExistsError(17, "there is something already")
+            raise FileExistsError(17, "it is not empty")
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(
-            f"{printable(target)}: cannot be written ({(error.strerror or str(error)).lower()}); name another place", "unwritable_file"
+            f"{printable(target)}: cannot write letters ({(error.strerror or str(error)).lower()}); use a new folder", "unwritable_file"
         ) from error
     users = gains.helped[:most]
     paths = [target / name for name in _file_names([user.advice.user for user in users])]
+    rows = []
     for user, path in zip(users, paths, strict=True):
-        _write(path, letter(gains, user, template))
-    _write(
-        target / "letters.csv",
-        _csv([_merge_row(gains, user, path.name, template) for user, path in zip(users, paths, strict=True)], MERGED),
-    )
-    kinds = [_kind_row(user, kind) for user in users for kind in user.advice.advised]
-    _write(target / "kinds.csv", _csv(kinds, KIND_COLUMNS))
+        text = letter(gains, user, template)
+        _write(path, text)
+        rows.append(_merge_row(gains, user, path.name, text))
+    _write(target / "letters.csv", _csv(rows, MERGED))
+    _write(target / "kinds.csv", _csv([_kind_row(user, kind) for user in users for kind in user.advice.advised], KIND_COLUMNS))
     return paths
 
 
 def letters_answer(gains: AdviceGains, written: int) -> str:
-    """Who gains what, in two sentences."""
+    """Return the result in two sentences."""
     name, helped = gains.workload.origin.name, gains.helped
     if not helped:
-        return f"No user of {name} would clearly wait less by asking for less at this risk, so there is no letter."
+        return f"No user of {name} would clearly wait less with shorter requests at this risk, so no letter was written."
     first = helped[0]
-    told = (
-        f"{len(helped):,} user{'s' if len(helped) > 1 else ''} of {name} would wait less by asking for less; user {first.advice.user} "
-        f"gains most in all, over {first.advice.jobs:,} jobs {human_time(-first.difference)} each (±{human_time(first.scatter)}), and "
-        f"{written:,} letter{'s were' if written != 1 else ' was'} written."
+    before, change, scatter = gains.all_jobs
+    effect = f"is {human_time(abs(change))} {'shorter' if change < 0 else 'longer'}" if abs(change) > scatter else "does not clearly change"
+    return (
+        f"{len(helped):,} user{'s' if len(helped) > 1 else ''} of {name} would wait less with shorter requests. User {first.advice.user} "
+        f"gains most: {human_time(-first.difference)} (±{human_time(first.scatter)}) for each of {first.advice.jobs:,} jobs. "
+        f"{written:,} letter{'s were' if written != 1 else ' was'} written. "
+        f"If all these users follow the advice, the mean wait of all jobs, {human_time(before)}, {effect}."
     )
-    before, change, scatter = gains.everybody
-    if abs(change) <= scatter:
-        return f"{told} If all of them follow, the mean wait of all jobs, {human_time(before)}, does not clearly change."
-    verb = "shorter" if change < 0 else "longer"
-    return f"{told} If all of them follow, the mean wait of all jobs, {human_time(before)}, is {human_time(abs(change))} {verb}."
 
 
 def letters_table(gains: AdviceGains, most: int = MOST_LETTERS) -> Table:
-    """The users who gain, and what; then those to whom nothing is written, and why."""
+    """Return a table of the users who gain, and of the other users, who get no letter."""
     rows: list[Row] = []
     for user in [*gains.helped[:most], *(one for one in gains.users if not one.helps)]:
-        kinds = user.advice.advised
-        killed, jobs = _killed(user.advice.advised)
-        rows.append(
-            [
-                user.advice.user,
-                f"{user.advice.jobs:,}",
-                f"{len(kinds):,}",
-                Cell(hours(user.advice.less_hours), value=user.advice.less_hours),
-                human_percent(100 * killed / max(jobs, 1)),
-                Cell(human_time(user.before), value=user.before),
-                Cell(signed(-user.difference), [f"±{human_time(user.scatter)}"], value=-user.difference),
-                Cell(human_time(user.lost), value=user.lost),
-                "letter" if user.helps else "none: no clear gain",
-            ]
-        )
+        advice = user.advice
+        killed, jobs = _killed(advice.advised)
+        row = [advice.user, f"{advice.jobs:,}", f"{len(advice.advised):,}", hours_cell(advice.less_hours)]
+        row += [human_percent(100 * killed / max(jobs, 1)), time_cell(user.before)]
+        saved = Cell(signed(-user.difference), [f"±{human_time(user.scatter)}"], value=-user.difference)
+        rows.append([*row, saved, time_cell(user.lost), "letter" if user.helps else "none: no clear gain"])
     head = ["user", "jobs", "kinds with an advice", "hours less", "outran it", "mean wait", "waits less by", "killed runs cost", "letter"]
     remark = (
-        f"Waits are simulated under {gains.policy}, each user alone; in parentheses the 90 % interval of one further copy of the log, "
-        f"shaken by up to 30 s ({gains.copies} copies). Jobs that outran the advice keep their request in the simulation; had they been "
-        "killed, so much running time per job of the user would have been lost. A letter is written where the rest of the gain is clear, "
-        "over a minute, and over 2 % of the wait."
+        f"Waits are simulated under {gains.policy}, each user alone; in parentheses, the 90 % prediction interval for one more copy of the "
+        f"log, shaken by up to 30 s ({gains.copies} copies). Jobs that outran the advice keep their request in the simulation; the cost of "
+        "killed runs is the running time per job of the user that would be lost if they had been killed. A letter is written where the "
+        "gain beyond this cost is clear, over a minute, and over 2 % of the wait."
     )
-    return Table(head, rows, "who gains by asking for less", remark)
+    return Table(head, rows, "users who gain with shorter requests", remark)
 
 
 def letters_record(gains: AdviceGains) -> dict[str, Any]:
-    """Every user who was looked at, ready for JSON; times in s."""
+    """Return every analysed user, ready for JSON; times in s."""
     users = [
         {**user.advice.as_dict(), "helps": user.helps, "lost": user.lost, "wait_before": user.before, "wait_after": user.after}
         | {"wait_difference": user.difference, "wait_scatter": user.scatter}
         for user in gains.users
     ]
-    before, difference, scatter = gains.everybody
-    everybody = {"wait_before": before, "wait_difference": difference, "wait_scatter": scatter}
-    return {"policy": gains.policy, "copies": gains.copies, "users": users, "everybody": everybody}
+    all_jobs = dict(zip(("wait_before", "wait_difference", "wait_scatter"), gains.all_jobs, strict=True))
+    return {"policy": gains.policy, "copies": gains.copies, "users": users, "everybody": all_jobs}
 
 
 def signed(seconds: float) -> str:
-    """A gain in waiting, or with a minus sign a loss; under a second none."""
+    """Format a saved wait, with a minus sign if the wait is longer; under a second it is 0."""
     return "0 s" if abs(seconds) < 1 else f"{'-' if seconds < 0 else ''}{human_time(abs(seconds))}"
 
 
 def _killed(kinds: Sequence[KindAdvice]) -> tuple[int, int]:
+    """Return how many jobs of these kinds ran longer than advised, and the number of all jobs."""
     return round(sum(kind.killed * kind.jobs / 100 for kind in kinds)), sum(kind.jobs for kind in kinds)
 
 
 def _values(gains: AdviceGains, user: UserGain) -> dict[str, str]:
+    """Return the values of the `PLACEHOLDERS`."""
     advice, workload = user.advice, gains.workload
-    kinds = advice.advised
-    killed, jobs = _killed(kinds)
+    killed, jobs = _killed(advice.advised)
     low, high = -user.difference - user.scatter, -user.difference + user.scatter
-    first, last = _dates(gains)
+    first, last = _dates(workload)
     return {
         "user": advice.user,
         "log": workload.origin.name,
@@ -215,7 +205,7 @@ def _values(gains: AdviceGains, user: UserGain) -> dict[str, str]:
         "jobs": f"{advice.jobs:,}",
         "asked_hours": hours(advice.asked_hours),
         "used_percent": human_percent(100 * (1 - advice.unused_hours / max(advice.asked_hours, 1e-9))),
-        "advice": "\n".join(f"* {_line(kind)}" for kind in kinds),
+        "advice": "\n".join(f"* {_line(kind)}" for kind in advice.advised),
         "advised_jobs": f"{jobs:,}",
         "killed": f"{killed:,}",
         "killed_percent": human_percent(100 * killed / max(jobs, 1)),
@@ -229,33 +219,25 @@ def _values(gains: AdviceGains, user: UserGain) -> dict[str, str]:
 
 
 def _line(kind: KindAdvice) -> str:
-    """An advice with its reason; all times as they are typed, so that they can be compared and pasted."""
-    assert kind.walltime is not None, "only what is advised is written"
+    """Return an advice with its reason; all times in the format of commands, so that they can be compared and pasted."""
+    assert kind.walltime is not None, "only advised kinds are written"
     ran = f"half of your {kind.jobs:,} such jobs ran at most {clock(kind.median_runtime)}"
     outran = "none needed more than the new time" if kind.killed == 0 else f"{human_percent(kind.killed)} needed more than the new time"
-    few = f"; they are few, so the risk may be up to {human_percent(kind.risk_at_most)}" if kind.jobs < FEW else ""
-    who = kind_words(kind, clock)
-    who = f"jobs on {who}" if next(iter(kind.kind), "") == "procs" else who
+    few = f"; they are few, so the risk of the next job may be up to {human_percent(kind.risk_at_most)}" if kind.jobs < FEW else ""
+    jobs = kind_words(kind, clock)
+    jobs = f"jobs on {jobs}" if next(iter(kind.kind), "") == "procs" else jobs
     instead = "" if "requested" in kind.kind else f" instead of {clock(kind.median_request)} (your median)"
-    return f"{who}: ask for {clock(kind.walltime)}{instead}; {ran}, {outran}{few}"
+    return f"{jobs}: ask for {clock(kind.walltime)}{instead}; {ran}, {outran}{few}"
 
 
-def _dates(gains: AdviceGains) -> tuple[str, str]:
-    workload = gains.workload
-    start = workload.origin.unix_start_time
-    if start is None or not len(workload):
-        days = int(workload.submit[-1] - workload.submit[0]) // 86_400 if len(workload) else 0
-        return "the first day of the log", f"day {days + 1:,}"
-    zone = workload.origin.tzinfo()
-    try:
-        first, last = (datetime.fromtimestamp(start + int(t), zone) for t in workload.submit[[0, -1]])
-    except (OverflowError, ValueError, OSError):
-        return "its first day", "its last"
-    return f"{first:%Y-%m-%d}", f"{last:%Y-%m-%d}"
+def _dates(workload: Workload) -> list[str]:
+    """Return the dates of the first and the last submission, or days of the log."""
+    first, last = workload.submit[[0, -1]].tolist()
+    return dates(workload, workload.submit[[0, -1]]) or ["the first day of the log", f"day {(last - first) // 86_400 + 1:,}"]
 
 
 def _file_names(users: Sequence[str]) -> list[str]:
-    """A file for each user, whatever characters the name has."""
+    """Return a file name for each user, for names with any characters."""
     names: list[str] = []
     for user in users:
         plain = re.sub(r"[^A-Za-z0-9_-]+", "_", user)[:80] or "_"
@@ -273,10 +255,10 @@ KIND_COLUMNS: tuple[str, ...] = ("user", "kind", "jobs", "median_runtime_s", "me
 KIND_COLUMNS += ("risk_at_most_percent", "killed_in_hindsight_percent", "less_hours")
 
 
-def _merge_row(gains: AdviceGains, user: UserGain, name: str, template: str | None) -> dict[str, Any]:
+def _merge_row(gains: AdviceGains, user: UserGain, name: str, text: str) -> dict[str, Any]:
+    """Return the row of a user in letters.csv; `name`: of the letter's file."""
     values, advice = _values(gains, user), user.advice
     killed, jobs = _killed(advice.advised)
-    text = letter(gains, user, template)
     row: dict[str, Any] = {key: values[key] for key in ("user", "advice", "saved", "wait_before", "wait_after")}
     row |= {"file": name, "jobs": advice.jobs, "risk_percent": advice.risk, "outran_percent": round(100 * killed / max(jobs, 1), 2)}
     row |= {key: round(getattr(advice, key), 1) for key in ("asked_hours", "unused_hours", "less_hours")}
@@ -288,8 +270,9 @@ def _merge_row(gains: AdviceGains, user: UserGain, name: str, template: str | No
 
 
 def _kind_row(user: UserGain, kind: KindAdvice) -> dict[str, Any]:
-    assert kind.walltime is not None, "only what is advised is written"
-    row = {"user": user.advice.user, "kind": kind_words(kind), "jobs": kind.jobs, "ask_for_s": kind.walltime, "ask_for": ""}
+    """Return the row of an advice in kinds.csv."""
+    assert kind.walltime is not None, "only advised kinds are written"
+    row = {"user": user.advice.user, "kind": kind_words(kind), "jobs": kind.jobs, "ask_for_s": kind.walltime}
     row |= {"ask_for": clock(kind.walltime), "median_runtime_s": round(kind.median_runtime), "median_request_s": round(kind.median_request)}
     row |= {"outran_percent": round(kind.killed, 2), "risk_at_most_percent": round(kind.risk_at_most, 2)}
     hindsight = "" if math.isnan(kind.hindsight) else round(kind.hindsight, 2)
@@ -300,12 +283,12 @@ def _csv(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
     sink = io.StringIO()
     writer = csv.DictWriter(sink, columns, lineterminator="\n")
     writer.writeheader()
-    writer.writerows([{name: _harmless(value) for name, value in row.items()} for row in rows])
+    writer.writerows([{name: _escape_formula(value) for name, value in row.items()} for row in rows])
     return sink.getvalue()
 
 
-def _harmless(value: Any) -> Any:
-    """A text that no spreadsheet takes for a formula."""
+def _escape_formula(value: Any) -> Any:
+    """Escape a text that spreadsheets would read as a formula."""
     return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@") and value != UNDEFINED else value
 
 

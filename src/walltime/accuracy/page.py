@@ -1,4 +1,4 @@
-"""Users' walltimes, as a page and as tables: what they ask for and use, what adjusted ones would gain, and what to ask for."""
+"""Users' walltimes as a page and as tables: requested and used hours, the gain from adjusted walltimes, and advice."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from walltime.accuracy.accuracy import COLUMNS, WalltimeAccuracy
+from walltime.accuracy.accuracy import COLUMNS, WalltimeAccuracy, failed_jobs
 from walltime.accuracy.adjusted import MEANINGS, MOST_BAD, MOST_UNDER, AdjustedWalltimes
 from walltime.accuracy.advice import KindAdvice
 from walltime.comparison.answers import ELSEWHERE
@@ -22,16 +22,15 @@ from walltime.wording import UNDEFINED, human_difference, human_number, human_pe
 
 Rows = Sequence[Mapping[str, Any]]
 MUCH_OVER = 0.01
-"""Share of the hours asked for from which hours beyond the requests are mentioned."""
+"""Share of the requested hours above which hours beyond the requests are mentioned."""
 MOST_NAMED = 5
-"""Users named in a sentence."""
+"""Number of users named in a sentence."""
 MOST_DRAWN = 10
-"""Users in a picture whose letters can be read on a first screen."""
-WORDS = {"executable": "job"}
+"""Number of users in a figure that is legible on a first screen."""
 MEANING = (
-    "Hours are processor-hours: request or runtime, times processors; used: their sum over that of the requests. Accuracy of a request: "
-    "the smaller of runtime and request over the larger (tang13, eq. 3), the mean over jobs, so that a small job counts as much as a large "
-    "one. All used: 99 % or more."
+    "Hours are processor-hours: request or runtime, times processors; used: hours of the runtimes over hours of the requests. Accuracy of "
+    "a request: the smaller of runtime and request over the larger (tang13, eq. 3), the mean over jobs, so that a small job counts as "
+    "much as a large one. All used: 99 % or more."
 )
 
 
@@ -42,10 +41,10 @@ def accuracy_page(
     settings: Mapping[str, Any] | None = None,
     log: Sequence[str] | None = None,
 ) -> Page:
-    """The page of `estimate_accuracy`.
+    """Return the page of `estimate_accuracy`.
 
-    `settings`: further entries of the provenance, and as `command` the command line. `log`: the log and how it is read, as words of a
-    command line, for the commands that the page shows; by default its name.
+    `settings`: further entries of the provenance, and as `command` the command line. `log`: the log and the options by which it is read,
+    for the commands on the page; by default its name.
     """
     workload, t = accuracy.workload, accuracy.total
     record = provenance(workload, **(settings or {}))
@@ -53,7 +52,7 @@ def accuracy_page(
         "what users ask for, and what they use",
         title or f"Walltimes asked for on {workload.origin.name}",
         [answer(accuracy)],
-        [_who(accuracy), _ends(accuracy), _requests(accuracy), *_over_time(accuracy), *_adjusted(accuracy), *_advice(accuracy, log)],
+        [_users(accuracy), _ends(accuracy), _requests(accuracy), *_over_time(accuracy), *_adjusted(accuracy), *_advice(accuracy, log)],
         [
             ("log", workload.origin.name),
             ("jobs with a limit", f"{t.jobs:,}"),
@@ -73,47 +72,44 @@ def accuracy_page(
 
 
 def answer(accuracy: WalltimeAccuracy) -> str:
-    """The result in a few sentences."""
+    """Return the result in a few sentences."""
     t = accuracy.total
     much = t.over_hours > MUCH_OVER * t.asked_hours
-    beyond = f", and {hours(t.over_hours)} used beyond the requests" if much else ""
-    told = (
-        f"Users of {accuracy.workload.origin.name} ask for {hours(t.asked_hours)} processor-hours and use {_share(t.used_share).text} of "
-        f"them: {hours(t.unused_hours)} are asked for and not used{beyond}. "
+    beyond = f", and {hours(t.over_hours)} are used beyond the requests" if much else ""
+    text = (
+        f"Users of {accuracy.workload.origin.name} request {hours(t.asked_hours)} processor-hours and use {_share(t.used_share).text} of "
+        f"them: {hours(t.unused_hours)} are requested and not used{beyond}. "
         f"The mean accuracy of a request is {_share(t.mean_accuracy).text}."
     )
     if accuracy.adjusted is None or len(accuracy.adjusted.schedules) < 2:
-        return told
+        return text
     rows = accuracy.adjusted.rows()
     row, first = rows[1], rows[0]["mean_wait"]
     if not first:
-        return f"{told} In a simulation nobody waits, so adjusted walltimes gain nothing."
+        return f"{text} In the simulation no job waits, so adjusted walltimes gain nothing."
+    text += " In a simulation, walltimes adjusted to the runtimes of earlier jobs"
     if row["wait_clear"] is False:
-        same = f"make no clear difference to the mean wait of {human_time(first)}"
-        return f"{told} In a simulation walltimes adjusted to what earlier jobs used {same}."
+        return f"{text} make no clear difference to the mean wait of {human_time(first)}."
     verb = "shorten" if row["wait_change"] < 0 else "lengthen"
-    sure = "" if row["wait_clear"] else "; whether by more than chance was not measured"
-    return (
-        f"{told} In a simulation walltimes adjusted to what earlier jobs used {verb} the mean wait from {human_time(first)} to "
-        f"{human_time(row['mean_wait'])} ({human_difference(row['wait_change'])}{sure})."
-    )
+    change = human_difference(row["wait_change"]) + ("" if row["wait_clear"] else "; whether by more than chance was not measured")
+    return f"{text} {verb} the mean wait from {human_time(first)} to {human_time(row['mean_wait'])} ({change})."
 
 
 def as_record(accuracy: WalltimeAccuracy) -> dict[str, Any]:
-    """The analysis ready for JSON, with all caveats."""
+    """Return the analysis ready for JSON, with all caveats."""
     return accuracy.as_dict() | {"caveats": caveats(accuracy)}
 
 
 def caveats(accuracy: WalltimeAccuracy) -> list[str]:
-    """The caveats of the analysis, and those of the simulation with the users' estimates, such as a saturated machine."""
+    """Return the caveats of the analysis and of the simulation with the users' estimates, such as a saturated machine."""
     if accuracy.adjusted is None:
         return list(accuracy.caveats)
     simulated = caveats_of(accuracy.adjusted.schedules[:1], "none", "user")
-    return [*accuracy.caveats, *(f"Of the simulations: {said[0].lower()}{said[1:]}" for said in simulated if "measured:" not in said)]
+    return [*accuracy.caveats, *(f"Simulations: {caveat[0].lower()}{caveat[1:]}" for caveat in simulated if "measured:" not in caveat)]
 
 
-def _who(accuracy: WalltimeAccuracy) -> Section:
-    """Tables by user, account, partition and queue, and a figure of the largest users."""
+def _users(accuracy: WalltimeAccuracy) -> Section:
+    """Return tables by user, account, partition and queue, and a figure of the largest users."""
     from walltime.accuracy.figures import hours_figure  # matplotlib is slow to load; only a page needs it
 
     blocks: list[Block] = [note(MEANING)]
@@ -121,22 +117,22 @@ def _who(accuracy: WalltimeAccuracy) -> Section:
     if named:
         worst = max(named, key=lambda row: row["unused_hours"])
         alternative = (
-            f"Bars of the processor-hours of the {min(len(named), MOST_DRAWN)} users that ask for most. The largest part not used: "
+            f"Bars of the processor-hours of the {min(len(named), MOST_DRAWN)} users that request most. The largest part not used: "
             f"{worst['group']}, {hours(worst['unused_hours'])} of {hours(worst['asked_hours'])}. The numbers are in the table below."
         )
-        caption = "The users that ask for most; others are in the table below. At the right of each bar: the share used."
+        caption = "The users that request most; others are in the table below. At the right of each bar: the share used."
         blocks.append(Drawing(hours_figure(named[:MOST_DRAWN]), "users", alternative, caption))
     if accuracy.advice:
-        who = "; ".join(f"user {one.user} {hours(one.unused_hours)}" for one in accuracy.advice[:MOST_NAMED])
-        blocks.append(Paragraph(f"Could give back most, in hours not used: {who}."))
+        users = "; ".join(f"user {one.user} {hours(one.unused_hours)}" for one in accuracy.advice[:MOST_NAMED])
+        blocks.append(Paragraph(f"Users with most hours not used: {users}."))
     for by in COLUMNS:
         if by in accuracy.groups and (by == "user" or len(accuracy.groups[by]) > 1):
             blocks += [Heading(f"By {by}"), use_table(accuracy.groups[by], f"By {by}", by)]
-    return Section("Who asks for how much", blocks)
+    return Section("Requests by user", blocks)
 
 
 def _ends(accuracy: WalltimeAccuracy) -> Section:
-    """How jobs end."""
+    """Return how jobs end."""
     known = any(row["failed"] is not None for row in accuracy.ends)
     head = ["how", "jobs", "of the jobs", "hours asked for", "not used", "of all hours not used", *(["failed by the log"] if known else [])]
     whole = max(accuracy.total.unused_hours, 1e-9)
@@ -151,29 +147,26 @@ def _ends(accuracy: WalltimeAccuracy) -> Section:
         for row in accuracy.ends
     ]
     remark = (
-        "Jobs that reach their limits are ended there, as a rule: to them the limit is too short, or they save their state and go on. Many "
-        "jobs that end within a minute fail at once: what these ask for does not say how long they would have run."
+        "Jobs that reach their limits are usually killed there: their limit is too short, or they save their state and go on later. Many "
+        "jobs that end within a minute fail at once: their requests do not show how long they would have run."
     )
     failed = f"Failed: status {FAILED} in the log, which some logs also give to jobs that were ended at the limit."
     blocks: list[Block] = [
-        Table(head, rows, "How jobs end, by what they use of their requests", remark),
+        Table(head, rows, "How jobs end, by the used share of their requests", remark),
         *([note(failed)] if known else []),
     ]
     if accuracy.states:
-        blocks += [Heading("By what the log says"), use_table(accuracy.states, "Jobs by what the log says of their ends", "state")]
+        blocks += [Heading("By recorded state"), use_table(accuracy.states, "Jobs by recorded state", "state")]
     return Section("How jobs end", blocks)
 
 
 def _requests(accuracy: WalltimeAccuracy) -> Section:
-    """The four panels on estimates, and tables by size and length."""
+    """Return the four panels on estimates, and tables by size and length."""
     from walltime.accuracy.estimate_figures import estimates_figure
     from walltime.estimates import largest_estimate
 
-    jobs = accuracy.jobs
-    status = jobs.columns.get("status")
-    failed = None if status is None or not (status == FAILED).any() else status == FAILED
-    drawn = estimates_figure(jobs.runtime, jobs.requested, killed=failed, emax=largest_estimate(jobs.requested))
-    t = accuracy.total
+    jobs, t = accuracy.jobs, accuracy.total
+    drawn = estimates_figure(jobs.runtime, jobs.requested, killed=failed_jobs(jobs), emax=largest_estimate(jobs.requested))
     alternative = (
         f"Four panels: the share of the request that jobs use ({_share(t.at_limit).text} use all of it, {_share(t.under_tenth).text} less "
         "than a tenth); runtime against request; the distributions of both; and accuracy by runtime."
@@ -188,13 +181,13 @@ def _requests(accuracy: WalltimeAccuracy) -> Section:
 
 
 def _over_time(accuracy: WalltimeAccuracy) -> list[Section]:
-    """The picture over time, and its table."""
+    """Return the figure over time, and its table."""
     rows = accuracy.groups["time"]
     if len(rows) < 2:
         return []
     from walltime.accuracy.figures import time_figure
 
-    low, high = (pick((row for row in rows), key=lambda row: row["used_share"] or 0.0) for pick in (min, max))
+    low, high = (pick(rows, key=lambda row: row["used_share"] or 0.0) for pick in (min, max))
     first, last = rows[0]["group"], rows[-1]["group"]
     alternative = (
         f"Bars of the hours used and not used, and lines of the share used and of the mean accuracy, {first} to {last}. Share used: lowest "
@@ -206,29 +199,29 @@ def _over_time(accuracy: WalltimeAccuracy) -> list[Section]:
 
 
 def _adjusted(accuracy: WalltimeAccuracy) -> list[Section]:
-    """The simulations, and the replay by which their schemes were chosen."""
+    """Return the simulations, and the replay by which their schemes were chosen."""
     a = accuracy.adjusted
     if a is None:
         return []
     schedulers: list[Row] = [
         [row["what"], Cell(row["policy"], look="code"), Cell(MEANINGS.get(row["what"], ""), look="wrap")] for row in a.rows()
     ]
-    why = (
-        f"Of {len(a.replays):,} schemes (which jobs are alike, percentile, months of history, threshold) a few were chosen by replaying "
-        "the log without scheduling. In selective schemes, adjusted walltimes are believed while a job waits, the user's own once it runs "
-        "(tang13, section 6). Nobody is killed at an adjusted walltime: the user's request stays the limit."
+    method = (
+        f"A few of {len(a.replays):,} schemes (which jobs are alike, percentile, months of history, threshold) were chosen by replaying "
+        "the log without scheduling. In selective schemes, the scheduler plans with adjusted walltimes while a job waits, and with the "
+        "user's request once it runs (tang13, section 6). No job is killed at an adjusted walltime: the user's request stays the limit."
     )
-    blocks: list[Block] = [note(why), adjusted_table(a), Heading("What was simulated")]
+    blocks: list[Block] = [note(method), adjusted_table(a), Heading("Simulated schedulers")]
     blocks += [
         Table(["", "scheduler", "what it is"], schedulers, "Schedulers", texts=-1),
         Heading("The schemes in the replay"),
         *_schemes(a),
     ]
-    return [Section("What adjusted walltimes would gain", blocks)]
+    return [Section("The gain from adjusted walltimes", blocks)]
 
 
 def adjusted_table(a: AdjustedWalltimes) -> Table:
-    """The simulations with the users' and with adjusted walltimes."""
+    """Return a table of the simulations with the users' and with adjusted walltimes."""
     rows: list[Row] = []
     for k, row in enumerate(a.rows()):
         change = human_difference(row["wait_change"])
@@ -237,41 +230,33 @@ def adjusted_table(a: AdjustedWalltimes) -> Table:
             sign = "-" if row["wait_difference"] < 0 else "+"
             small.append(f"{sign}{human_time(abs(row['wait_difference']))} ± {human_time(row['wait_scatter'])}")
         slowdown, slower = row["mean_bounded_slowdown"], [human_difference(row["slowdown_change"])] if k else []
-        cells = [Cell(human_time(row["mean_wait"]), list(filter(None, small)), value=row["mean_wait"])]
-        cells += [Cell(human_time(row[name]), value=row[name]) for name in ("median_wait", "p90_wait")]
-        cells += [
-            Cell(human_number(slowdown), list(filter(None, slower)), value=slowdown),
-            _share(row["utilization"]),
-            _share(row["accuracy"]),
-        ]
-        rows.append([row["what"], *cells, *(human_percent(row[name]) for name in ("adjusted", "under", "bad"))])
+        rows.append(
+            [
+                row["what"],
+                Cell(human_time(row["mean_wait"]), list(filter(None, small)), value=row["mean_wait"]),
+                *(time_cell(row[name]) for name in ("median_wait", "p90_wait")),
+                Cell(human_number(slowdown), list(filter(None, slower)), value=slowdown),
+                *(_share(row[name]) for name in ("utilization", "accuracy")),
+                *(human_percent(row[name]) for name in ("adjusted", "under", "bad")),
+            ]
+        )
     remark = (
-        "Small print: change from the users' estimates. Accuracy: of the walltimes that the scheduler plans with. Under, 30 min under: "
-        "jobs whose adjusted walltime is too short, and by that much."
+        "Small print: change from the users' estimates. Accuracy: of the walltimes with which the scheduler plans. Under, 30 min under: "
+        "jobs whose adjusted walltime is too short, and by at least 30 min."
     )
     if a.spread is not None:
         remark += (
             f" Each simulation was repeated on {a.spread.copies} copies of the log whose submissions are shaken by up to "
-            f"{a.spread.seconds} s. Below the change is its mean over the log and the copies, and the distance within which a further copy "
-            f"would lie with a probability of {SHOWN_LEVEL}; a change smaller than that is called unclear. {ELSEWHERE}"
+            f"{a.spread.seconds} s. Below the change are its mean over the log and the copies, and its {SHOWN_LEVEL} prediction interval "
+            f"for one more copy; a change within it is marked unclear. {ELSEWHERE}"
         )
-    head = [
-        "simulated",
-        "mean wait",
-        "median",
-        "90 %",
-        "bounded slowdown",
-        "utilization",
-        "accuracy",
-        "jobs adjusted",
-        "under",
-        "30 min under",
-    ]
-    return Table(head, rows, "what adjusted walltimes would gain, simulated", remark, look="overview")
+    head = ["simulated", "mean wait", "median", "90 %", "bounded slowdown", "utilization", "accuracy"]
+    head += ["jobs adjusted", "under", "30 min under"]
+    return Table(head, rows, "the gain from adjusted walltimes, simulated", remark, look="overview")
 
 
 def _schemes(a: AdjustedWalltimes) -> list[Block]:
-    """The figure of all schemes and a table of the most accurate ones."""
+    """Return the figure of all schemes and a table of the most accurate ones."""
     from walltime.accuracy.figures import schemes_figure
 
     tried = a.schemes(len(a.replays))
@@ -297,7 +282,7 @@ def _schemes(a: AdjustedWalltimes) -> list[Block]:
 
 
 def _advice(accuracy: WalltimeAccuracy, log: Sequence[str] | None) -> list[Section]:
-    """What the users with most hours to give back could ask for."""
+    """Return requests for the users with most hours not used."""
     if not accuracy.advice:
         return []
     before = ["walltime", "suggest", *(log or [accuracy.workload.origin.name])]
@@ -306,12 +291,12 @@ def _advice(accuracy: WalltimeAccuracy, log: Sequence[str] | None) -> list[Secti
     if lines:
         blocks += [Heading("To see more of each"), Code("\n".join(lines))]
     if any(one.options is None for one in accuracy.advice):
-        blocks.append(note("The names of some users or jobs hold characters that cannot be typed, so they have no command."))
-    return [Section("What the largest users could ask for", blocks)]
+        blocks.append(note("The names of some users or jobs contain characters that cannot be typed, so they have no command."))
+    return [Section("Advice for the largest users", blocks)]
 
 
 def advice_table(accuracy: WalltimeAccuracy) -> Table:
-    """For each of the users with most hours not used what to ask for, of the kind of job that gives back most."""
+    """Return a table of advice for the users with most hours not used, for the kind of job that would save most."""
     rows: list[Row] = []
     for one in accuracy.advice:
         cells = [one.user, hours(one.unused_hours)]
@@ -319,55 +304,57 @@ def advice_table(accuracy: WalltimeAccuracy) -> Table:
             rows.append([*cells, "too few alike", f"{one.jobs:,}", *[UNDEFINED] * 2, "keep it", UNDEFINED, UNDEFINED])
             continue
         kind = one.kinds[0]
-        times = [Cell(human_time(value), value=value) for value in (kind.median_runtime, kind.median_request)]
-        ask = Cell("keep it", [kind.why]) if kind.walltime is None else Cell(human_time(kind.walltime), value=kind.walltime)
+        times = [time_cell(value) for value in (kind.median_runtime, kind.median_request)]
+        ask = Cell("keep it", [kind.why]) if kind.walltime is None else time_cell(kind.walltime)
         killed = UNDEFINED if math.isnan(kind.hindsight) else human_percent(kind.hindsight)
-        less = Cell(hours(kind.less_hours), value=kind.less_hours) if kind.walltime is not None else Cell(UNDEFINED)
+        less = hours_cell(kind.less_hours) if kind.walltime is not None else Cell(UNDEFINED)
         rows.append([*cells, Cell(kind_of(kind), look="word long"), f"{kind.jobs:,}", *times, ask, killed, less])
     risk = accuracy.advice[0].risk if accuracy.advice else 0.0
     remark = (
-        "For each user the kind of job (name, processors, queue) that gives back most hours, and the smallest request that at most "
-        f"{risk:g} % of these jobs outran. Ran, asked for: medians. Killed in hindsight: jobs that would have been killed, had each been "
-        "advised by those before it. Hours less: what those who ask for more would not have asked for; jobs that ask for less keep "
-        "their request, and so do kinds where nothing is better."
+        "For each user, the kind of job (name, processors, queue) that would save most hours, and the smallest request that at most "
+        f"{risk:g} % of these jobs outran. Ran, asked for: medians. Killed in hindsight: jobs that would have been killed, had each got "
+        "its advice from the jobs before it. Hours less: the reduction for jobs that requested more than the advice; jobs that requested "
+        "less keep their request, and so do kinds without a better one."
     )
     head = ["user", "hours not used", "jobs of the kind", "jobs", "ran", "asked for", "ask for", "killed in hindsight", "hours less"]
-    return Table(head, rows, "what the users with most hours not used could ask for", remark)
+    return Table(head, rows, "advice for the users with most hours not used", remark)
 
 
 def kind_of(one: KindAdvice, show: Callable[[int], str] = human_time) -> str:
-    """What the jobs of a kind have in common, in words; `show`: how a request is written."""
-    return ", ".join(_words(name, value, show) for name, value in one.kind.items()) or "all jobs"
-
-
-def _words(column: str, value: str, show: Callable[[int], str]) -> str:
-    if column == "procs":
-        return f"{value} processor{'' if value == '1' else 's'}"
-    if column == "requested":
-        return f"asking for {show(int(value))}"
-    return f"{WORDS.get(column, column)} {value}"
+    """Describe the jobs of a kind by their common values; `show` formats a request."""
+    words = {"procs": lambda n: f"{n} processor{'' if n == '1' else 's'}", "requested": lambda n: f"asking for {show(int(n))}"}
+    words["executable"] = lambda name: f"job {name}"
+    return ", ".join(words[column](value) if column in words else f"{column} {value}" for column, value in one.kind.items()) or "all jobs"
 
 
 def use_table(rows: Rows, title: str, first: str) -> Table:
-    """Groups of jobs with their hours and accuracies; `first`: what the groups are."""
+    """Return a table of groups of jobs with their hours and accuracies; `first`: title of the column of groups."""
     lines: list[Row] = []
     for row in rows:
-        used, unused, part = row["used_share"], row["unused_hours"], row.get("share_of_unused")
-        cells = [Cell(hours(row["asked_hours"]), value=row["asked_hours"]), _share(used), Cell(hours(unused), value=unused), _share(part)]
-        lines.append(
-            [str(row["group"]), f"{row['jobs']:,}", *cells, *(_share(row[name]) for name in ("mean_accuracy", "at_limit", "under_tenth"))]
-        )
+        cells = [hours_cell(row["asked_hours"]), _share(row["used_share"]), hours_cell(row["unused_hours"])]
+        shares = (_share(row.get(name)) for name in ("share_of_unused", "mean_accuracy", "at_limit", "under_tenth"))
+        lines.append([str(row["group"]), f"{row['jobs']:,}", *cells, *shares])
     head = [first, "jobs", "hours asked for", "used", "not used", "of all hours not used", "mean accuracy", "all used", "under 10 % used"]
     return Table(head, lines, title, look="months")
 
 
 def hours(value: float) -> str:
-    """Processor-hours, whole ones from ten on.
+    """Format processor-hours, whole ones from ten on.
 
     >>> hours(12345.6), hours(0.6088), hours(0.0)
     ('12,346', '0.61', '0')
     """
     return f"{value:,.0f}" if value >= 10 or not value else f"{value:.2g}"
+
+
+def hours_cell(value: float) -> Cell:
+    """Return a cell with processor-hours."""
+    return Cell(hours(value), value=value)
+
+
+def time_cell(seconds: float) -> Cell:
+    """Return a cell with a time."""
+    return Cell(human_time(seconds), value=seconds)
 
 
 def _share(share: float | None) -> Cell:

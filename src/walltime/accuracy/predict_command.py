@@ -123,7 +123,7 @@ def predict(
     record["caveats"] = remarks
     blocks = [*_blocks(workload, rows, bool(given), _source(replays[0].ends, replaying.ends, rules.label)), *caveats(remarks)]
     if output.report is not None:
-        from walltime.accuracy.replays_page import replays_page
+        from walltime.accuracy.prediction_pages import replays_page
 
         output.write(replays_page(workload, rows, blocks, command_line(), int(judged.sum())))
     output.show(record, blocks, **{"predictions" if len(replays) == 1 else "table": out})

@@ -94,7 +94,7 @@ def suggest(
     called = workload.origin.name_of("user", number)
     blocks = list(_blocks(workload.origin.name, called, kind, advice))
     if output.report is not None:
-        from walltime.accuracy.suggestion_page import advice_page
+        from walltime.accuracy.prediction_pages import advice_page
 
         output.write(advice_page(workload, called, advice, blocks, command_line()))
     output.show(record, blocks)

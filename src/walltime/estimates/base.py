@@ -18,11 +18,11 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class EstimateModel(Specification):
-    """A model of the runtimes that a scheduler is told."""
+    """A model of the runtimes that a scheduler gets."""
 
     limit: Literal["model", "user"] = field(default="model", kw_only=True)
-    """when jobs are killed: with `model` the estimates replace the users' requests and are also the kill limit; with `user` only the
-    scheduler's view changes, and the users' requests remain the kill limit"""
+    """kill limit: with `model`, the estimates, which replace the users' requests; with `user`, the users' requests, while the scheduler
+    plans with the estimates"""
 
     @property
     def random(self) -> bool:
@@ -30,23 +30,21 @@ class EstimateModel(Specification):
         return False
 
     def draw(self, workload: Workload, seed: int = 0) -> Array:
-        """Estimates, int64 seconds, at least 1, one per job.
+        """Return estimates, int64 seconds, at least 1, one per job.
 
-        A job's estimate depends only on the seed, its id and its own times; in Tsafrir05 on the whole set of jobs.
+        A job's estimate depends only on the seed, its id and its own times; in Tsafrir05, on the whole set of jobs.
         """
         raise NotImplementedError
 
     def runtime(self, workload: Workload) -> Array:
-        """The runtimes on which estimates are based, int64 s: cut at the users' limits if those are kept."""
-        if self.limit == "user":
-            return np.minimum(workload.runtime, workload.requested)
-        return workload.runtime
+        """Return the runtimes on which estimates are based, int64 s: cut at the users' limits if these are kept."""
+        return np.minimum(workload.runtime, workload.requested) if self.limit == "user" else workload.runtime
 
 
 def cut_short(workload: Workload, model: EstimateModel, seed: int = 0) -> int:
-    """Number of jobs killed at a model's estimates, as they run longer; 0 if the users' kill limits are kept.
+    """Return the number of jobs that run longer than a model's estimates and are killed; 0 if the users' kill limits are kept.
 
-    Mualem01 intends about one job in ten to be killed, and any model with a largest estimate kills the jobs beyond it.
+    In Mualem01, about one job in ten is killed, and any model with a largest estimate kills the jobs beyond it.
 
     >>> from walltime.estimates import Mualem01
     >>> jobs = Workload.from_arrays(submit=[0, 1], runtime=[100, 9000], procs=[1, 1], machine_procs=1)
@@ -57,9 +55,7 @@ def cut_short(workload: Workload, model: EstimateModel, seed: int = 0) -> int:
 
 
 def whole_seconds(estimates: Array, runtime: Array) -> Array:
-    """Estimates rounded to the nearest second, halves up, at least the runtime and at least 1.
-
-    They are at most `MAX_TIME`, the bound of all times of a workload.
+    """Round estimates to the nearest second, halves up, at least the runtime and 1, at most `MAX_TIME`, the bound of all times.
 
     >>> whole_seconds(np.array([2.5, 0.0]), np.array([2, 0])).tolist()
     [3, 1]
@@ -74,15 +70,14 @@ class UserEstimates(EstimateModel):
 
     limit: Annotated[Literal["model", "user"], Key(inside=True)] = field(default="user", kw_only=True, init=False)
     truncated: Annotated[int | None, Key(least=1)] = None
-    """requests and runtimes are cut at this many seconds, E_max, as for the real estimates beside the truncated f-model in tsafrir06,
-    Fig. 13; it is the kill limit then"""
+    """requests and runtimes are cut at this many seconds, E_max, which is then the kill limit; the real estimates in tsafrir06, Fig. 13"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "limit", "user" if self.truncated is None else "model")
 
     def draw(self, workload: Workload, seed: int = 0) -> Array:
-        """The requests, at most `truncated`."""
+        """Return the requests, at most `truncated`."""
         return workload.requested if self.truncated is None else np.minimum(workload.requested, self.truncated)
 
 
@@ -94,7 +89,7 @@ class ExactEstimates(EstimateModel):
     """
 
     def draw(self, workload: Workload, seed: int = 0) -> Array:
-        """The runtimes, at least 1."""
+        """Return the runtimes, at least 1."""
         return np.maximum(self.runtime(workload), 1)
 
 
@@ -110,10 +105,10 @@ class FactorEstimates(EstimateModel):
     positional: ClassVar[tuple[str, ...]] = ("factor",)
     limit: Literal["model", "user"] = field(default="user", kw_only=True)
     factor: Annotated[float, Key(above=0, most=1_000_000)]
-    """what requests are multiplied with"""
+    """factor of the requests"""
 
     def draw(self, workload: Workload, seed: int = 0) -> Array:
-        """The products, rounded to the nearest second, at least 1."""
+        """Return the products, rounded to the nearest second, at least 1."""
         return whole_seconds(workload.requested * self.factor, np.ones(1, np.int64))
 
 
@@ -121,15 +116,15 @@ OVERRUN = ("kill", "extend", "continue")
 
 
 def effective_times(workload: Workload, overrun: str) -> tuple[Array, Array]:
-    """Effective runtime and the scheduler's estimate of each job, int64 seconds, under an overrun rule.
+    """Return the effective runtime and the scheduler's estimate of each job, int64 seconds, under an overrun rule.
 
-    `kill`, as in mualem01 and tsafrir06, section I, ends jobs at their request; the papers leave the other rules open.
+    With `kill`, as in mualem01 and tsafrir06, section I, jobs end at their request; the papers leave the other rules open.
     """
     return effective(workload.runtime, workload.requested, workload.believed, overrun)
 
 
 def effective(runtime: Array, requested: Array, believed: Array, overrun: str) -> tuple[Array, Array]:
-    """The same for given columns; raises PolicyError for an unknown rule."""
+    """Return the same for given columns; raises PolicyError for an unknown rule."""
     match overrun:
         case "kill":
             return np.minimum(runtime, requested), believed
@@ -137,4 +132,4 @@ def effective(runtime: Array, requested: Array, believed: Array, overrun: str) -
             return runtime, np.maximum(believed, runtime)
         case "continue":
             return runtime, believed
-    raise PolicyError(f"unknown overrun rule {overrun!r}; known are {', '.join(OVERRUN)}", "unknown_overrun_rule")
+    raise PolicyError(f"unknown overrun rule {overrun!r}; valid rules: {', '.join(OVERRUN)}", "unknown_overrun_rule")

@@ -35,22 +35,20 @@ class FModel(EstimateModel):
     deterministic: bool = field(default=False, kw_only=True)
     """the estimate is F r"""
     truncated: Annotated[int | None, Key(least=1)] = field(default=None, kw_only=True)
-    """the largest estimate E_max, s; longer runtimes are cut there by the kill limit, which is the model's then"""
+    """the largest estimate E_max, s; longer runtimes are cut there, because the model sets the kill limit then"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.F < 1:
-            raise PolicyError(
-                f"F of the f-model must be 1 (perfect) or more, not {self.F:g}; the badness f of tsafrir06 is F - 1", "number_out_of_range"
-            )
+            raise PolicyError(f"F must be at least 1 (perfect), not {self.F:g}; the badness f of tsafrir06 is F - 1", "number_out_of_range")
         if self.truncated is not None and self.limit == "user":
-            raise PolicyError("a truncated f-model sets the kill limit itself; the users' limits cannot stay", "conflicting_options")
+            raise PolicyError("a truncated f-model sets the kill limit, so limit=user is not possible", "conflicting_options")
 
     @classmethod
     def of_badness(cls, f: float, **options: Any) -> FModel:
-        """The model of badness f (tsafrir06), from 0 (perfect): F = f + 1."""
+        """Return the model of badness f (tsafrir06), from 0 (perfect): F = f + 1."""
         if not 0 <= f < 1e6:
-            raise PolicyError(f"the badness of the f-model must be from 0 (perfect) to a million, not {f:g}")
+            raise PolicyError(f"the badness of the f-model must be from 0 (perfect) to a million, not {f:g}", "number_out_of_range")
         return cls(f + 1, **options)
 
     @property
@@ -60,15 +58,15 @@ class FModel(EstimateModel):
 
     @property
     def random(self) -> bool:
-        """True unless it is deterministic or perfect."""
+        """Whether the estimates depend on the seed: unless the model is deterministic or perfect."""
         return not self.deterministic and self.F > 1
 
     def twin(self) -> FModel:
-        """The deterministic model with the same mean as this random one: factor (F + 1) / 2, badness f / 2 (tsafrir06, section II)."""
+        """Return the deterministic model with the same mean: factor (F + 1) / 2, badness f / 2 (tsafrir06, section II)."""
         return FModel((self.F + 1) / 2, deterministic=True, truncated=self.truncated, limit=self.limit)
 
     def draw(self, workload: Workload, seed: int = 0) -> Array:
-        """Estimates, int64 seconds; at least the runtime unless truncated, and then at most `truncated`."""
+        """Return estimates, int64 seconds; at least the runtime unless truncated, and then at most `truncated`."""
         runtime = self.runtime(workload)
         if self.truncated is not None:
             runtime = np.minimum(runtime, self.truncated)
@@ -82,7 +80,7 @@ class FModel(EstimateModel):
 
 
 def wrong_order_probability(r1: float, r2: float, F: float) -> float:
-    """Probability that the random f-model makes the shorter job look longer: Pr(e1 > e2) for runtimes r1 < r2.
+    """Return the probability that the shorter job has the longer estimate in the random f-model: Pr(e1 > e2) for r1 < r2.
 
     For estimates that are not rounded. Source: tsafrir06, Fig. 10.
 
@@ -90,6 +88,6 @@ def wrong_order_probability(r1: float, r2: float, F: float) -> float:
     (0.1111, 0.0)
     """
     if not 0 < r1 < r2:
-        raise PolicyError(f"the runtimes must be over 0 and in ascending order, not {r1:g} and {r2:g}", "wrong_runtimes")
+        raise PolicyError(f"the runtimes must be positive and ascending, not {r1:g} and {r2:g}", "wrong_runtimes")
     overlap = F * r1 - r2
     return 0.0 if overlap <= 0 else 0.5 * overlap**2 / ((F - 1) * r1 * (F - 1) * r2)

@@ -25,7 +25,7 @@ MODE_POINTS = ((0, 0), (20, 10), (200, 20), (1000, 35), (10_000, 90), (70_000, 3
 JOINT_TIMES = tuple(MINUTE * m for m in (5, 10, 15, 20, 30)) + tuple(HOUR * h for h in (1, 2, 3, 4, 5, 6, 8, 10, 12, 18))
 """Estimates among the 20 most popular ones in all four logs on which the model is based, s."""
 ROUND_TIMES = tuple(HOUR * h for h in (200, 100, 50, 10, 5, 2, 1)) + tuple(MINUTE * m for m in (20, 10, 5))
-"""The head is filled up with multiples of these, s, in this order."""
+"""The head is filled with multiples of these, s, in this order."""
 OFFSETS = (0, 30, -30, 20, -20, 10, -10)
 """Offsets, s, tried if two values of the tail coincide."""
 POPULARITY = (
@@ -54,7 +54,7 @@ POPULARITY = (
 
 
 def number_of_modes(jobs: int) -> int:
-    """Number of distinct estimates, piecewise linear in the number of jobs.
+    """Return the number of distinct estimates, piecewise linear in the number of jobs.
 
     Source: m_tsafrir05.
 
@@ -65,19 +65,8 @@ def number_of_modes(jobs: int) -> int:
     return math.floor(float(np.interp(jobs, x, y)) + 0.5)
 
 
-def number_of_modes_power(jobs: int, a: float = 0.653566, b: float = 0.547761) -> int:
-    """The alternative: `a` times the number of jobs to the power `b`.
-
-    Source: m_tsafrir05.
-
-    >>> number_of_modes_power(28_489)
-    180
-    """
-    return math.floor(a * float(jobs) ** b + 0.5)
-
-
 def tail_bend(modes: int, p: float = 12.1039, q: float = -0.6026) -> float:
-    """The parameter `a` of the times of the tail, 1 + p K^q for K modes.
+    """Return the parameter `a` of the times of the tail, 1 + p K^q for K modes.
 
     Source: m_tsafrir05.
 
@@ -88,7 +77,7 @@ def tail_bend(modes: int, p: float = 12.1039, q: float = -0.6026) -> float:
 
 
 def head_times(emax: int) -> list[int]:
-    """The most popular estimates, s: the largest first, the others ascending; 20 of them if `emax` is at least 100 min.
+    """Return the most popular estimates, s: the largest first, the others ascending; 20 of them if `emax` is at least 100 min.
 
     Source: m_tsafrir05.
 
@@ -104,7 +93,7 @@ def head_times(emax: int) -> list[int]:
 
 
 def merge_times(times: Sequence[int], given: Sequence[int]) -> list[int]:
-    """The head with the given times of user-supplied bins, which replace default ones if the head is full.
+    """Return the head with the times of user-supplied bins, which replace default ones if the head is full.
 
     The closest pair of times is replaced first; the times common to all logs only when no other default is left,
     the largest time never.
@@ -131,7 +120,7 @@ def head_sizes(
     curve: tuple[float, float, float] = (14.0491, -0.177531, 0.462513),
     total: float = 89.0,
 ) -> list[float]:
-    """Percent of the jobs that use the most popular estimates, the largest share first.
+    """Return the percentages of jobs that use the most popular estimates, the largest first.
 
     Ranks x from 2 have `a exp(b x) + c`; rank 1 has the remainder of `total`. With a given `share` of E_max, percent, the
     others are scaled so that the sum is `total`.
@@ -150,7 +139,7 @@ def head_sizes(
 
 
 def merge_sizes(sizes: Sequence[float], given: Mapping[int, float], emax: int, total: float = 89.0) -> tuple[list[float], dict[int, int]]:
-    """The head's sizes including the given ones, and the popularity rank, from 1, of each given time.
+    """Return the head's sizes including the given ones, and the popularity rank, from 1, of each given time.
 
     `given`: percent by time. Each replaces the closest default, the largest given one first; rank 1 is replaced only by E_max.
     The others are scaled so that all sum to `total`, or set to 0 if the given ones alone exceed it. Rank 1 keeps its place,
@@ -175,7 +164,7 @@ def merge_sizes(sizes: Sequence[float], given: Mapping[int, float], emax: int, t
 
 
 def popularity_ranks(draws: Array, count: int = HEAD, given: Mapping[int, int] | None = None) -> list[int]:
-    """Popularity rank of each time rank, from 1; the largest value first, then ascending times.
+    """Return the popularity rank, from 1, of each time rank; the largest value first, then ascending times.
 
     `draws`: float64 in [0, 1), shape (count, 2). `given`: ranks fixed by user-supplied bins, by time rank. The largest value
     gets rank 1 unless it is given another. Each later time rank adds the ranks observed at it to a pool; a rank that was never
@@ -210,7 +199,7 @@ def popularity_ranks(draws: Array, count: int = HEAD, given: Mapping[int, int] |
 
 
 def tail_times(count: int, emax: int, head: Sequence[int], bend: float) -> list[int]:
-    """The other estimates, s, ascending: at most `count` of them, in whole minutes unless two coincide.
+    """Return the other estimates, s, ascending: at most `count` of them, in whole minutes unless two coincide.
 
     Source: m_tsafrir05.
 
@@ -230,7 +219,7 @@ def tail_times(count: int, emax: int, head: Sequence[int], bend: float) -> list[
 
 
 def tail_sizes(count: int, *, curve: tuple[float, float] = (795.6, -2.267), total: float = 11.0) -> list[float]:
-    """Percent of the jobs that use each of the other estimates, the largest first: a k^b for rank k from 21, scaled to `total`.
+    """Return the percentages of jobs that use the other estimates, the largest first: a k^b for rank k from 21, scaled to `total`.
 
     Source: m_tsafrir05.
 
@@ -243,7 +232,7 @@ def tail_sizes(count: int, *, curve: tuple[float, float] = (795.6, -2.267), tota
 
 
 def jobs_per_mode(percents: Mapping[int, float], jobs: int, given: Mapping[int, int] | None = None) -> dict[int, int]:
-    """Number of jobs of each mode, by time in s, ascending; together exactly `jobs`.
+    """Return the number of jobs of each mode, by time in s, ascending; together exactly `jobs`.
 
     A mode has at least one job, and a user-supplied one exactly its number. The rounding error is distributed over the other
     modes, from the largest to the smallest: in proportion (rounded up), then one each, then, if there are too many, down to
@@ -269,15 +258,15 @@ def jobs_per_mode(percents: Mapping[int, float], jobs: int, given: Mapping[int, 
                 left -= step
     if left:
         raise WorkloadError(
-            f"the modes cannot be made to hold {jobs:,} jobs; {left:,} are {'left over' if sign > 0 else 'too many'}", "impossible_modes"
+            f"the modes cannot hold exactly {jobs:,} jobs: {left:,} are {'left over' if sign > 0 else 'too many'}", "impossible_modes"
         )
     return counts
 
 
 def largest_estimate(requested: Array, outliers: float = 0.001) -> int:
-    """E_max, s: the site's limit inferred from the log, its largest request after removing a share of outliers, in whole hours.
+    """Return E_max, s: the site's limit inferred from the log, its largest request after removing a share of outliers, in whole hours.
 
-    The requests' quantile, rounded up to the hour, as limits are, and at most the largest request. `requested`: int64 s,
+    This is the requests' quantile, rounded up to the hour, as limits are, and at most the largest request. `requested`: int64 s,
     shape (jobs,). On the logs of tsafrir06 this gives 18 h (CTC, SDSC), 36 h (BLUE) and 60 h (KTH).
 
     Our interpretation of E_max in tsafrir06, section VII, which does not state it for each log.
@@ -286,7 +275,7 @@ def largest_estimate(requested: Array, outliers: float = 0.001) -> int:
     216000
     """
     if not len(requested):
-        raise WorkloadError("there are no jobs from which to infer the largest estimate", "empty_workload")
+        raise WorkloadError("no jobs from which to infer the largest estimate", "empty_workload")
     if not 0 <= outliers < 1:
         raise PolicyError(f"the share of outliers must be from 0 up to 1, not {outliers:g}", "number_out_of_range")
     ordered = np.sort(requested)

@@ -23,7 +23,7 @@ class Mualem01(EstimateModel):
     `short_factor` times that for short jobs. All estimates are at most `cap`.
 
     The paper does not specify the rounding. Here overestimates are rounded up to whole seconds and underestimates down, so that
-    they remain such; all are at least 1 s, so a job of 1 s is never underestimated.
+    they stay over- and underestimates; all are at least 1 s, so a job of 1 s is never underestimated.
 
     Source: mualem01, section 4.3; that `short_factor` does not apply to underestimates is our interpretation of its steps.
 
@@ -33,23 +33,23 @@ class Mualem01(EstimateModel):
     """
 
     under: Annotated[float, Key(least=0, most=1)] = 0.10
-    """share of the jobs whose estimate is too short: such a job is killed shortly before its end"""
+    """share of the jobs with a too short estimate, which are killed shortly before their end"""
     under_factor: Annotated[float, Key(above=0, most=1)] = 0.99
-    """what the runtime of such a job is multiplied with"""
+    """factor of the runtime of such a job"""
     short: Annotated[int, Key(least=0)] = 90
     """jobs below this many seconds are short"""
     short_factor: Annotated[float, Key(least=1, most=1_000_000)] = 10.0
-    """what estimates of short jobs are multiplied with"""
+    """factor of the estimates of short jobs"""
     cap: Annotated[int, Key(least=1)] = 24 * 3600
     """the largest estimate, s; a job that runs longer is killed there (`walltime.estimates.cut_short` counts them)"""
 
     @property
     def random(self) -> bool:
-        """Always."""
+        """Whether the estimates depend on the seed: always."""
         return True
 
     def draw(self, workload: Workload, seed: int = 0) -> Array:
-        """Estimates, int64 seconds, from 1 to `cap`."""
+        """Return estimates, int64 seconds, from 1 to `cap`."""
         runtime = self.runtime(workload)
         which, accuracy = uniforms(seed, workload.job_id, STREAM_ACCURACY)
         accuracy = 1.0 - accuracy  # in (0, 1], to avoid division by 0

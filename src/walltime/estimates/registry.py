@@ -18,11 +18,13 @@ ESTIMATES = Family(
         "factor": Variant(FactorEstimates),
         "f": Variant(FModel),
         "badness": Variant(
-            FModel, make=lambda **options: FModel.of_badness(options.pop("F"), **options), meaning="`f:F` as tsafrir06 counts: F is 1 more."
+            FModel,
+            make=lambda **options: FModel.of_badness(options.pop("F"), **options),
+            meaning="`f:F` by the badness of tsafrir06, F - 1.",
         ),
         "mualem01": Variant(Mualem01),
         "tsafrir05": Variant(Tsafrir05),
     },
 )
 parse_estimates = ESTIMATES.parse
-"""The model with a specification, such as `f:11,truncated=64800`; raises PolicyError, in one line, for what is not known."""
+"""Return the model with a specification, such as `f:11,truncated=64800`; raises PolicyError for an unknown one."""

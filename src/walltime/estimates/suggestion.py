@@ -14,13 +14,13 @@ from walltime.workload import Workload
 
 Array = np.ndarray
 RISKS = (50.0, 25.0, 10.0, 5.0, 2.0, 1.0)
-"""Default risks of being killed, percent."""
+"""Default risks of a kill, percent."""
 LEAST = 10
-"""Least number of earlier jobs (tang13, section 4)."""
+"""Smallest number of earlier jobs (tang13, section 4)."""
 KIND = ("group", "procs", "executable", "requested")
-"""What jobs of a user may have in common, the most informative first."""
+"""Attributes by which jobs of a user are alike, the most informative first."""
 ROUND = 300
-"""Suggestions are rounded up to multiples of this, s."""
+"""Step of suggestions, s, which are rounded up."""
 SURE = 0.95
 """Confidence of the upper bound of a risk."""
 
@@ -36,10 +36,10 @@ class Suggestion:
     killed_before: int
     """number of earlier jobs that ran longer"""
     upper: float
-    """95 % upper confidence bound of the risk, percent, provided that the next job is like the earlier ones: of that many kills as the risk
-    allows, since the same jobs chose the walltime"""
+    """95 % upper confidence bound of the risk, percent, provided that the next job is like the earlier ones; computed from the number of
+    kills that the risk allows, since the same jobs chose the walltime"""
     backtest: float
-    """percent of the earlier jobs that would have been killed by the suggestions made before each of them; nan if unknown"""
+    """percent of the earlier jobs that would have been killed by suggestions from the jobs before them; nan if unknown"""
     slack: float
     """median fraction of the walltime that the earlier jobs would have used"""
 
@@ -69,18 +69,18 @@ def suggest(
     months: int | None = None,
     min_jobs: int = LEAST,
 ) -> Advice:
-    """Walltimes for the next job of a user, from the user's earlier jobs of this kind.
+    """Return walltimes for the next job of a user, from the user's earlier jobs of this kind.
 
-    `kind`: what else the earlier jobs have in common with the next one, of `group`, `procs`, `executable` and `requested` (s). Only the
-    last `months` of 30 days before the end of the log count, if given. If there are fewer jobs than `min_jobs`, the least informative
+    `kind`: further common attributes of the earlier jobs and the next one, from `group`, `procs`, `executable` and `requested` (s). Only
+    the last `months` of 30 days before the end of the log count, if given. If there are fewer jobs than `min_jobs`, the min_jobs informative
     attributes are dropped: first the request, then the program, the processors, the group. A job that used all of its
-    request was killed and would have run longer, so for the risk it counts as longer than any walltime up to its request.
+    request was killed and would have run longer, so it counts as longer than any walltime up to its request.
 
     For each risk the walltime is the smallest, rounded up to 5 min, exceeded by at most this share of the earlier jobs.
     `upper` is the one-sided 95 % bound of Clopper and Pearson for as many kills as the risk allows, even if fewer jobs ran longer: the
     walltime is chosen from the same jobs, and this is the exact bound of the part of a distribution beyond one of its order statistics.
-    `backtest` goes through the earlier jobs in order, makes a suggestion for each from those before it, and counts the jobs that this would
-    have killed: the value of such a rule if the future differs from the past.
+    `backtest` goes through the earlier jobs in order, makes a suggestion for each from the jobs before it, and counts the jobs that this
+    would have killed: the quality of the rule if the future differs from the past.
 
     Raises WorkloadError if the log has no such user, or too few jobs of that user; PolicyError for a risk outside 0 to 100.
     Source: percentiles of earlier runtimes as in tang13, section 4; Clopper and Pearson, Biometrika 26 (1934); order statistics: Wilks,
@@ -94,9 +94,9 @@ def suggest(
     """
     for risk in risks:
         if not 0 <= risk < 100:
-            raise PolicyError(f"a risk is a percentage from 0 to below 100, not {risk:g}", "number_out_of_range")
+            raise PolicyError(f"a risk must be a percentage from 0 to below 100, not {risk:g}", "number_out_of_range")
     if unknown := [name for name in kind or {} if name not in KIND]:
-        raise PolicyError(f"jobs are alike in {', '.join(KIND)}, not in {unknown[0]}", "unknown_column")
+        raise PolicyError(f"unknown attribute {unknown[0]!r} of jobs; valid attributes: {', '.join(KIND)}", "unknown_column")
     wanted = {"user": user} | {name: (kind or {})[name] for name in KIND if name in (kind or {})}
     mine, like = _alike(workload, wanted, months, min_jobs)
     ran, asked = workload.runtime[mine], workload.requested[mine]
@@ -113,51 +113,43 @@ def suggest(
 
 
 def _alike(workload: Workload, wanted: Mapping[str, int], months: int | None, min_jobs: int) -> tuple[Array, list[str]]:
-    """The earlier jobs, and the attributes in which they agree with the next one."""
+    """Return the earlier jobs, and the attributes in which they agree with the next one."""
     columns = {"procs": workload.procs, "requested": workload.requested}
     for name in wanted:
         column = columns.get(name, workload.columns.get(name))
         if column is None:
-            raise WorkloadError(f"{workload.origin.name} does not say the {name} of its jobs; leave it out", "missing_column")
+            raise WorkloadError(f"{workload.origin.name} does not record the {name} of its jobs; leave it out", "missing_column")
         columns[name] = column
     given = list(wanted.items())
     recent = np.ones(len(workload), bool)
     if months is not None:
         recent = workload.submit > int(workload.submit[-1]) - months * 30 * 86_400
-    if not (recent & (columns["user"] == wanted["user"])).any():
-        raise WorkloadError(
-            f"{workload.origin.name} has no job of user {wanted['user']}{'' if months is None else ' in that time'}", "unknown_name"
-        )
+    count = int((recent & (columns["user"] == wanted["user"])).sum())
+    if not count:
+        place = workload.origin.name + ("" if months is None else f", last {months} months,")
+        raise WorkloadError(f"{place} has no job of user {wanted['user']}", "unknown_name")
     for length in range(len(given), 0, -1):
         mask = recent.copy()
         for name, value in given[:length]:
             mask &= columns[name] == value
         if mask.sum() >= min_jobs:
             return np.flatnonzero(mask), [name for name, _ in given[:length]]
-    count = int((recent & (columns["user"] == wanted["user"])).sum())
-    raise WorkloadError(
-        f"user {wanted['user']} has {count} earlier jobs, which is too few; {min_jobs} are needed (min_jobs=N)", "too_few_jobs"
-    )
-
-
-def _walltime(risk: float, length: Array, cut: Array) -> int:
-    """The smallest walltime exceeded by at most this percentage, s, rounded up; killed jobs count as longer than their requests."""
-    return exceeded_by(risk, np.sort(np.where(cut, length + 1, length)).tolist())
+    raise WorkloadError(f"user {wanted['user']} has {count} earlier jobs, but min_jobs={min_jobs} are needed (min_jobs=N)", "too_few_jobs")
 
 
 def allowed_kills(risk: float, jobs: int) -> int:
-    """How many of so many jobs a risk (percent) allows to be killed."""
+    """Return the number of kills among these jobs that a risk (percent) allows."""
     return math.floor(risk / 100 * jobs)
 
 
 def exceeded_by(risk: float, ordered: Sequence[int]) -> int:
-    """The same from ascending lengths."""
+    """Return the smallest walltime, s, rounded up, that at most this percentage of the ascending lengths exceeds."""
     place = len(ordered) - 1 - allowed_kills(risk, len(ordered))
     return max(-(-ordered[place] // ROUND) * ROUND, ROUND)
 
 
 def killed_in_hindsight(risk: float, length: Array, cut: Array, min_jobs: int) -> int:
-    """How many jobs, from number `min_jobs` on, would have been killed by what the jobs before them suggest."""
+    """Return how many jobs, from number `min_jobs` on, would have been killed by suggestions from the jobs before them."""
     lengths: list[int] = np.where(cut, length + 1, length).tolist()
     ordered = sorted(lengths[:min_jobs])
     kills = 0
@@ -168,7 +160,8 @@ def killed_in_hindsight(risk: float, length: Array, cut: Array, min_jobs: int) -
 
 
 def _suggestion(risk: float, length: Array, cut: Array, min_jobs: int) -> Suggestion:
-    walltime = _walltime(risk, length, cut)
+    """Return the suggestion for a risk; jobs that were `cut` count as longer than their requests."""
+    walltime = exceeded_by(risk, np.sort(np.where(cut, length + 1, length)).tolist())
     longer = int(outran(length, cut, walltime).sum())
     tries, kills = max(len(length) - min_jobs, 0), killed_in_hindsight(risk, length, cut, min_jobs)
     return Suggestion(
@@ -182,21 +175,19 @@ def _suggestion(risk: float, length: Array, cut: Array, min_jobs: int) -> Sugges
 
 
 def outran(length: Array, cut: Array, walltime: int) -> Array:
-    """Which jobs a walltime would have killed: those that ran longer, and those that were killed at this length."""
-    killed_then: Array = (length > walltime) | (cut & (length >= walltime))
-    return killed_then
+    """Return which jobs a walltime would have killed: longer jobs, and jobs that were killed at this length."""
+    killed: Array = (length > walltime) | (cut & (length >= walltime))
+    return killed
 
 
-def share_at_most(count: int, of: int, sure: float = SURE) -> float:
-    """One-sided upper confidence bound of a share, if `count` of `of` cases were observed: the share for which so few have 1 - `sure`.
+def share_at_most(count: int, cases: int, confidence: float = SURE) -> float:
+    """Return the one-sided upper confidence bound of a share, of which `count` of `cases` were observed.
 
-    Source: Clopper and Pearson, Biometrika 26 (1934): the quantile `sure` of a beta distribution.
+    Source: Clopper and Pearson, Biometrika 26 (1934): a quantile of a beta distribution.
 
     >>> round(share_at_most(0, 20), 3), round(share_at_most(10, 20), 3)
     (0.139, 0.698)
     """
     from scipy.special import betaincinv  # slow to load
 
-    if count >= of:
-        return 1.0
-    return float(betaincinv(count + 1, of - count, sure))
+    return 1.0 if count >= cases else float(betaincinv(count + 1, cases - count, confidence))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -37,7 +38,7 @@ class Tsafrir05(EstimateModel):
 
     emax: Annotated[int | None, Key(least=m.HOUR)] = None
     """the largest estimate, s, at least one hour, by default the site's limit inferred from the log (`largest_estimate`); longer runtimes
-    are cut there by the kill limit, which is the model's"""
+    are cut there, because the model sets the kill limit"""
     share: Annotated[float | None, Key(above=0, below=100)] = None
     """percent of the jobs that use `emax`, exact to the job, by default the remainder of the model's curve, 21.73; a larger share means
     worse estimates"""
@@ -64,24 +65,24 @@ class Tsafrir05(EstimateModel):
         object.__setattr__(self, "bins", tuple((int(t), int(n)) for t, n in self.bins))
         super().__post_init__()
         if self.limit == "user":
-            raise PolicyError("the modal model sets the kill limit itself; the users' limits cannot stay", "conflicting_options")
+            raise PolicyError("the modal model sets the kill limit, so limit=user is not possible", "conflicting_options")
         if len({t for t, _ in self.bins}) < len(self.bins):
-            raise PolicyError("each bin of the modal model is a distinct time, in s, and a number of jobs", "wrong_bins")
+            raise PolicyError("each bin of the modal model must be a distinct time, in s, with a number of jobs", "wrong_bins")
 
     @property
     def random(self) -> bool:
-        """Always."""
+        """Whether the estimates depend on the seed: always."""
         return True
 
     def draw(self, workload: Workload, seed: int = 0) -> Array:
-        """Estimates, int64 seconds; at most E_max, and at least the runtime truncated to E_max.
+        """Return estimates, int64 seconds; at most E_max, and at least the runtime truncated to E_max.
 
         Raises WorkloadError for fewer than 200 jobs, or if too many jobs are too long for the modes drawn.
         """
         jobs = len(workload)
         if jobs < FEWEST_JOBS:
             raise WorkloadError(
-                f"the modal model needs at least {FEWEST_JOBS} jobs, there are {jobs}; take another estimate model", "too_few_jobs"
+                f"the modal model needs at least {FEWEST_JOBS} jobs, not {jobs}; use another estimate model", "too_few_jobs"
             )
         emax = self.largest(workload)
         counts = self.histogram(jobs, emax, seed)
@@ -89,25 +90,23 @@ class Tsafrir05(EstimateModel):
         return assign(np.minimum(workload.runtime, emax), workload.job_id, ascending[::-1], seed)
 
     def largest(self, workload: Workload) -> int:
-        """E_max for these jobs, s; raises WorkloadError if it is inferred from the log and below one hour."""
+        """Return E_max for these jobs, s; raises WorkloadError if it is inferred from the log and below one hour."""
         emax = self.emax if self.emax is not None else m.largest_estimate(workload.requested)
         if emax < m.HOUR:
             raise WorkloadError(
-                f"the largest request is {emax} s, the modal model needs an hour: give it one with emax=SECONDS", "number_out_of_range"
+                f"the largest request, {emax} s, is under an hour; set emax=SECONDS of the modal model", "number_out_of_range"
             )
         return emax
 
     def histogram(self, jobs: int, emax: int, seed: int = 0) -> dict[int, int]:
-        """The modes for a number of jobs: number of jobs by estimate in s, ascending."""
+        """Return the modes for a number of jobs: number of jobs by estimate in s, ascending."""
         given = self._given(jobs, emax)
         times = m.merge_times(m.head_times(emax), list(given))
         percent = {t: 100 * n / jobs for t, n in given.items()}
         sizes = m.head_sizes(len(times), share=percent.get(emax), curve=self.head_curve, total=self.head_total)
         if min(sizes) < 0:
-            raise PolicyError(
-                f"ranks 2 to {len(times)} alone hold more than the head's {self.head_total:g} percent; change head_curve",
-                "impossible_modes",
-            )
+            head = f"ranks 2 to {len(times)}"
+            raise PolicyError(f"{head} exceed the head's {self.head_total:g} percent; change head_curve", "impossible_modes")
         sizes, ranks = m.merge_sizes(sizes, percent, emax, self.head_total)
         draws = np.stack(uniforms(seed, np.arange(len(times)), STREAM_RANKS), axis=1)
         order = m.popularity_ranks(draws, len(times), {times.index(t): rank for t, rank in ranks.items()})
@@ -120,26 +119,27 @@ class Tsafrir05(EstimateModel):
         return {t: n for t, n in m.jobs_per_mode(percents, jobs, given).items() if n}
 
     def number_of_modes(self, jobs: int) -> int:
-        """K, the number of distinct estimates for a number of jobs."""
+        """Return K, the number of distinct estimates for a number of jobs."""
         if self.modes is not None:
             return self.modes
-        return m.number_of_modes(jobs) if self.modes_rule == "linear" else m.number_of_modes_power(jobs, *self.power_law)
+        a, b = self.power_law
+        return m.number_of_modes(jobs) if self.modes_rule == "linear" else math.floor(a * float(jobs) ** b + 0.5)
 
     def _given(self, jobs: int, emax: int) -> Mapping[int, int]:
-        """The user-supplied bins, including that of E_max: jobs by time."""
+        """Return the user-supplied bins, including the bin of E_max: jobs by time."""
         given = dict(self.bins)
         if self.share is not None:
             if emax in given:
-                raise PolicyError(f"both the share and a bin say how many jobs estimate {emax} s; give one of them", "conflicting_options")
+                raise PolicyError(
+                    f"both the share and a bin set the number of jobs that estimate {emax} s; use one of them", "conflicting_options"
+                )
             given[emax] = max(1, int(self.share * jobs / 100 + 0.5))
         if max(given, default=0) > emax:
             raise PolicyError(f"a bin's time of {max(given)} s is over the largest estimate, {emax} s", "number_out_of_range")
         if len(given.keys() - {emax}) >= m.HEAD:
-            raise PolicyError(
-                f"the modal model takes at most {m.HEAD - 1} bins besides that of the largest estimate, not {len(given)}", "too_many_bins"
-            )
+            raise PolicyError(f"at most {m.HEAD - 1} bins are allowed besides the largest estimate's, not {len(given)}", "too_many_bins")
         if sum(given.values()) > jobs:
-            raise WorkloadError(f"the bins hold {sum(given.values()):,} jobs, there are {jobs:,}", "too_many_jobs")
+            raise WorkloadError(f"the bins have {sum(given.values()):,} jobs, more than the {jobs:,} of the workload", "too_many_jobs")
         return given
 
 
@@ -157,17 +157,17 @@ def assign(runtime: Array, job_id: Array, estimates: Array, seed: int = 0) -> Ar
     """
     order = np.lexsort((job_id, -runtime))
     longest = runtime[order]
-    short = longest > estimates
-    if short.any():
-        need = int(np.count_nonzero(runtime > int(estimates[np.argmax(short)])))
+    if (longest > estimates).any():
+        first = int(np.argmax(longest > estimates))
+        bound = int(estimates[first])
         raise WorkloadError(
-            f"{need:,} jobs run longer than {int(estimates[np.argmax(short)]):,} s, but the modal model gives only "
-            f"{int(np.argmax(short)):,} a longer estimate: raise emax (now {int(estimates[0])}) or share, or take another seed",
+            f"{np.count_nonzero(runtime > bound):,} jobs run longer than {bound:,} s, but only {first:,} estimates of the modal model are "
+            f"longer: raise emax (now {int(estimates[0])}) or share, or use another seed",
             "too_few_estimates",
         )
     below = len(estimates) - np.searchsorted(estimates[::-1], longest, side="left")
-    first = np.arange(len(estimates))
-    picks = first + (uniforms(seed, job_id[order], STREAM_ASSIGN)[0] * (below - first)).astype(np.int64)
+    rank = np.arange(len(estimates))
+    picks = rank + (uniforms(seed, job_id[order], STREAM_ASSIGN)[0] * (below - rank)).astype(np.int64)
     left = estimates.tolist()
     for j, k in enumerate(picks.tolist()):
         left[j], left[k] = left[k], left[j]

@@ -140,7 +140,7 @@ def run(
     note(f"{name}: {printed(name).title}. {printed(name).source}")
     shown = None if output.as_json else _tell
     with _bar(name) as show:
-        done = run_paper(name, chosen, subjects, folder, quick=inputs.quick, workers=workers, progress=show, told=shown, size=size)
+        done = run_paper(name, chosen, subjects, folder, quick=inputs.quick, workers=workers, progress=show, on_result=shown, size=size)
     words = f"page written to {done.page}; {done.jobs:,} jobs simulated in {done.seconds:,.1f} s"
     output.show(_record(name, done, folder, inputs.quick), [words])
 

@@ -22,7 +22,7 @@ from walltime.papers.subjects import GENERATED, OTHER, PAPER, Subject
 from walltime.report.html import write_page
 
 LETTERS_PER_INCH = 20
-"""Of the small print under a figure."""
+"""Width of the small print under a figure."""
 
 
 @dataclass(frozen=True)
@@ -45,13 +45,13 @@ def run_paper(
     quick: bool = False,
     workers: int | None = None,
     progress: Callable[[str, int, int], None] | None = None,
-    told: Callable[[Result], None] | None = None,
+    on_result: Callable[[Result], None] | None = None,
     size: str = "",
 ) -> PaperRun:
     """Run these items on these subjects and write everything into the folder.
 
     Simulations already in the folder, by this version and on the same log, are not repeated, so an interrupted run can be
-    resumed. `progress`: called with a description, the number of runs done and the total; `told`: called with each result as
+    resumed. `progress`: called with a description, the number of runs done and the total; `on_result`: called with each result as
     soon as it is available. `size`: the width of the figures, as `write_figure` takes it. Raises OutputError if the folder cannot be
     written.
     """
@@ -65,8 +65,8 @@ def run_paper(
         result = Result(item.name, item.title, item.where or describe(subjects, quick), parts)
         write_parts(result, folder, size)
         results.append(result)
-        if told is not None:
-            told(result)
+        if on_result is not None:
+            on_result(result)
     page = write_page(paper_page(study.printed, results, subjects, quick=quick), folder / "index.html")
     return PaperRun(results, page, study.jobs_simulated, time.monotonic() - begin)
 

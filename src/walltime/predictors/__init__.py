@@ -24,10 +24,8 @@ if TYPE_CHECKING:
     from walltime.predictors.base import below_remark as below_remark
     from walltime.predictors.base import check_columns as check_columns
     from walltime.predictors.base import predictor as predictor
-    from walltime.predictors.external import LogColumn as LogColumn
-    from walltime.predictors.external import PredictionFile as PredictionFile
-    from walltime.predictors.external import Twins as Twins
-    from walltime.predictors.external import twins as twins
+    from walltime.predictors.hindsight import Twins as Twins
+    from walltime.predictors.hindsight import twins as twins
     from walltime.predictors.history import History as History
     from walltime.predictors.history import LogHistory as LogHistory
     from walltime.predictors.history import Past as Past
@@ -44,5 +42,7 @@ if TYPE_CHECKING:
     from walltime.predictors.registry import parse_predictor as parse_predictor
     from walltime.predictors.tang13 import STATISTICS as STATISTICS
     from walltime.predictors.tang13 import WINDOWS as WINDOWS
+    from walltime.predictors.unlearned import LogColumn as LogColumn
+    from walltime.predictors.unlearned import PredictionFile as PredictionFile
 
 __getattr__, __dir__, __all__ = lazy(__name__, module_map(registry.PREDICTORS))

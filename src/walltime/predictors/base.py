@@ -1,4 +1,4 @@
-"""The interface of all predictors, what they may know about a job, which jobs are alike, and the memory of a compiled predictor."""
+"""The interface of all predictors, the known values of a job, the keys of similar jobs, and the memory of a compiled predictor."""
 
 from __future__ import annotations
 
@@ -33,31 +33,31 @@ KEYS = {
 }
 """Jobs are alike if they agree in all of these columns. `user` to `triple` are the keys of tang13 (section 4.2), `request` is the
 triple key for logs without groups, `program` is the key of mualem01 (section 4.4), `size` the same for logs without programs, and
-`shape` what a user can choose. A job with an unknown value in one of the columns is like no other."""
+`shape` is what a user can choose. A job with an unknown value in one of the columns is unlike all others."""
 
 
 class Basis(IntEnum):
-    """What a prediction was made from."""
+    """The basis of a prediction."""
 
     NOTHING = 0
-    """nothing was known: the prediction is the user's request"""
+    """nothing is known: the prediction is the user's request"""
     OWN = 1
-    """jobs of its kind"""
+    """similar jobs"""
     GENERAL = 2
-    """all jobs, because too little was known of its kind"""
+    """all jobs, because too little is known of similar jobs"""
     BELOW = 3
-    """it was below 0 s, which no runtime is: the prediction is the user's request"""
+    """the predicted value is negative and not used: the prediction is the user's request"""
 
 
 class Guess(NamedTuple):
-    """A predicted runtime in seconds, and what it was made from."""
+    """A predicted runtime in seconds, and its basis."""
 
     seconds: float
     basis: Basis = Basis.OWN
 
 
 class SubmittedJob:
-    """A job as known before it ends; `now` (s) is the current time.
+    """The known values of a job before it ends; `now` (s) is the current time.
 
     `job_id, submit, requested, procs` and, -1 if unknown, `user, group, executable, queue, partition`: whole numbers, times
     in seconds. Reading its start, end or runtime raises AttributeError, as they are not known yet.
@@ -78,7 +78,7 @@ class SubmittedJob:
             return self._known[name][self.index]
         if name in SubmittedJob.FUTURE:
             raise AttributeError(f"job {self.job_id} has not ended: its {name} is not known yet")
-        raise AttributeError(f"jobs have no {name!r}; known are {', '.join(('submit', *SubmittedJob.COLUMNS))}")
+        raise AttributeError(f"jobs have no {name!r}; valid names: {', '.join(('submit', *SubmittedJob.COLUMNS))}")
 
 
 class StartedJob(SubmittedJob):
@@ -103,25 +103,25 @@ class FinishedJob(SubmittedJob):
 
     @property
     def runtime(self) -> int:
-        """How long it ran, s."""
+        """The runtime, s."""
         return self.end - self.start
 
 
 class Learner(Protocol):
     """A predictor's state in one run.
 
-    If it also has a method `started(job)`, that is called with a `StartedJob` whenever a job starts.
+    A method `started(job)`, if there is one, is called with a `StartedJob` whenever a job starts.
     """
 
     def predict(self, job: SubmittedJob) -> float | Guess | None:
-        """The runtime of this job, s; None if nothing is known, so that the user's request is used, as it is for what is below 0."""
+        """Return the runtime of this job, s; None if nothing is known. The user's request is used then, and for negative values."""
 
     def observe(self, job: FinishedJob) -> None:
         """Learn from a job that has ended."""
 
 
 Alike = Annotated[str, Key(known=tuple(KEYS))]
-"""Which jobs are alike."""
+"""A key of similar jobs."""
 
 
 @dataclass(frozen=True)
@@ -134,21 +134,18 @@ class Predictor(Specification):
     """
 
     def begin(self) -> Learner:
-        """A learner that has seen no job."""
+        """Return a learner that has seen no job."""
         raise NotImplementedError
 
-    def given(self, requested: Array, runtime: Array) -> Array | None:
-        """The predictions, int64 s, one per job, if they need no learning; else None."""
+    def predict_all(self, workload: Workload, requested: Array, runtime: Array) -> Array | None:
+        """Return the predictions, int64 s, one per job, if they need no learning; else None."""
         return None
 
-    def predict_all(self, workload: Workload, requested: Array, runtime: Array) -> Array | None:
-        """As `given`, for predictors that read columns of the log."""
-        return self.given(requested, runtime)
-
     def made_in_advance(self, workload: Workload, requested: Array, runtime: Array, limit: Array) -> tuple[Array, Array] | None:
-        """As `given`, but at least 1 s and, unless they are `uncapped`, at most the limit (int64 s, one per job); and their basis, uint8.
+        """Return the predictions and their basis, uint8, if they need no learning.
 
-        Where `given` is -1 nothing is known, and the limit is taken, as it is for what is below that.
+        Predictions are at least 1 s and, unless `uncapped`, at most the limit (int64 s, one per job). The limit also replaces -1 (nothing
+        is known) and other negative values.
         """
         given = self.predict_all(workload, requested, runtime)
         if given is None:
@@ -159,21 +156,21 @@ class Predictor(Specification):
         return np.where(known, seconds, limit), basis.astype(np.uint8)
 
     def remarks(self, workload: Workload, requested: Array, runtime: Array) -> list[str]:
-        """Caveats of its predictions for these jobs, as sentences: of those that were made elsewhere."""
+        """Return caveats of its predictions for these jobs, as sentences, if the predictions were made elsewhere."""
         return []
 
     def compiled(self, jobs: Jobs) -> CompiledPredictor | None:
-        """The compiled form for these jobs, with nothing learned yet; None if there is none."""
+        """Return the compiled form for these jobs, with nothing learned yet; None without one."""
         return None
 
     @property
     def is_compiled(self) -> bool:
         """Whether the compiled engine can run it."""
-        return type(self).compiled is not Predictor.compiled or type(self).given is not Predictor.given
+        return type(self).compiled is not Predictor.compiled or type(self).predict_all is not Predictor.predict_all
 
     @property
     def uncapped(self) -> bool:
-        """Whether predictions may exceed the user's request; only those that need no learning can."""
+        """Whether predictions may exceed the user's request; predictions that are learned cannot."""
         return False
 
     @property
@@ -206,38 +203,38 @@ class PlainPredictor(Predictor):
 
     make: Annotated[Callable[..., Any], Key(inside=True)]
     spelling: Annotated[str, Key(inside=True)] = ""
-    """what it is called, if not by the name of the class: `FILE.py:NAME,option=value`"""
+    """its label, if not the name of the class: `FILE.py:NAME,option=value`"""
     options: Annotated[tuple[tuple[str, Any], ...], Key(inside=True)] = ()
-    """that `make` is called with"""
+    """arguments of `make`"""
 
     def __post_init__(self) -> None:
         if not callable(self.make):
-            raise PolicyError(f"a custom predictor is a class or function that returns a new one, not {self.make!r}")
+            raise PolicyError(f"a custom predictor must be a class or function that returns a new one, not {self.make!r}")
 
     def begin(self) -> Learner:
-        """A new object."""
+        """Return a new object."""
         with own_code(f"the making of {self.label}"):
-            learner = self._anew()
+            learner = self._make()
         for method in ("predict", "observe"):
             if not callable(getattr(learner, method, None)):
                 raise PolicyError(f"{place_of(learner)}the predictor {self.label} has no method {method}(self, job)", "missing_method")
         return learner
 
-    def _anew(self) -> Learner:
+    def _make(self) -> Learner:
         try:
             made: Learner = self.make(**dict(self.options))
         except TypeError as error:
             if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
-                raise  # it is of the class's own code
-            said = ", ".join(f"{name}={value!r}" for name, value in self.options) or "no options"
+                raise  # an error in the class's own code
+            options = ", ".join(f"{name}={value!r}" for name, value in self.options) or "no options"
             raise PolicyError(
-                f"{place_of(self.make)}{self.make.__name__} cannot be made with {said} ({error})", "own_code_failure"
+                f"{place_of(self.make)}{self.make.__name__} cannot be created with {options} ({error})", "own_code_failure"
             ) from None
         return made
 
     @property
     def unlisted(self) -> str:
-        """How it is spelled, or the name of the class."""
+        """Its label: the specification, or the name of the class."""
         return self.spelling or getattr(self.make, "__name__", repr(self.make))
 
 
@@ -257,11 +254,10 @@ def predictor(make: Callable[[], Any]) -> PlainPredictor:
 
 
 def below_remark(label: str, basis: Array) -> list[str]:
-    """How many predictions were below 0 s, as a sentence, if any were; `basis`: of each job, a `Basis`."""
+    """Return a sentence with the number of negative predictions, if there are any; `basis`: a `Basis` for each job."""
     below = int(np.count_nonzero(np.asarray(basis) == Basis.BELOW))
-    if not below:
-        return []
-    return [f"{below:,} of {len(basis):,} predictions of {label} are below 0 s and not used; the user's request is taken for them."]
+    sentence = f"{below:,} of {len(basis):,} predictions of {label} are below 0 s and not used; the user's request is taken for them."
+    return [sentence] if below else []
 
 
 def check_columns(predictor: Predictor, workload: Workload) -> None:
@@ -269,19 +265,19 @@ def check_columns(predictor: Predictor, workload: Workload) -> None:
     missing = [name for name in predictor.columns if name not in workload.columns]
     if missing:
         raise WorkloadError(
-            f"the log does not say the {' and the '.join(missing)} of its jobs, which {predictor.label} needs", "missing_column"
+            f"{predictor.label} needs the {' and the '.join(missing)} of jobs, which the log does not record", "missing_column"
         )
 
 
 def key_of(job: Any, key: str) -> tuple[int, ...] | None:
-    """The key values of a job, with its columns as attributes; None if one of them is unknown."""
+    """Return the key values of a job, with its columns as attributes; None if one of them is unknown."""
     values = tuple(int(getattr(job, name)) for name in KEYS[key])
     return None if any(value < 0 for value in values) else values
 
 
 @dataclass(frozen=True, eq=False)
 class Jobs:
-    """The jobs whose runtimes are to be predicted; arrays are int64 s with one entry per job.
+    """The jobs whose runtimes are predicted; arrays are int64 s with one entry per job.
 
     `requested`: the user requests. `limit`: upper bounds of the predictions. `runtime`: the real runtimes, for `PredictorMemory.values`
     only; a compiled predictor reads a value only after the job has ended.
@@ -303,10 +299,10 @@ class Jobs:
         features: int = 0,
         model: tuple[int, int] = (0, 0),
     ) -> PredictorMemory:
-        """An empty memory: a history for each key of each kind in `keys`, and one for all jobs.
+        """Return an empty memory with a history for each key of each kind in `keys`, and one for all jobs.
 
         `counts`: number of counters per key. `ranked` (float64, one per job): values whose percentiles are needed, for the first
-        kind of keys. `features`: number of values to keep per job. `model`: rows and columns of the coefficients.
+        kind of keys. `features`: number of stored values per job. `model`: rows and columns of the coefficients.
         """
         from walltime.compiled.prediction_memory import HISTORY, KNOWN, NOTHING, PredictorMemory
 
@@ -345,7 +341,7 @@ class Jobs:
 
 
 def alike(workload: Workload, requested: Array, key: str) -> Array:
-    """Jobs alike by this key of `KEYS` have the same number: int64, from 0; -1 if one of the columns is unknown."""
+    """Return a number for each job, int64, from 0, equal for jobs that are alike by this key; -1 if one of the columns is unknown."""
     number = np.zeros(len(workload), np.int64)
     known = np.ones(len(workload), bool)
     own = {"requested": requested, "procs": workload.procs}

@@ -1,6 +1,6 @@
 """A predictor in plain Python that the compiled loop calls: through three functions of C that take the interpreter's lock.
 
-It is for simulations that run once from the beginning to the end. What it has learned is in Python's objects, so a simulation that is
+It is for simulations that run once from the beginning to the end. Its state is in Python's objects, so a simulation that is
 copied, or goes back, needs the reference engine.
 """
 
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from walltime.predictors.history import History
 
 NOTHING, BELOW = -1.0, -2.0
-"""What a call gives where nothing is known, and where what was predicted is below 0."""
+"""Results of a call without a prediction, and with a negative one."""
 OF_ALL = -10.0
-"""From here downwards: so many seconds less, of all jobs."""
+"""A prediction of s seconds from all jobs is encoded as this minus s."""
 REFUSED = 3
-"""Basis.BELOW, as compiled code takes it."""
+"""Basis.BELOW for compiled code."""
 _SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 
 
 class Calls:
-    """The functions that a loop calls for a history, told of a job, the time, and how long it ran; to be kept as long as the loop runs.
+    """The functions that a loop calls for a history, with a job, the time, and its runtime; they must live as long as the loop runs.
 
-    What one raises cannot pass through compiled code: it is kept, and nothing is asked or shown any more. `check` raises it.
+    An error cannot pass through compiled code: it is stored, later calls do nothing, and `check` raises it.
     """
 
     def __init__(self, history: History) -> None:
@@ -45,11 +45,11 @@ class Calls:
 
     @property
     def addresses(self) -> list[int]:
-        """Of prediction, end and start."""
+        """The addresses of the functions for prediction, end and start."""
         return [ctypes.cast(one, ctypes.c_void_p).value or 0 for one in self._functions]
 
     def check(self) -> None:
-        """Raise what a call has raised."""
+        """Raise the error of a call."""
         if self._error is not None:
             raise self._error
 
@@ -83,7 +83,7 @@ class Calls:
 
 
 def called(calls: Calls, jobs: Jobs) -> CompiledPredictor:
-    """A predictor in plain Python as the loop takes it."""
+    """Return the compiled form of a predictor in plain Python."""
     started = started_by_call if calls.wants_starts else None
     return CompiledPredictor(predict_by_call, observe_by_call, started, jobs.memory((), options=calls.addresses))
 
@@ -111,28 +111,28 @@ call_python: Any = _call_without_compiler if _config.DISABLE_JIT else _call_pyth
 
 
 def predict_by_call(learning, job, now):
-    """What the plain predictor says; -1 if nothing is known."""
-    told = call_python(learning.options[PREDICT], job, now, 0)
-    if told == NOTHING:
+    """Return the plain predictor's prediction; -1 if nothing is known."""
+    seconds = call_python(learning.options[PREDICT], job, now, 0)
+    if seconds == NOTHING:
         return NOTHING
     basis = OWN
-    if told <= OF_ALL:
+    if seconds <= OF_ALL:
         basis = GENERAL
-        told = OF_ALL - told
-    elif told == BELOW:
+        seconds = OF_ALL - seconds
+    elif seconds == BELOW:
         basis = REFUSED
-        told = 1.0 * learning.jobs[job].limit
+        seconds = 1.0 * learning.jobs[job].limit
     learning.jobs[job].basis = basis
-    return told
+    return seconds
 
 
 def observe_by_call(learning, job, now):
-    """Show it a job that has ended."""
+    """Show a job that has ended."""
     call_python(learning.options[OBSERVE], job, now, learning.jobs[job].ran)
     return 0
 
 
 def started_by_call(learning, job, now):
-    """Show it a job that starts."""
+    """Show a job that starts."""
     call_python(learning.options[STARTED], job, now, 0)
     return 0

@@ -17,18 +17,18 @@ from walltime.predictors.base import Basis, FinishedJob, Guess, Jobs, Predictor,
 BASE = 19
 """Number of base features."""
 PAIRED, SQUARED = range(1, 17), range(1, 19)
-"""The base features whose products with each other are features too, and those whose squares are."""
+"""The base features whose products with each other are features, and the base features whose squares are."""
 FEATURES = BASE + len(PAIRED) * (len(PAIRED) - 1) // 2 + len(SQUARED)
 """Features of the regression: 19 + 120 + 18 = 157."""
 DAY, WEEK = 86400, 7 * 86400
 LARGEST_EXPONENT = 709.0
-"""Beyond this exponent exp counts as infinite."""
+"""Largest exponent for which exp is finite."""
 START = 1e-9
 """Start value of the sums and maxima of the normalized gradient."""
 
 CURVES = ("abs", "square", "exp")
 ADDED = {"one": 1.0, "log_r_over_n": 5.0, "log_n_over_r": 5.0, "log_one_over_rn": 11.0, "log_rn": 1.0}
-"""What each weight adds to its logarithm."""
+"""The constant that each weight adds to its logarithm."""
 WEIGHTS = tuple(ADDED)
 READINGS = {"features": ("program", "meant"), "untaught": ("one", "request"), "negative_weights": ("kept", "zero")}
 
@@ -41,12 +41,12 @@ class Gaussier15(Predictor):
     where p is the model's current value for the features that the job had at submission. The loss of an error e is c |e| (`abs`),
     c e^2 (`square`) or exp(c |e|) (`exp`). The defaults are the paper's best loss, the E-Loss. The prediction is |w.x|, rounded down.
 
-    By default all of this is as the authors ran it; `features`, `untaught` and `negative_weights` can be what they may have meant instead.
+    The defaults follow the authors' program; `features`, `untaught` and `negative_weights` select what they may have meant.
 
     Their program ended if exp overflowed. Here the learning ends, and from then on the request is predicted.
 
-    Source: gaussier15 (SC'15), and the program behind it: under the dialect `predictsim` both schedules that were published with
-    their predictions, of KTH-SP2 and SDSC-SP2, are the same, job for job.
+    Source: gaussier15 (SC'15) and its program: under the dialect `predictsim`, both schedules that were published with their predictions,
+    on KTH-SP2 and SDSC-SP2, are equal job for job.
 
     >>> Gaussier15(under="square", threshold=60.0).label
     'gaussier15:under=square,threshold=60'
@@ -56,7 +56,7 @@ class Gaussier15(Predictor):
     over: Literal["abs", "square", "exp"] = "square"
     """loss of a prediction that was too long (e > 0)"""
     under: Literal["abs", "square", "exp"] = "abs"
-    """loss of one that was too short"""
+    """loss of a prediction that was too short"""
     over_coefficient: Annotated[float, Key(least=0)] = 1.0
     """c of `over`"""
     under_coefficient: Annotated[float, Key(least=0)] = 1.0
@@ -71,18 +71,18 @@ class Gaussier15(Predictor):
     l2: Annotated[float, Key(least=0)] = 4e9
     """the regularization of the coefficients w"""
     features: Literal["program", "meant"] = "program"
-    """`meant` takes the runtimes of the user's last jobs where the program takes the time since they were submitted"""
+    """`meant` uses the runtimes of the user's last jobs; `program` uses the time since their submission"""
     untaught: Literal["one", "request"] = "one"
-    """what is predicted until a job has ended: 1 s, or the request"""
+    """the prediction until a job has ended: 1 s, or the request"""
     negative_weights: Literal["kept", "zero"] = "kept"
-    """what is learned from jobs whose weight is negative: the opposite, as in the program, or nothing"""
+    """learning from jobs whose weight is negative: the opposite, as in the program, or nothing"""
 
     def begin(self) -> Regression:
-        """A learner that has seen no job."""
+        """Return a learner that has seen no job."""
         return Regression(self)
 
     def compiled(self, jobs: Jobs) -> CompiledPredictor:
-        """The compiled form."""
+        """Return the compiled form."""
         readings = (READINGS[name].index(getattr(self, name)) for name in READINGS)
         memory = jobs.memory(
             [self.key],
@@ -123,10 +123,10 @@ class User:
 
 
 def last_runs(job: SubmittedJob, user: User, meant: bool) -> list[int]:
-    """Up to three times (s) that stand for the runtimes of the user's last jobs, the latest first.
+    """Return up to three times (s) in place of the runtimes of the user's last jobs, the latest first.
 
-    The program takes the last jobs to end, and, of each, the time since its submission, unless it was submitted less than its
-    runtime ago, which can hardly be. Meant were the last jobs to start, and their runtimes, or for how long they have been running.
+    The program takes the last jobs to end, and for each the time since its submission, unless it was submitted less than its
+    runtime ago, which is hardly possible. The authors meant the last jobs to start, and their runtimes or elapsed times.
     """
     now = job.now
     if meant:
@@ -135,7 +135,7 @@ def last_runs(job: SubmittedJob, user: User, meant: bool) -> list[int]:
 
 
 def features(job: SubmittedJob, user: User, meant: bool = False) -> list[float]:
-    """The 19 base features of a job at its submission, `job.now`, in this order.
+    """Return the 19 base features of a job at its submission, `job.now`, in this order.
 
     0 the constant 1. 1 to 3: the user's `last_runs`, at most the job's request, which also replaces missing ones. 4 the request. 5
     the mean of 1 and 2, or 1 if there is one run, else the request. 6 the mean of 1 to 3 (in the program 0.33 times their sum) if
@@ -167,36 +167,33 @@ def features(job: SubmittedJob, user: User, meant: bool = False) -> list[float]:
 
 
 def all_features(base: Sequence[float]) -> list[float]:
-    """The base features, the products of two different ones of 1 to 16, and the squares of 1 to 18: 157 numbers."""
+    """Return the base features, the products of two different ones of 1 to 16, and the squares of 1 to 18: 157 numbers."""
     pairs = [base[i] * base[j] for i in PAIRED for j in PAIRED if i < j]
     return [*base, *pairs, *(base[i] * base[i] for i in SQUARED)]
 
 
-def slope(curve: str, coefficient: float, error: float) -> float:
-    """The derivative of a loss curve at an error of at least 0, s; infinite if exp overflows."""
-    if curve == "abs":
-        return coefficient
-    if curve == "square":
-        return coefficient * 2.0 * error
-    exponent = coefficient * error
-    return coefficient * math.exp(exponent) if exponent < LARGEST_EXPONENT else math.inf
-
-
 def loss_slope(scheme: Gaussier15, error: float) -> float:
-    """The derivative of the loss with respect to a prediction that is `error` seconds too long; 0 at the threshold itself."""
+    """Return the derivative of the loss with respect to a prediction that is `error` seconds too long; infinite if exp overflows.
+
+    It is 0 at the threshold itself.
+    """
     beyond = error - scheme.threshold
-    if beyond > 0:
-        return slope(scheme.over, scheme.over_coefficient, beyond)
-    if beyond < 0:
-        return -slope(scheme.under, scheme.under_coefficient, -beyond)
-    return 0.0
+    if beyond == 0:
+        return 0.0
+    curve, c = (scheme.over, scheme.over_coefficient) if beyond > 0 else (scheme.under, scheme.under_coefficient)
+    size, rise = abs(beyond), c
+    if curve == "square":
+        rise = c * 2.0 * size
+    elif curve == "exp":
+        rise = c * math.exp(c * size) if c * size < LARGEST_EXPONENT else math.inf
+    return rise if beyond > 0 else -rise
 
 
 def weight(kind: str, runtime: int, procs: int) -> float:
-    """The weight of a job with this runtime (s) and number of processors; it may be negative."""
+    """Return the weight of a job with this runtime (s) and number of processors; it may be negative."""
     r, n = float(max(runtime, 1)), float(procs)
-    of = {"one": 1.0, "log_rn": r * n, "log_r_over_n": r / n, "log_n_over_r": n / r, "log_one_over_rn": 1.0 / (r * n)}
-    return ADDED[kind] + math.log(of[kind])
+    ratio = {"one": 1.0, "log_rn": r * n, "log_r_over_n": r / n, "log_n_over_r": n / r, "log_one_over_rn": 1.0 / (r * n)}
+    return ADDED[kind] + math.log(ratio[kind])
 
 
 class NormalizedGradient:
@@ -220,14 +217,14 @@ class NormalizedGradient:
         return self.steps == 1.0
 
     def value(self, x: Sequence[float]) -> float:
-        """w.x."""
+        """Return w.x."""
         total = 0.0
         for w, value in zip(self.w, x, strict=True):
             total += w * value
         return total
 
     def step(self, x: Sequence[float], truth: float, weight: float) -> None:
-        """One step down the gradient of the loss of this example."""
+        """Take one step down the gradient of the loss of this example."""
         w, largest, squares = self.w, self.largest, self.squares
         total = 0.0
         for i, value in enumerate(x):
@@ -245,22 +242,22 @@ class NormalizedGradient:
 
 
 class Regression:
-    """Keeps the history of each user, and each job's features until it ends; a job of an unknown user has no history."""
+    """The history of each user, and each job's features until it ends; a job of an unknown user has no history."""
 
     def __init__(self, scheme: Gaussier15):
         self.scheme = scheme
         self.model = NormalizedGradient(scheme, FEATURES)
         self.users: dict[int, User] = {}
         self.base: dict[int, list[float]] = {}
-        self.asked: dict[int, int] = {}  # when jobs were predicted, which is when they could start first
+        self.predicted_at: dict[int, int] = {}  # the first time at which a job could start
 
     def _user(self, job: SubmittedJob) -> User:
         return User() if job.user < 0 else self.users.setdefault(job.user, User())
 
     def predict(self, job: SubmittedJob) -> Guess | None:
-        """|w.x|, rounded down."""
+        """Return |w.x|, rounded down."""
         user = self._user(job)
-        self.asked[job.index] = job.now
+        self.predicted_at[job.index] = job.now
         base = self.base[job.index] = features(job, user, meant=self.scheme.features == "meant")
         seconds = abs(self.model.value(all_features(base)))
         if not math.isfinite(seconds) or (self.model.is_untaught and self.scheme.untaught == "request"):
@@ -270,14 +267,14 @@ class Regression:
     def started(self, job: StartedJob) -> None:
         """Add a job to the user's running jobs."""
         user = self._user(job)
-        run = user.running[job.index] = Run(self.asked.get(job.index, job.submit), job.start, job.procs)
+        run = user.running[job.index] = Run(self.predicted_at.get(job.index, job.submit), job.start, job.procs)
         user.last_started = [run, *user.last_started[:2]]
 
     def observe(self, job: FinishedJob) -> None:
-        """Learn from the features that the job had at submission."""
+        """Learn from the job's features at submission."""
         user = self._user(job)
-        run = user.running.pop(job.index, None) or Run(self.asked.get(job.index, job.submit), job.start, job.procs)
-        self.asked.pop(job.index, None)
+        run = user.running.pop(job.index, None) or Run(self.predicted_at.get(job.index, job.submit), job.start, job.procs)
+        self.predicted_at.pop(job.index, None)
         run.runtime = job.runtime
         user.last_ended = [run, *user.last_ended[:2]]
         user.ended += 1
@@ -291,11 +288,11 @@ class Regression:
 
 # ------------------------------------------------------------------------------------------------------------ compiled form
 #
-# Each sum is taken in the same order as above, so that both forms agree to the last bit; what is done for each feature alone is in
-# loops of its own, which the compiler turns into vector instructions. `fifo` holds the started jobs of a user. `counts` holds, per
-# user: the number of started jobs; the first of these that may still run; the number of running jobs, their processors, and the sum
+# Each sum is taken in the same order as above, so that both forms agree to the last bit; work on single features is in separate
+# loops, which the compiler turns into vector instructions. `fifo` has the started jobs of a user. `counts` has, for each
+# user: the number of started jobs; the first of them that may still run; the number of running jobs, their processors, and the sum
 # of their starts; the processors of the jobs that have ended, and the last end; the last three jobs to end, the latest first.
-# `place` of a job is when it was predicted: at its submission, or when it could start first.
+# `place` of a job is the time of its prediction: at its submission, or when it could start first.
 
 STARTED, FIRST_RUNNING, RUNNING, RUNNING_PROCS, RUNNING_SINCE, ENDED_PROCS, LAST_END, LAST, LAST_BUT_ONE, LAST_BUT_TWO = range(10)
 COUNTS = 10
@@ -303,7 +300,7 @@ OVER, UNDER, LEARNING_WEIGHT, AS_MEANT, REQUEST_FIRST, NONE_NEGATIVE = range(6)
 OVER_COEFFICIENT, UNDER_COEFFICIENT, SURPLUS, ETA, L2 = range(5)
 W, LARGEST, GRADIENTS, X, TERMS, SUMS = range(6)
 MODEL_ROWS = 6
-"""Rows of `model`: coefficients, the largest value of each feature so far, the sum of its squared gradients; the features at hand,
+"""Rows of `model`: coefficients, the largest value of each feature so far, the sum of its squared gradients; the current features,
 and terms to be summed; N and the number of steps."""
 NORM, STEPS = 0, 1
 _, BY_SQUARE, BY_EXP = range(len(CURVES))
@@ -325,7 +322,7 @@ def note_start_by_gaussier15(learning, job, now):
 
 
 def predict_by_gaussier15(learning, job, now):
-    """The absolute value of w.x at the submission of a job, rounded down; -1 if nothing is known, or the sums have overflowed."""
+    """Return the absolute value of w.x at the submission of a job, rounded down; -1 if nothing is known, or the sums overflowed."""
     known, key = learning.jobs[job], learning.key[job, 0]
     known.place = now
     base, w, x = learning.features[job], learning.model[W], learning.model[X]
@@ -343,7 +340,7 @@ def predict_by_gaussier15(learning, job, now):
 
 @kernel
 def _make_features(base, x):
-    """All features, from the base features."""
+    """Compute all features from the base features."""
     for i in range(BASE):
         x[i] = base[i]
     place = BASE
@@ -358,7 +355,7 @@ def _make_features(base, x):
 
 @kernel
 def _find_features(learning, known, key, now, base):
-    """Compute the features of a job and its user now, in the order of `features`."""
+    """Compute the base features of a job and its user now, in the order of `features`."""
     ask, procs = float(known.requested), known.procs
     for i in range(BASE):
         base[i] = 1.0 if i == 0 else ask if i < 7 else 0.0
@@ -405,7 +402,7 @@ def _find_features(learning, known, key, now, base):
 
 
 def observe_by_gaussier15(learning, job, now):
-    """Learn from a job that ends now, whose runtime is recorded, with the features that it had at submission."""
+    """Learn from a job that ends now, whose runtime is recorded, with its features at submission."""
     known, key = learning.jobs[job], learning.key[job, 0]
     if key >= 0:
         user, counts = learning.keys[key], learning.counts[key]
@@ -425,7 +422,7 @@ def observe_by_gaussier15(learning, job, now):
 
 @kernel
 def _step(learning, known, base):
-    """One step of the normalized gradient."""
+    """Take one step of the normalized gradient."""
     options, factors, model = learning.options, learning.factors, learning.model
     w, largest, gradients, x, terms, sums = model[W], model[LARGEST], model[GRADIENTS], model[X], model[TERMS], model[SUMS]
     _make_features(base, x)
@@ -453,7 +450,7 @@ def _step(learning, known, base):
 
 @kernel
 def _weight(kind, runtime, procs):
-    """The weight of a job."""
+    """Return the weight of a job."""
     r, n = float(max(runtime, 1)), float(procs)
     if kind == EVENLY:
         return 1.0
@@ -468,13 +465,13 @@ def _weight(kind, runtime, procs):
 
 @kernel
 def _loss_slope(options, factors, error):
-    """The derivative of the loss with respect to the prediction."""
+    """Return the derivative of the loss with respect to the prediction."""
     beyond = error - factors[SURPLUS]
     if beyond == 0.0:
         return 0.0
     size, side = abs(beyond), 0 if beyond > 0 else 1
     curve, coefficient = options[OVER + side], factors[OVER_COEFFICIENT + side]
-    rise = coefficient  # as by abs
+    rise = coefficient  # the curve abs
     if curve == BY_SQUARE:
         rise = coefficient * 2.0 * size
     elif curve == BY_EXP:

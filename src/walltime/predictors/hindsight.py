@@ -1,4 +1,4 @@
-"""Whether predictions made elsewhere know what is known only later: how close they are, and whether they repeat what was recorded."""
+"""Tests for predictions made with the future: their closeness, repeated recorded values, and the order of twins."""
 
 from __future__ import annotations
 
@@ -11,22 +11,31 @@ from walltime.predictors.base import Array
 from walltime.workload import Workload
 
 RECORDED = ("wait", "start", "end", "runtime", "cpu_time", "used_memory", "status")
-"""Columns of a log that nobody knows when a job is submitted."""
+"""Columns of a log that are unknown when a job is submitted."""
 WIDTHS = (0.03, 0.1)
-"""What close means: so far apart in logarithms, about 3 and 10 %."""
+"""Largest distances of close predictions, in logarithms: about 3 and 10 %."""
 AROUND = 3
-"""Predictions are compared within so many of these widths."""
+"""Predictions are compared within this many widths."""
 CLEAR = 4
-"""and so many widths around each there is no earlier runtime of its user, nor its request."""
+"""Within this many widths of a compared prediction there is no earlier runtime of its user, nor its request."""
 SURE = 0.001
-"""Chance of as many close predictions, below which they are said to know the future."""
+"""Probability by chance below which predictions are reported as made with the future."""
 LEAST = 60
-"""Shorter predictions (s) are left out: whole seconds are coarse there."""
+"""Shorter predictions (s) are left out, since whole seconds are coarse there."""
 FEW = 20
+"""Smallest number of predictions in which repeated values are sought."""
+TWINS_WITHIN = 60
+"""Similar jobs of one user are twins if they were submitted within this many seconds, and the first had not ended."""
+
+
+def _chance(right: int, cases: int) -> float:
+    """Return an upper bound of the probability of as many right cases where half are expected (Hoeffding's inequality)."""
+    over = right / cases - 0.5 if cases else 0.0
+    return math.exp(-2 * cases * over**2) if over > 0 else 1.0
 
 
 class Close(NamedTuple):
-    """Predictions that are like no earlier runtime: `around` are within `AROUND` widths of the runtime, of which `close` are within one."""
+    """Predictions unlike any earlier runtime: `around` are within `AROUND` widths of the runtime, and `close` within one."""
 
     around: int
     close: int
@@ -35,28 +44,27 @@ class Close(NamedTuple):
     @property
     def chance(self) -> float:
         """An upper bound of the probability of as many close ones where half of them are expected, which is more than a third."""
-        over = self.close / self.around - 0.5 if self.around else 0.0
-        return math.exp(-2 * self.around * over**2) if over > 0 else 1.0
+        return _chance(self.close, self.around)
 
 
 def closeness(workload: Workload, requested: Array, runtime: Array, predicted: Array, width: float) -> Close:
-    """Compare predictions with runtimes (int64 s, one per job; below 0 for none) where predictions are like no earlier runtime.
+    """Compare predictions with runtimes (int64 s, one per job; below 0 for none) where predictions are unlike any earlier runtime.
 
-    A function of earlier jobs can be exact where users run the same again. So only predictions count around which there is neither a
-    runtime of an earlier job of the user nor the request; which these are depends on the past alone. Over so short a distance real runtimes
-    are spread evenly, so that a third of those within three widths is within one.
+    A function of earlier jobs can be exact where users run the same job again. So only predictions count that are neither near the
+    runtime of an earlier job of the user nor near the request; this selection depends on the past alone. Over such a short distance, real
+    runtimes are spread evenly, so a third of the runtimes within three widths are within one.
     """
     user = workload.columns.get("user", np.zeros(len(workload), np.int64))
     place = np.unique(user, return_inverse=True)[1].astype(np.int64)
-    real, told, limit = (np.log(np.maximum(values, 1)) for values in (runtime, predicted, requested))
+    real, expected, limit = (np.log(np.maximum(values, 1)) for values in (runtime, predicted, requested))
     keys, first = np.unique(_key(place, np.floor(real / width)), return_index=True)
-    chosen = (predicted >= LEAST) & (runtime > 0) & (np.abs(told - limit) > CLEAR * width)
+    chosen = (predicted >= LEAST) & (runtime > 0) & (np.abs(expected - limit) > CLEAR * width)
     jobs = np.arange(len(workload))
     for step in range(-CLEAR, CLEAR + 1):
-        wanted = _key(place, np.floor(told / width) + step)
+        wanted = _key(place, np.floor(expected / width) + step)
         at = np.searchsorted(keys, wanted).clip(max=len(keys) - 1)
         chosen &= ~((keys[at] == wanted) & (first[at] < jobs))
-    apart = np.abs(told - real)[chosen]
+    apart = np.abs(expected - real)[chosen]
     return Close(int((apart < AROUND * width).sum()), int((apart < width).sum()), width)
 
 
@@ -64,32 +72,83 @@ def _key(place: Array, step: Array) -> Array:
     return place * 100_000 + step.astype(np.int64)
 
 
-def repeated(workload: Workload, requested: Array, runtime: Array, predicted: Array) -> str | None:
-    """What was recorded of the jobs that most of the predictions repeat to the second, such as `wait`; None if nothing."""
+def repeated_column(workload: Workload, requested: Array, runtime: Array, predicted: Array) -> str | None:
+    """Return the recorded column that most predictions repeat to the second, such as `wait`; None without one."""
     telling = (predicted >= LEAST) & (predicted % 60 != 0) & (predicted != requested)
     for name in ("wait", "cpu_time"):
-        values = workload.columns.get(name)
-        if (
-            values is not None
-            and telling.sum() >= FEW
-            and (np.abs(values - predicted) <= 1)[telling & (values != runtime)].sum() > telling.sum() / 2
-        ):
-            return name
+        if name in workload.columns and telling.sum() >= FEW:
+            values = workload.columns[name]
+            if (np.abs(values - predicted) <= 1)[telling & (values != runtime)].sum() > telling.sum() / 2:
+                return name
     return None
 
 
 def hindsight_remarks(label: str, workload: Workload, requested: Array, runtime: Array, predicted: Array) -> list[str]:
-    """What is suspicious in predictions, as sentences; nothing for a function of earlier jobs."""
+    """Return suspicious properties of predictions, as sentences; empty for a function of earlier jobs."""
     if not len(workload):
         return []
-    if (name := repeated(workload, requested, runtime, predicted)) is not None:
-        return [f"most predictions of {label} are the {name} that the log recorded, to the second, which nobody knows at submission."]
+    if (name := repeated_column(workload, requested, runtime, predicted)) is not None:
+        return [f"most predictions of {label} equal the recorded {name} to the second, which is unknown at submission."]
     best = min((closeness(workload, requested, runtime, predicted, width) for width in WIDTHS), key=lambda one: one.chance)
     if best.chance * len(WIDTHS) > SURE:
         return []
     near, far = (100 * (math.exp(width) - 1) for width in (best.width, AROUND * best.width))
     return [
-        f"{label} is closer to the runtimes than earlier jobs can tell: of {best.around:,} predictions that are like no earlier runtime of "
-        f"their user and within {far:.0f} % of the real one, {100 * best.close / best.around:.0f} % are within {near:.0f} %, where a third"
-        f" is expected (chance: below {max(best.chance, 1e-12):.1g}). Either it has seen the future or job scripts."
+        f"{label} is closer to the runtimes than earlier jobs allow: of {best.around:,} predictions that are unlike any earlier runtime of "
+        f"their user and within {far:.0f} % of the real one, {100 * best.close / best.around:.0f} % are within {near:.0f} %, where a third "
+        f"is expected (chance: below {max(best.chance, 1e-12):.1g}). It was made with the future or with job scripts."
+    ]
+
+
+class Twins(NamedTuple):
+    """Predictions for twins: `pairs` with different runtimes and predictions, and `right` ones, predicted in the order of the runtimes."""
+
+    pairs: int
+    right: int
+
+    @property
+    def chance(self) -> float:
+        """An upper bound of the probability that a function of earlier jobs has as many right."""
+        return _chance(self.right, self.pairs)
+
+    @property
+    def suspicious(self) -> bool:
+        """Whether the predictions use information that the log does not have at submission."""
+        return self.chance <= SURE
+
+
+def twins(workload: Workload, requested: Array, runtime: Array, predicted: Array) -> Twins:
+    """Compare predictions with runtimes (int64 s, one per job; below 0 for none) over pairs of twins.
+
+    Twins are two jobs of one user with the same request, size, group, executable, queue and partition, submitted within a minute; the first
+    had not ended when the second was submitted, even if it had started at once. The information at their submission, from the log and from
+    ended jobs, is the same for both, so a function of it is right for half of the pairs. Each job is in one pair.
+    """
+    names = [name for name in ("user", "group", "executable", "queue", "partition") if name in workload.columns]
+    if "user" not in names:
+        return Twins(0, 0)
+    keys = [requested, workload.procs, *(workload.columns[name] for name in names)]
+    order = np.lexsort((np.arange(len(workload)), *keys))
+    same = np.all([key[order][1:] == key[order][:-1] for key in keys], axis=0)
+    first, second = order[:-1], order[1:]
+    gap = workload.submit[second] - workload.submit[first]
+    same &= (gap <= TWINS_WITHIN) & (runtime[first] > gap) & (workload.columns["user"][first] >= 0)
+    index = np.arange(len(same))
+    begin = np.maximum.accumulate(np.where(same & ~np.r_[False, same[:-1]], index, 0))
+    pairs = same & ((index - begin) % 2 == 0)
+    expected, real = (values[second] - values[first] for values in (predicted, runtime))
+    pairs &= (expected != 0) & (real != 0) & (predicted[first] >= 0) & (predicted[second] >= 0)
+    return Twins(int(pairs.sum()), int((pairs & ((expected > 0) == (real > 0))).sum()))
+
+
+def twins_remark(label: str, workload: Workload, requested: Array, runtime: Array, predicted: Array) -> list[str]:
+    """Return the result of the test on twins as a sentence, if the predictions do not pass it."""
+    found = twins(workload, requested, runtime, predicted)
+    if not found.suspicious:
+        return []
+    return [
+        f"{label} uses information that the log does not have at submission. It predicts the order of the runtimes for "
+        f"{100 * found.right / found.pairs:.0f} % of {found.pairs:,} pairs of one user's jobs that are alike in all columns and were "
+        "submitted within a minute, before the first had ended; a function of earlier jobs is right for half of them "
+        f"(chance: below {max(found.chance, 1e-12):.1g}). It was made with the future or with job scripts."
     ]

@@ -1,4 +1,4 @@
-"""What a predictor is shown, and when, in a simulation or a replay of a log."""
+"""The jobs that a predictor sees, and when, in a simulation or a replay of a log."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class History:
         self._known |= {"job_id": workload.job_id.tolist(), "requested": requested.tolist(), "procs": workload.procs.tolist()}
 
     def predict(self, index: int, submit: int, now: int) -> Guess:
-        """The prediction for the job at this place, a whole number of seconds from 1 to its limit."""
+        """Return the prediction for the job at this place, a whole number of seconds from 1 to its limit."""
         if self._given is not None:
             return self._given[index]
         limit = self._limit[index]
@@ -57,9 +57,10 @@ class History:
                 return Guess(limit, Basis.BELOW)
             whole = limit if seconds >= limit else max(math.floor(seconds + 0.5), 1)
         except (TypeError, ValueError):
-            place = place_of(self._learner.predict)
-            what = f"{self.predictor.label} predicts {seconds!r} for job {job.job_id}"
-            raise PolicyError(f"{place}{what}, which is no number of seconds", "wrong_prediction") from None
+            prediction = f"{self.predictor.label} predicts {seconds!r} for job {job.job_id}"
+            raise PolicyError(
+                f"{place_of(self._learner.predict)}{prediction}, which is not a number of seconds", "wrong_prediction"
+            ) from None
         return Guess(whole, Basis(basis))
 
     def started(self, index: int, submit: int, start: int) -> None:
@@ -76,26 +77,26 @@ class History:
 
 
 class LogHistory:
-    """As History, but jobs start and end as in the real log, regardless of the simulation."""
+    """A history whose jobs start and end as in the real log, regardless of the simulation."""
 
     def __init__(self, predictor: Predictor, workload: Workload, requested: Array, limit: Array, runtime: Array):
         self._history = History(predictor, workload, requested, limit, runtime)
         self._past = Past(self._history, workload.submit, *log_ends(workload))
 
     def predict(self, index: int, submit: int, now: int) -> Guess:
-        """As for History, after showing what has happened in the log by now."""
+        """Return the prediction, after showing the events of the log by now."""
         self._past.show_until(now)
         return self._history.predict(index, submit, now)
 
     def started(self, index: int, submit: int, start: int) -> None:
-        """What happens in the simulation is not looked at."""
+        """Ignore the event of the simulation."""
 
     def observe(self, index: int, submit: int, start: int, end: int) -> None:
-        """What happens in the simulation is not looked at."""
+        """Ignore the event of the simulation."""
 
 
 def history_for(prediction: Prediction, workload: Workload, requested: Array, limit: Array, runtime: Array) -> History | LogHistory:
-    """What a prediction learns from: the simulation, or the log; with nothing shown yet. Arguments as those of `History`."""
+    """Return a new history of a prediction, from the simulation or the log; arguments as in `History`."""
     make = LogHistory if prediction.history == "log" else History
     return make(prediction.predictor, workload, requested, limit, runtime)
 
@@ -115,7 +116,7 @@ class Past:
         self._ending = sorted(jobs, key=lambda job: (self._end[job], self._start[job], job), reverse=True)
 
     def show_until(self, now: int) -> None:
-        """Show what has happened by now, in chronological order; a job that starts only now has neither started nor ended.
+        """Show all events by now, in chronological order; a job that starts only now has neither started nor ended.
 
         At the same instant ends come before starts, but a job with runtime 0 starts before it ends. If arrivals come first, no job
         has ended at this instant.
@@ -135,18 +136,14 @@ class Past:
 
 
 def log_ends(workload: Workload) -> tuple[Array, Array, Array]:
-    """Start and end of each job in the real log (int64 s), and where they are known (bool).
+    """Return start and end of each job in the real log (int64 s), and where they are known (bool).
 
     Raises WorkloadError if the log has no wait times.
     """
     wait = workload.columns.get("wait")
     if wait is None or not (wait >= 0).any():
-        raise WorkloadError(
-            "the log has no wait times, so the ends of its jobs are unknown; simulate it and use that schedule's ends", "missing_waits"
-        )
+        raise WorkloadError("the log has no wait times, so the ends of its jobs are unknown; use the ends of a simulation", "missing_waits")
     if not (wait > 0).any():
-        raise WorkloadError(
-            "all wait times of the log are 0, so its ends are not real; simulate it and use that schedule's ends", "missing_waits"
-        )
+        raise WorkloadError("all wait times of the log are 0, so its ends are not real; use the ends of a simulation", "missing_waits")
     start = workload.submit + np.maximum(wait, 0)
     return start, start + workload.runtime, wait >= 0

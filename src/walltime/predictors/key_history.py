@@ -35,7 +35,7 @@ def count(marks, first, size, place, change):
 
 @kernel
 def place_of_rank(marks, first, size, rank):
-    """The place (from 0) of the given rank (from 1) among the occupied places of a key."""
+    """Return the place (from 0) of the given rank (from 1) among the occupied places of a key."""
     step = 1
     while 2 * step <= size:
         step *= 2

@@ -27,44 +27,44 @@ class Mualem01History(Predictor):
     """
 
     key: Alike = "program"
-    """which jobs are alike, by the columns in which they agree; the paper's is `program`: executable, user and processors"""
+    """columns in which jobs of one history agree; the paper's key is `program`: executable, user and processors"""
     deviations: Annotated[float, Key(least=0, most=100)] = 1.5
     """number of standard deviations that are added: 1.5 or, more conservatively, 3"""
     week: Literal["key", "sliding", "global", "none"] = "key"
-    """what is discarded after 7 days: `key` discards all records of a key if its last job ended more than 7 days before a submission,
-    `sliding` each record older than that, `global` everything at each multiple of a week from the start of the log"""
+    """records that are discarded after 7 days: with `key`, all records of a key if its last job ended more than 7 days before a submission;
+    with `sliding`, each record older than this; with `global`, all records at each multiple of a week from the start of the log"""
     min_jobs: Annotated[int, Key(least=1)] = 1
     """a key with fewer records is not used"""
     sample: bool = False
     """the sample's standard deviation instead of the population's"""
 
     def begin(self) -> Records:
-        """A learner that has seen no job."""
+        """Return a learner that has seen no job."""
         return Records(self)
 
     def compiled(self, jobs: Jobs) -> CompiledPredictor:
-        """The compiled form; raises WorkloadError if the sum of the squared runtimes could overflow."""
+        """Return the compiled form; raises WorkloadError if the sum of the squared runtimes could overflow."""
         if len(jobs.runtime) and float(jobs.runtime.max()) ** 2 * len(jobs.runtime) >= 2.0**62:
-            raise WorkloadError("the sum of the squared runtimes is larger than mualem01-history can hold")
+            raise WorkloadError("the sum of the squared runtimes is too large for mualem01-history")
         options = (self.min_jobs, FORGET.index(self.week), int(self.sample))
         memory = jobs.memory([self.key], options=options, factors=(self.deviations,))
         return CompiledPredictor(predict_by_mualem01, observe_by_mualem01, None, memory)
 
 
 class Records:
-    """Remembers end and runtime of the jobs of each key, and of all jobs under the key None."""
+    """End and runtime of the jobs of each key, and of all jobs under the key None."""
 
     def __init__(self, rule: Mualem01History):
         self.rule = rule
         self.records: dict[tuple[int, ...] | None, list[tuple[int, int]]] = {}
 
     def observe(self, job: FinishedJob) -> None:
-        """Note end and runtime."""
+        """Record end and runtime."""
         for key in {key_of(job, self.rule.key), None}:
             self.records.setdefault(key, []).append((job.end, job.runtime))
 
     def predict(self, job: SubmittedJob) -> Guess | None:
-        """From the job's key, else from the whole workload."""
+        """Return the estimate from the job's key, else from the whole workload."""
         key = key_of(job, self.rule.key)
         for which, basis in ((key, Basis.OWN), (None, Basis.GENERAL)):
             seconds = self._estimate(which, job.now) if which is not None or basis == Basis.GENERAL else None
@@ -98,7 +98,7 @@ STALE_KEY, STALE_RECORDS, ALL_AT_ONCE, NEVER = (FORGET.index(rule) for rule in (
 
 
 def predict_by_mualem01(learning, job, now):
-    """Mean plus standard deviations of the key's runtimes, or else of all; -1 if there are too few."""
+    """Return mean plus standard deviations of the key's runtimes, or else of all; -1 if there are too few."""
     key = learning.key[job, 0]
     if key >= 0:
         seconds = _mean_and_deviations(learning, learning.keys[key], now)
@@ -110,7 +110,7 @@ def predict_by_mualem01(learning, job, now):
 
 
 def observe_by_mualem01(learning, job, now):
-    """Append a job that has ended to the history of its key, and to that of all jobs."""
+    """Append a job that has ended to the history of its key, and to the history of all jobs."""
     key = learning.key[job, 0]
     if key >= 0:
         _remember(learning, key, job, now)
@@ -131,7 +131,7 @@ def _remember(learning, key, job, now):
 
 @kernel
 def _mean_and_deviations(learning, history, now):
-    """Mean plus standard deviations of a history's runtimes, s; -1 if there are too few."""
+    """Return mean plus standard deviations of a history's runtimes, s; -1 if there are too few."""
     _forget_old(learning, history, now, True)
     count = history.ended - history.expired
     if count < learning.options[LEAST]:

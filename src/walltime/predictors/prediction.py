@@ -1,9 +1,9 @@
-"""How a scheduler uses predicted runtimes: the predictor, where predictions are used, their correction, and the history."""
+"""Predicted runtimes in a scheduler: the predictor, the uses of predictions, their correction, and the history."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -20,7 +20,7 @@ INCREMENTS = (*(n * MINUTE for n in (1, 5, 15, 30)), *(n * HOUR for n in (1, 2, 
 
 @dataclass(frozen=True)
 class Belief(Specification):
-    """For each of the three uses of a runtime in a scheduler, whether the prediction or the user estimate is used.
+    """The prediction or the user estimate for each of the three uses of a runtime in a scheduler.
 
     `regular` adjustment is all three, `selective` the first two.
 
@@ -49,7 +49,7 @@ def _belief(order: bool, own: bool, running: bool, meaning: str = "") -> Variant
     return Variant(Belief, {"order": order, "own": own, "running": running}, meaning=meaning)
 
 
-def _of_bits(text: str) -> tuple[Variant, str] | None:
+def _parse_bits(text: str) -> tuple[Variant, str] | None:
     return (_belief(text[0] == "1", text[1] == "1", text[2] == "1"), "") if len(text) == 3 and set(text) <= {"0", "1"} else None
 
 
@@ -61,21 +61,14 @@ BELIEFS = Family(
         "selective": _belief(True, True, False, "User estimates are used for running jobs."),
         "none": _belief(False, False, False, "User estimates are used everywhere."),
     },
-    _of_bits,
+    _parse_bits,
     "three bits such as 101: queue order, own length of a waiting job, running jobs",
 )
 """Where predictions are used, by name."""
 
 
-def parse_belief(text: str | Belief) -> Belief:
-    """`regular`, `selective`, `none`, or three bits for queue order, own length and running jobs, such as `101`.
-
-    Raises PolicyError for anything else.
-
-    >>> parse_belief("selective").bits, parse_belief("001").running
-    ('110', True)
-    """
-    return BELIEFS.parse(text)
+parse_belief = BELIEFS.parse
+"""Return `regular`, `selective`, `none`, or three bits, such as `101`, as a belief; raises PolicyError for anything else."""
 
 
 @dataclass(frozen=True)
@@ -84,22 +77,22 @@ class Correction(Specification):
 
     `kind="tsafrir07"`: at the k-th correction the initial prediction, or with `relative="elapsed"` the elapsed time, plus the k-th
     of `increments`; after the last, the user estimate. `estimate`: the user estimate at once. `double`: twice the
-    previous value. `half`: what has elapsed and half of what is left of the user estimate, as Slurm plans overdue jobs under
-    time_min_as_soft_limit; Slurm does so at each look at them, here it is done when the previous value is reached. `soft`: the
-    prediction once more, again and again, as PBS Professional extends a soft_walltime that is over. None exceeds the user estimate, but
-    for `double` that is not `capped`. `none`: no correction; the job counts as overdue and may end at any moment.
+    previous value. `half`: the elapsed time plus half of the rest of the user estimate, as Slurm plans overdue jobs under
+    time_min_as_soft_limit; Slurm does so in each pass, here it is done when the previous value is reached. `soft`: the
+    prediction is added again each time, as PBS Professional extends an exceeded soft_walltime. Only an uncapped `double` exceeds the user
+    estimate. `none`: no correction; the job counts as overdue and may end at any moment.
 
-    Source: tsafrir07, section 3, with the list of a public simulator; whether the increments add to the prediction or to the
-    elapsed time is open. `half`: Slurm from 25.05.4 on. `soft`: OpenPBS, src/scheduler/job_info.c, extend_soft_walltime ("extended by
+    Source: tsafrir07, section 3, with the list of a public simulator; the paper leaves open whether increments add to the prediction or
+    to the elapsed time. `half`: Slurm from 25.05.4 on. `soft`: OpenPBS, src/scheduler/job_info.c, extend_soft_walltime ("extended by
     100% of its original soft_walltime", at most the walltime). gaussier15 calls `double:uncapped` recursive doubling, and `estimate`
     reqtime.
     """
 
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"elapsed": {"relative": "elapsed"}, "uncapped": {"capped": False}}
     kind: Literal["tsafrir07", "estimate", "double", "half", "soft", "none"] = "tsafrir07"
-    """which rule"""
+    """the rule"""
     relative: Literal["prediction", "elapsed"] = "prediction"
-    """what increments add to: the initial prediction, or what has elapsed"""
+    """base of the increments: the initial prediction, or the elapsed time"""
     increments: Annotated[tuple[int, ...], Key(least=1)] = INCREMENTS
     """seconds added at the first correction, the second, ...; they rise"""
     capped: bool = True
@@ -121,7 +114,7 @@ CORRECTIONS = Family(
             Correction,
             {"kind": "tsafrir07"},
             ("relative", "increments"),
-            meaning="Increments to the prediction or to what has elapsed; after the last, the user estimate.",
+            meaning="Increments to the prediction or to the elapsed time; after the last, the user estimate.",
         ),
         "estimate": Variant(Correction, {"kind": "estimate"}, (), meaning="The user estimate at once."),
         "double": Variant(Correction, {"kind": "double"}, ("capped",), meaning="Twice the previous value."),
@@ -129,14 +122,13 @@ CORRECTIONS = Family(
             Correction,
             {"kind": "half"},
             (),
-            meaning="What has elapsed and half of what is left of the user estimate, as Slurm plans overdue jobs under "
-            "time_min_as_soft_limit.",
+            meaning="The elapsed time plus half of the rest of the user estimate, like Slurm's time_min_as_soft_limit.",
         ),
         "soft": Variant(
             Correction,
             {"kind": "soft"},
             (),
-            meaning="The prediction once more each time, as PBS Professional extends a soft_walltime that is over.",
+            meaning="The prediction is added again each time, as PBS Professional extends a soft_walltime.",
         ),
         "none": Variant(Correction, {"kind": "none"}, (), meaning="No correction: the job may end at any moment."),
     },
@@ -144,15 +136,8 @@ CORRECTIONS = Family(
 """The corrections by name."""
 
 
-def parse_correction(text: str | Correction) -> Correction:
-    """`tsafrir07`, `tsafrir07:elapsed`, `estimate`, `double`, `double:uncapped`, `half` or `none`; raises PolicyError for anything else.
-
-    >>> parse_correction("tsafrir07:elapsed").relative
-    'elapsed'
-    """
-    return CORRECTIONS.parse(text)
-
-
+parse_correction = CORRECTIONS.parse
+"""Return a correction such as `tsafrir07:elapsed` or `double:uncapped`; raises PolicyError for an unknown one."""
 HISTORIES = ("simulation", "log")
 REGULAR, BY_INCREMENTS = Belief(), Correction()
 
@@ -173,13 +158,13 @@ class Prediction(Specification):
     """
 
     predictor: Predictor
-    """what predicts, such as `tsafrir07:k=3`"""
+    """the predictor, such as `tsafrir07:k=3`"""
     believe: Belief = REGULAR
-    """where predictions are used; elsewhere it is user estimates"""
+    """the uses of predictions; other uses take user estimates"""
     correction: Correction = BY_INCREMENTS
     """the new expected runtime of a job that outlives its prediction; each correction is an event, followed by a pass"""
     history: Literal["simulation", "log"] = "simulation"
-    """where the jobs end from which the predictor learns; in the `log`, wait times must be known"""
+    """source of the job ends from which the predictor learns; the `log` must have wait times"""
 
     if TYPE_CHECKING:
 
@@ -195,25 +180,21 @@ class Prediction(Specification):
         super().__post_init__()
         if self.history == "log" and self.predictor.again:
             raise PolicyError(
-                "waiting jobs can be predicted again from what happens in the simulation only, not from the log", "conflicting_options"
+                "waiting jobs can be predicted again with history=simulation only, not with history=log", "conflicting_options"
             )
 
     @classmethod
     def of(cls, given: Prediction | Predictor | str | None) -> Prediction | None:
-        """The given prediction, the default one with the given predictor, or None."""
+        """Return the given prediction, the default one with the given predictor, or None."""
         if given is None or isinstance(given, Prediction):
             return given
         if isinstance(given, str | Predictor):
             return cls(given)
-        raise PolicyError(f"prediction must be one such as walltime.Prediction('tsafrir07'), not {given!r}")
-
-    def but(self, **options: Any) -> Prediction:
-        """A copy with these options changed."""
-        return replace(self, **options)
+        raise PolicyError(f"prediction must be a Prediction, such as walltime.Prediction('tsafrir07'), not {given!r}")
 
     @property
     def runs_compiled(self) -> bool:
-        """Whether the compiled engine supports it: all but a predictor in plain Python that learns from the simulation."""
+        """Whether the compiled engine supports it: all except a predictor in plain Python that learns from the simulation."""
         return self.history == "log" or self.predictor.is_compiled
 
     @property
@@ -231,7 +212,7 @@ class Prediction(Specification):
 
 
 def with_prediction(label: str, prediction: Prediction | None) -> str:
-    """The specification of a policy, extended by that of the prediction."""
+    """Return the specification of a policy, extended by the prediction's."""
     if prediction is None:
         return label
     return f"{label}{',' if ':' in label else ':'}{prediction.label}"

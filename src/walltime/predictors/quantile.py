@@ -25,32 +25,32 @@ class Quantile(Predictor):
     """
 
     percent: Annotated[int, Key(least=1, most=100)] = 90
-    """which percentile"""
+    """the percentile"""
     key: Alike = "user"
-    """which jobs are alike, by the columns in which they agree"""
+    """columns in which jobs of one history agree"""
     last: Annotated[int, Key(least=0)] = 0
-    """how many of the last similar jobs count; 0 for all"""
+    """number of the last similar jobs that count; 0 for all"""
     min_jobs: Annotated[int, Key(least=1)] = 5
     """with fewer such jobs the request is used"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if 0 < self.last < self.min_jobs:
-            raise PolicyError(f"the last {self.last} jobs are fewer than the {self.min_jobs} that it needs; lower min-jobs", "too_few_jobs")
+            raise PolicyError(f"last={self.last} is less than min_jobs={self.min_jobs}: raise last or lower min_jobs", "too_few_jobs")
 
     def begin(self) -> SortedRuntimes:
-        """A learner that has seen no job."""
+        """Return a learner that has seen no job."""
         return SortedRuntimes(self)
 
     def compiled(self, jobs: Jobs) -> CompiledPredictor:
-        """The compiled form."""
+        """Return the compiled form."""
         options = (self.percent, self.last, self.min_jobs)
         memory = jobs.memory([self.key], options=options, ranked=jobs.runtime.astype(float))
         return CompiledPredictor(predict_by_quantile, observe_by_quantile, None, memory)
 
 
 class SortedRuntimes:
-    """Remembers the runtimes of each key, in the order in which the jobs ended, and sorted."""
+    """The runtimes of each key, in the order in which the jobs ended, and sorted."""
 
     def __init__(self, rule: Quantile):
         self.rule = rule
@@ -69,12 +69,10 @@ class SortedRuntimes:
             ranked.remove(recent.pop(0))
 
     def predict(self, job: SubmittedJob) -> float | None:
-        """The percentile, if enough jobs have ended."""
+        """Return the percentile, if enough jobs have ended."""
         key = key_of(job, self.rule.key)
         ranked = self.ranked.get(key, []) if key is not None else []
-        if len(ranked) < self.rule.min_jobs:
-            return None
-        return ranked[-(-self.rule.percent * len(ranked) // 100) - 1]
+        return ranked[-(-self.rule.percent * len(ranked) // 100) - 1] if len(ranked) >= self.rule.min_jobs else None
 
 
 # ------------------------------------------------------------------------------------------------------------ compiled form
@@ -83,7 +81,7 @@ PERCENT, LAST, LEAST = 0, 1, 2
 
 
 def predict_by_quantile(learning, job, now):
-    """The percentile of the key's runtimes; -1 if too few jobs have ended."""
+    """Return the percentile of the key's runtimes; -1 if too few jobs have ended."""
     key = learning.key[job, 0]
     if key < 0:
         return -1.0

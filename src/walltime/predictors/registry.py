@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
-from walltime.errors import PolicyError
 from walltime.policy.files import own
 from walltime.predictors.base import PlainPredictor, Predictor
 from walltime.specification import Family, Variant
 
 
-def _of_own(text: str) -> tuple[Variant, str] | None:
-    """A class of one's own; what is no `Predictor` is made anew for each run, with its options."""
+def _from_file(text: str) -> tuple[Variant, str] | None:
+    """Return the form of a custom class; a class that is not a `Predictor` is created for each run, with its options."""
     loaded = own(text, "predictor")
     if loaded is None:
         return None
@@ -21,9 +21,7 @@ def _of_own(text: str) -> tuple[Variant, str] | None:
     return Variant(PlainPredictor, make=partial(_plain, kind, text), free=True), options
 
 
-def _plain(kind: object, text: str, **options: object) -> PlainPredictor:
-    if not callable(kind):
-        raise PolicyError(f"a custom predictor is a class or function that returns a new one, not {kind!r}")
+def _plain(kind: Any, text: str, **options: object) -> PlainPredictor:
     return PlainPredictor(kind, text, tuple(options.items()))
 
 
@@ -40,19 +38,19 @@ PREDICTORS = Family(
         "last": Variant("walltime.predictors.tsafrir07:LastRun"),
         "exact": Variant("walltime.predictors.unlearned:ExactRuntime"),
         "user": Variant("walltime.predictors.unlearned:UserRequest"),
-        "column": Variant("walltime.predictors.external:LogColumn"),
-        "file": Variant("walltime.predictors.external:PredictionFile"),
+        "column": Variant("walltime.predictors.unlearned:LogColumn"),
+        "file": Variant("walltime.predictors.unlearned:PredictionFile"),
     },
-    _of_own,
-    "FILE.py:CLASS for one of your own",
+    _from_file,
+    "FILE.py:CLASS for your own class",
 )
 """The predictors by name; each is imported on first use."""
 
 
 def parse_predictor(text: str | Predictor) -> Predictor:
-    """The predictor with this specification; raises PolicyError, in one line, for what is not known.
+    """Return the predictor with this specification; raises PolicyError for an unknown one.
 
-    `column:NAME` and `file:PATH` are predictions made elsewhere; `FILE.py:CLASS` is a class of one's own with `predict(job)` and
+    `column:NAME` and `file:PATH` are predictions made elsewhere; `FILE.py:CLASS` is a custom class with `predict(job)` and
     `observe(job)`, and takes options too.
 
     >>> parse_predictor("tang13:key=double,statistic=p95,window=all,threshold=0.5").label

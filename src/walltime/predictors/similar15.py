@@ -29,9 +29,9 @@ class Similar15(Predictor):
     """
 
     min_jobs: Annotated[int, Key(least=1)] = 1
-    """how many ended jobs a group must have"""
+    """smallest number of ended jobs of a group"""
     last: Annotated[int, Key(least=0)] = 0
-    """how many of a group's last jobs count; 0 for all"""
+    """number of a group's last jobs that count; 0 for all"""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -39,16 +39,16 @@ class Similar15(Predictor):
         return ("user",)
 
     def begin(self) -> SimilarJobs:
-        """A learner that has seen no job."""
+        """Return a learner that has seen no job."""
         return SimilarJobs(self)
 
     def compiled(self, jobs: Jobs) -> CompiledPredictor:
-        """The compiled form."""
+        """Return the compiled form."""
         return CompiledPredictor(predict_by_similar15, observe_by_similar15, None, jobs.memory(CHAIN, options=(self.min_jobs, self.last)))
 
 
 class SimilarJobs:
-    """Remembers all runtimes of each group, in the order in which the jobs ended."""
+    """All runtimes of each group, in the order in which the jobs ended."""
 
     def __init__(self, rule: Similar15):
         self.rule = rule
@@ -60,7 +60,7 @@ class SimilarJobs:
             self.runtimes.setdefault((key, key_of(job, key)), []).append(job.runtime)
 
     def predict(self, job: SubmittedJob) -> Guess | None:
-        """From the first group that has enough jobs."""
+        """Return the mean of the first group that has enough jobs."""
         for key in CHAIN:
             group = key_of(job, key)
             ended = self.runtimes.get((key, group), []) if group is not None else []
@@ -77,7 +77,7 @@ TEMPLATES = len(CHAIN)
 
 
 def predict_by_similar15(learning, job, now):
-    """The mean of the first group in the chain with enough jobs; -1 if there is none."""
+    """Return the mean of the first group in the chain with enough jobs; -1 without one."""
     for template in range(TEMPLATES):
         key = learning.key[job, template]
         if key < 0 or learning.keys[key].ended < learning.options[LEAST]:
@@ -89,7 +89,7 @@ def predict_by_similar15(learning, job, now):
 
 
 def observe_by_similar15(learning, job, now):
-    """Append a job that has ended to each of its groups, and drop from the sum the job that is no longer among the last."""
+    """Append a job that has ended to each of its groups, and subtract the job that is no longer among the last."""
     for template in range(TEMPLATES):
         key = learning.key[job, template]
         if key < 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -24,8 +25,8 @@ MONTH = 30 * 86400
 class Tang13(Predictor):
     """The request times a percentile of R = runtime / request, at most 1, over earlier similar jobs.
 
-    Where users gain by a short prediction, they can bring one about by many short jobs, which `weight` and `small` prevent. Both are ours,
-    and plain Python.
+    Users who gain by short predictions can cause them with many short jobs; `weight` and `small` prevent this. Both are ours, and in
+    plain Python.
 
     Source: tang13, section 4.
 
@@ -37,9 +38,9 @@ class Tang13(Predictor):
         "cobalt": {"statistic": "p80", "window": 2, "threshold": 0.5, "min_jobs": 11, "rank": "cobalt", "refresh": 1800}
     }
     key: Alike = "triple"
-    """which jobs are alike, by the columns in which they agree"""
+    """columns in which jobs of one history agree"""
     statistic: Annotated[str, Key(known=KNOWN_STATISTICS, said="max, median, or a percentile from p1 to p100")] = "p85"
-    """what of the accuracies of the earlier jobs is taken"""
+    """the statistic of the accuracies of the earlier jobs"""
     window: Annotated[int | None, Key(least=1, instead={"all": None})] = 1
     """months of 30 days before the submission t: only jobs that ended in (t - window, t] count"""
     threshold: Annotated[float, Key(least=0, most=1)] = 0.0
@@ -47,17 +48,17 @@ class Tang13(Predictor):
     min_jobs: Annotated[int, Key(least=1)] = 10
     """with fewer such jobs the request is used"""
     rank: Literal["nearest", "cobalt"] = "nearest"
-    """of k values the ceil(p k)-th smallest, or, as in Cobalt, the one at index int(p k), counted from 0"""
+    """the ceil(p k)-th smallest of k values, or, as in Cobalt, the value at index int(p k), counted from 0"""
     refresh: Annotated[int, Key(least=1)] = 1
     """the interval, s, at which the history is updated, at multiples of it from the start of the log"""
     weight: Literal["jobs", "work"] = "jobs"
-    """the percentile is one over jobs, or over processor-seconds"""
+    """whether the percentile is over jobs or over processor-seconds"""
     small: Annotated[float, Key(least=0, most=1)] = 0.0
-    """jobs are left out that used less than this part of the processor-seconds that the new one asks for"""
+    """jobs are left out if they used less than this fraction of the processor-seconds that the new job requests"""
 
     @classmethod
     def cobalt(cls, **options: Any) -> Tang13:
-        """As in Cobalt: p80 by int(p k), more than 10 jobs of the last 60 days, R from 0.5 to 1, updated every 30 minutes.
+        """Return Cobalt's scheme: p80 by int(p k), more than 10 jobs of the last 60 days, R from 0.5 to 1, updated every 30 minutes.
 
         Source: Cobalt's histm. Counting the half hours from the start of the log is our choice.
         """
@@ -66,22 +67,19 @@ class Tang13(Predictor):
     @property
     def percent(self) -> int:
         """The percentile, 1 to 100."""
-        named = {"max": 100, "median": 50}.get(self.statistic)
-        if named is not None:
-            return named
-        return int(self.statistic[1:])
+        return {"max": 100, "median": 50}.get(self.statistic) or int(self.statistic[1:])
 
     def begin(self) -> Adjustment:
-        """A learner that has seen no job."""
+        """Return a learner that has seen no job."""
         return Adjustment(self)
 
     @property
     def is_compiled(self) -> bool:
-        """Whether there is a compiled form: not where jobs are weighed."""
+        """Whether there is a compiled form: not where jobs are weighted."""
         return self.weight == "jobs" and self.small == 0
 
     def compiled(self, jobs: Jobs) -> CompiledPredictor | None:
-        """The compiled form."""
+        """Return the compiled form."""
         if not self.is_compiled:
             return None
         window = FOR_EVER if self.window is None else self.window * MONTH
@@ -92,7 +90,7 @@ class Tang13(Predictor):
 
 
 class Adjustment:
-    """Remembers the end and R of each job, and scans all of them for each prediction."""
+    """The end and R of each job, all of which are scanned for each prediction."""
 
     def __init__(self, scheme: Tang13):
         self.scheme = scheme
@@ -105,7 +103,7 @@ class Adjustment:
             self.finished.setdefault(key, []).append((job.end, min(job.runtime / job.requested, 1.0), job.procs * job.runtime))
 
     def predict(self, job: SubmittedJob) -> float | None:
-        """Equation 2: t_sched = t_req A."""
+        """Return t_sched = t_req A (equation 2)."""
         scheme = self.scheme
         key = key_of(job, scheme.key)
         if key is None:
@@ -113,12 +111,8 @@ class Adjustment:
         as_of = job.now - job.now % scheme.refresh
         oldest = -1 if scheme.window is None else as_of - scheme.window * MONTH
         past = self.finished.get(key, ())
-        if scheme.is_compiled:
-            eligible = sorted(r for end, r, _ in past if oldest < end <= as_of)
-        else:
-            least = scheme.small * job.procs * job.requested
-            weighed = sorted((r, work) for end, r, work in past if oldest < end <= as_of and work >= least)
-            eligible = [r for r, _ in weighed]
+        least = scheme.small * job.procs * job.requested
+        eligible = sorted((r, work) for end, r, work in past if oldest < end <= as_of and work >= least)
         count = len(eligible)
         if count < scheme.min_jobs:
             return None
@@ -126,22 +120,18 @@ class Adjustment:
         if scheme.rank == "cobalt":
             place = min(int(scheme.percent / 100 * count), count - 1)
         if scheme.weight == "work":
-            place = _place_by_work([work for _, work in weighed], scheme.percent)
-        return job.requested * min(max(eligible[place], scheme.threshold), 1.0)
+            place = _place_by_work([work for _, work in eligible], scheme.percent)
+        return job.requested * min(max(eligible[place][0], scheme.threshold), 1.0)
 
 
 def _place_by_work(work: list[int], percent: int) -> int:
-    """The first place up to which there is this part of the work.
+    """Return the first place up to which this percentage of the work is done.
 
     >>> _place_by_work([1] * 10 + [1000], 95), _place_by_work([5, 5, 5, 5], 50)
     (10, 1)
     """
-    wanted, so_far = percent * sum(work), 0
-    for place, of_job in enumerate(work):
-        so_far += of_job
-        if 100 * so_far >= wanted:
-            return place
-    return len(work) - 1
+    wanted = percent * sum(work)
+    return next(place for place, done in enumerate(itertools.accumulate(work)) if 100 * done >= wanted)
 
 
 # ------------------------------------------------------------------------------------------------------------ compiled form
@@ -151,7 +141,7 @@ THRESHOLD, FRACTION = 0, 1
 
 
 def predict_by_tang13(learning, job, now):
-    """The request times a percentile of the accuracies of earlier requests; -1 if there are too few."""
+    """Return the request times a percentile of the accuracies of earlier requests; -1 if there are too few."""
     known, options, key = learning.jobs, learning.options, learning.key[job, 0]
     if key < 0:
         return -1.0

@@ -1,4 +1,4 @@
-"""The mean of the last runs: what EASY++ predicts."""
+"""The mean of the last runs, the prediction of EASY++."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ class Tsafrir07(Predictor):
     """
 
     k: Annotated[int, Key(least=1)] = 2
-    """how many of the last runs count"""
+    """number of the last runs that count"""
     key: Alike = "user"
-    """which jobs are alike, by the columns in which they agree"""
+    """columns in which jobs of one history agree"""
     recompute: bool = False
     """waiting jobs are predicted again in every scheduling pass, not only at submission"""
 
     @property
     def again(self) -> bool:
-        """As `recompute` says."""
+        """Whether waiting jobs are predicted again in every scheduling pass."""
         return self.recompute
 
     def begin(self) -> MeanOfLast:
-        """A learner that has seen no job."""
+        """Return a learner that has seen no job."""
         return MeanOfLast(self.key, self.k)
 
     def compiled(self, jobs: Jobs) -> CompiledPredictor:
-        """The compiled form."""
+        """Return the compiled form."""
         return CompiledPredictor(predict_by_tsafrir07, observe_by_key, None, jobs.memory([self.key], options=(self.k,)))
 
 
 class MeanOfLast:
-    """Remembers all runtimes of each key, in the order in which the jobs ended."""
+    """All runtimes of each key, in the order in which the jobs ended."""
 
     def __init__(self, key: str, k: int):
         self.key = key
@@ -56,7 +56,7 @@ class MeanOfLast:
             self.runtimes.setdefault(key, []).append(job.runtime)
 
     def predict(self, job: SubmittedJob) -> float | None:
-        """The mean of the last k runtimes, if there are k."""
+        """Return the mean of the last k runtimes, if there are k."""
         key = key_of(job, self.key)
         last = self.runtimes.get(key, [])[-self.k :] if key is not None else []
         return sum(last) // self.k if len(last) == self.k else None
@@ -67,14 +67,14 @@ class LastRun(Predictor):
     """The runtime of the last similar job that has ended; without one, the request. The same as `tsafrir07:k=1`."""
 
     key: Alike = "user"
-    """which jobs are alike, by the columns in which they agree"""
+    """columns in which jobs of one history agree"""
 
     def begin(self) -> MeanOfLast:
-        """A learner that has seen no job."""
+        """Return a learner that has seen no job."""
         return MeanOfLast(self.key, 1)
 
     def compiled(self, jobs: Jobs) -> CompiledPredictor:
-        """The compiled form."""
+        """Return the compiled form."""
         return Tsafrir07(k=1, key=self.key).compiled(jobs)
 
 
@@ -84,7 +84,7 @@ RUNS = 0
 
 
 def predict_by_tsafrir07(learning, job, now):
-    """The mean of the key's last runtimes, rounded down; -1 if there are too few."""
+    """Return the mean of the key's last runtimes, rounded down; -1 if there are too few."""
     key = learning.key[job, 0]
     runs = learning.options[RUNS]
     if key < 0 or learning.keys[key].ended < runs:

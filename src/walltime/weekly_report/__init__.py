@@ -1,1 +1,1 @@
-"""A site's week: the jobs that ended in a period, their waits and estimates, and the trend over earlier periods."""
+"""A site's week: waits and hours of the jobs in a period, and the trend over earlier periods."""

@@ -78,8 +78,7 @@ def report(
 
 def read_period(trace: Path | None, reading: LogOptions, machine_file: Path | None, span: Span) -> tuple[Workload, Period]:
     """Return the log, and the period of the options with earlier periods, which are kept in the store; raises PolicyError."""
-    from walltime.weekly_report.period import last_week, period
-    from walltime.weekly_report.trend_store import read_trend, write_trend
+    from walltime.weekly_report.period import last_week, period, read_trend, write_trend
     from walltime.workload.filters import span_of
 
     if trace is None:

@@ -1,15 +1,15 @@
-"""The page of a week: what users waited, what was used, what held jobs up, which hours were lost, and what changed."""
+"""The page of a week: waits, use, the reasons for waits, lost hours, and changes."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from walltime.accuracy.page import hours
+from walltime.accuracy.accuracy import dates
+from walltime.accuracy.page import hours, hours_cell, time_cell
 from walltime.metrics.machine import busy_processors, levels_at, queue_length
 from walltime.provenance import provenance
 from walltime.report.page import Block, Drawing, Page, Paragraph, Section, note
@@ -22,17 +22,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SHOWN = 52
-"""Periods of the trend that are drawn."""
+"""Number of periods in the figure of the trend."""
 TITLES = {**GROUP_TITLES, "user": "user"}
 MEANING = (
-    "Waits are those of the jobs that started. Asked for and not used, failed, at the limit: processor-hours of the jobs that ended; "
-    "failed as the log says. Jobs at their limit may have saved what they had."
+    "Waits are of the jobs that started. Asked for and not used, failed, at the limit: processor-hours of the jobs that ended; failed: by "
+    "the log's status. Jobs at their limit may have saved their state."
 )
 MOMENTS = 400
+"""Number of points of a curve over the period."""
 
 
 def period_answer(numbers: Period) -> str:
-    """What users waited, how busy the machine was, what that cost, what changed since the period before, and what was unusual."""
+    """Return the answer: waits, use, lost hours, the change since the period before, and an unusual number."""
     n = numbers.numbers
     if not n.started:
         first = f"No job started on {numbers.workload.origin.name} from {span_of(numbers)}"
@@ -41,26 +42,21 @@ def period_answer(numbers: Period) -> str:
             f"{span_of(numbers, capital=True)}: jobs on {numbers.workload.origin.name} waited {human_time(n.mean_wait)} on average, "
             f"half of them {_at_most(n.median_wait)}"
         )
-    sentence = f"{first}; {human_percent(100 * n.utilization)} of the machine was used"
-    lost = n.failed_hours + n.limit_hours
-    if lost >= 0.005 * max(n.used_hours, 1e-9):
-        share = human_percent(100 * min(lost / max(n.used_hours, 1e-9), 1))
-        sentence += f", and {share} of what was used went to jobs that failed or ended at their limit"
+    sentence = f"{first}; {_share(n.utilization)} of the machine was used"
+    lost = (n.failed_hours + n.limit_hours) / max(n.used_hours, 1e-9)
+    if lost >= 0.005:
+        sentence += f", and {_share(min(lost, 1))} of the used hours went to jobs that failed or ended at their limit"
     change, large = unusual(n.mean_wait, [one.mean_wait for one in numbers.before])
     if not math.isfinite(change):
         return f"{sentence}."
-    told = "as long as" if abs(change) < 1 else f"{human_time(abs(change))} {'more' if change > 0 else 'less'} than"
-    usual = {True: f"; {_length(n)}s seldom differ by as much", False: f"; {_length(n)}s often differ by as much", None: ""}[large]
-    return f"{sentence}. Jobs waited {told} in the {_length(n)} before{usual}.{_oddities(numbers)}"
-
-
-def _oddities(numbers: Period) -> str:
-    """What else was unusual, and may be why waits changed: the first of `ODDITIES`; empty if nothing was."""
+    compared = "as long as" if abs(change) < 1 else f"{human_time(abs(change))} {'more' if change > 0 else 'less'} than"
+    usual = "" if large is None else f"; {_length(n)}s {'seldom' if large else 'often'} differ by as much"
+    sentence = f"{sentence}. Jobs waited {compared} in the {_length(n)} before{usual}."
     for name, words, show in ODDITIES:
-        now, before = getattr(numbers.numbers, name), [getattr(one, name) for one in numbers.before]
+        now, before = getattr(n, name), [getattr(one, name) for one in numbers.before]
         if unusual(now, before)[1]:
-            return f" Unusual: {show(now)} {words} ({show(before[-1])} in the {_length(numbers.numbers)} before)."
-    return ""
+            return f"{sentence} Unusual: {show(now)} {words} ({show(before[-1])} in the {_length(n)} before)."
+    return sentence
 
 
 def period_page(
@@ -70,31 +66,29 @@ def period_page(
     sidecar: Sequence[Table | str] = (),
     settings: Mapping[str, Any] | None = None,
 ) -> Page:
-    """The page. `predictions`, `sidecar`: what was said of start times and by the side-car, where there are records of them."""
+    """Return the page. `predictions`, `sidecar`: results for predicted start times and of the side-car, if recorded."""
     n = numbers.numbers
     sections = [
         Section("What changed", [changes_table(numbers), note(_chance(numbers))]),
-        Section("Who waited", [*_group_blocks(numbers)]),
-        Section("What held jobs up", [Paragraph(held_sentence(numbers)), longest_table(numbers)]),
+        Section("Waits by group", [*_group_blocks(numbers)]),
+        Section("Reasons for waits", [Paragraph(held_sentence(numbers)), longest_table(numbers)]),
         Section("The days", [_days(numbers)]),
-        Section("Hours of jobs that failed or were cut", [users_table(numbers) if numbers.users else Paragraph("The log has no users.")]),
-    ]
-    for title, parts, without in (
-        (
-            "Start times: predicted, and kept",
-            predictions,
-            "No predictions are at hand; walltime slurm start-times --predictions keeps them.",
+        Section(
+            "Hours of jobs that failed or were cut",
+            [users_table(numbers) if numbers.users else Paragraph("The log does not record users.")],
         ),
-        ("What the side-car did", sidecar, "No ledger of the side-car is at hand (--ledger)."),
+    ]
+    for title, parts, missing in (
+        ("Predicted and actual start times", predictions, "No stored predictions; use walltime slurm start-times --predictions."),
+        ("Actions of the side-car", sidecar, "No ledger of the side-car (--ledger)."),
     ):
-        blocks: list[Block] = [Paragraph(part) if isinstance(part, str) else part for part in parts] or [note(without)]
+        blocks: list[Block] = [Paragraph(part) if isinstance(part, str) else part for part in parts] or [note(missing)]
         sections.append(Section(title, blocks))
     record = provenance(numbers.workload, **(settings or {}))
-    lost = n.failed_hours + n.limit_hours
     three = [
         ("mean wait", human_time(n.mean_wait)),
-        ("of the machine used", human_percent(100 * n.utilization)),
-        ("processor-hours of failed or cut jobs", hours(lost)),
+        ("of the machine used", _share(n.utilization)),
+        ("processor-hours of failed or cut jobs", hours(n.failed_hours + n.limit_hours)),
     ]
     return Page(
         f"the {_length(n)} of a machine",
@@ -110,10 +104,10 @@ def period_page(
 
 
 def period_record(numbers: Period) -> dict[str, Any]:
-    """All of it ready for JSON, times in s of the log's clock."""
+    """Return the period ready for JSON, times in s of the log's clock."""
     lists = {"before": [one.as_dict() for one in numbers.before], "groups": {name: list(rows) for name, rows in numbers.groups.items()}}
     changes = {}
-    for name, _, _, _ in MEASURES:
+    for name, *_ in MEASURES:
         change, large = unusual(getattr(numbers.numbers, name), [getattr(one, name) for one in numbers.before])
         changes[name] = {"change": None if math.isnan(change) else change, "unusual": large}
     rest = {"users": list(numbers.users), "longest": list(numbers.longest), "changes": changes, "caveats": _caveats(numbers)}
@@ -121,7 +115,7 @@ def period_record(numbers: Period) -> dict[str, Any]:
 
 
 def period_tables(numbers: Period) -> list[Table | str]:
-    """What the terminal shows."""
+    """Return the tables and sentences for the terminal."""
     parts: list[Table | str] = [changes_table(numbers), _chance(numbers)]
     parts += [groups_table(numbers, by) for by in numbers.groups]
     parts += [held_sentence(numbers), longest_table(numbers), *([users_table(numbers)] if numbers.users else [])]
@@ -153,19 +147,18 @@ MEASURES = (
     ("failed_hours", "used by failed jobs", hours, 1.0),
     ("limit_hours", "used by jobs that ended at their limit", hours, 1.0),
 )
-"""Fields of `PeriodNumbers`, what they are called, how they are shown, and the least change worth a sign."""
-
+"""Fields of `PeriodNumbers`, their titles, formats, and the smallest change that is shown."""
 ODDITIES = (
     ("submitted", "jobs were submitted", _number),
     ("waiting_at_end", "jobs still waited at the end", _number),
     ("unused_hours", "processor-hours were asked for and not used", hours),
     ("failed_hours", "processor-hours were used by failed jobs", hours),
 )
-"""What the answer says if it is unusual, of the first that is."""
+"""Fields that the answer mentions if they are unusual; only the first one."""
 
 
 def changes_table(numbers: Period) -> Table:
-    """Each number, the one of the period before, and whether the change is unusual."""
+    """Return a table of each number, the number of the period before, and whether the change is unusual."""
     rows: list[Row] = []
     for name, label, show, least in MEASURES:
         now = getattr(numbers.numbers, name)
@@ -173,17 +166,17 @@ def changes_table(numbers: Period) -> Table:
         shown = _points if show is _share else show
         before = Cell(show(getattr(numbers.before[-1], name))) if numbers.before else Cell(UNDEFINED)
         sign = "" if not math.isfinite(change) else "±0" if abs(change) < least else f"{'+' if change > 0 else '-'}{shown(abs(change))}"
-        verdict = {True: "unusual", False: "as usual", None: "not known"}[large]
+        verdict = {True: "unusual", False: "as usual", None: "unknown"}[large]
         rows.append([label, Cell(show(now), value=now), before, Cell(sign or UNDEFINED), Cell(verdict, look="best" if large else "")])
     unit = _length(numbers.numbers)
-    return Table(["", f"this {unit}", f"the {unit} before", "change", "is that much?"], rows, "what changed", look="overview")
+    return Table(["", f"this {unit}", f"the {unit} before", "change", "unusual?"], rows, "what changed", look="overview")
 
 
 def groups_table(numbers: Period, by: str) -> Table:
-    """Waits by group, beside those of the period before."""
+    """Return a table of waits by group, with the mean of the period before."""
     rows: list[Row] = []
     for row in numbers.groups[by]:
-        times = [Cell(human_time(row[name]), value=row[name]) for name in ("mean_wait", "median_wait", "p90_wait")]
+        times = [time_cell(row[name]) for name in ("mean_wait", "median_wait", "p90_wait")]
         last = row["mean_wait_before"]
         rows.append([str(row["group"]), f"{row['jobs']:,}", *times, Cell(UNDEFINED if last is None else human_time(last), value=last)])
     unit = _length(numbers.numbers)
@@ -191,10 +184,11 @@ def groups_table(numbers: Period, by: str) -> Table:
 
 
 def _group_blocks(numbers: Period) -> list[Block]:
+    """Return the tables of groups; the third and further ones are folded."""
     from walltime.report.page import Fold, Heading
 
     if not numbers.groups:
-        return [Paragraph("The log does not say of which kind its jobs are.")]
+        return [Paragraph("The log does not record any groups of jobs.")]
     blocks: list[Block] = []
     for k, by in enumerate(numbers.groups):
         table = groups_table(numbers, by)
@@ -204,65 +198,54 @@ def _group_blocks(numbers: Period) -> list[Block]:
 
 
 def held_sentence(numbers: Period) -> str:
-    """For how much of the waiting the machine was too full."""
+    """Return the share of the waits in which the machine was too full."""
     n = numbers.numbers
     if n.waited_hours < 1:
-        return "Hardly a job waited, so nothing held them up."
+        return "Hardly any job waited."
     share = n.full_hours / n.waited_hours
-    rest = (
-        ""
-        if share > 0.995
-        else (
-            f" In the other {human_percent(100 * (1 - share))} enough were free, and jobs waited for reasons that a log does not name: "
-            "the order of the queue, reservations, limits of users, partitions, unfit nodes (walltime infer looks for such rules)."
-        )
+    sentence = (
+        f"All jobs together waited {n.waited_hours:,.0f} h. In {_share(share)} of that time, fewer processors were free than the job "
+        "requested."
     )
+    if share > 0.995:
+        return sentence
     return (
-        f"Jobs waited {n.waited_hours:,.0f} h, added up over all of them. In {human_percent(100 * share)} of that time fewer processors "
-        f"were free than the job asks for.{rest}"
+        f"{sentence} In the other {_share(1 - share)}, enough were free, and jobs waited for reasons that a log does not record: the order "
+        "of the queue, reservations, limits of users, partitions, unsuitable nodes (walltime infer finds such rules)."
     )
 
 
 def longest_table(numbers: Period) -> Table:
-    """The jobs that started after the longest waits."""
+    """Return a table of the jobs that started after the longest waits."""
     rows: list[Row] = [
         [
             f"{row['job']}",
             row["user"],
             f"{row['procs']:,}",
-            Cell(human_time(row["requested"]), value=row["requested"]),
-            Cell(human_time(row["wait"]), value=row["wait"]),
-            human_percent(100 * row["full"] / max(row["wait"], 1)),
+            time_cell(row["requested"]),
+            time_cell(row["wait"]),
+            _share(row["full"] / max(row["wait"], 1)),
         ]
         for row in numbers.longest
     ]
     head = ["job", "user", "processors", "asked for", "waited", "too few free"]
-    return Table(
-        head, rows, "the longest waits", "Too few free: share of the wait in which fewer processors were free than the job asks for."
-    )
+    remark = "Too few free: share of the wait in which fewer processors were free than the job requested."
+    return Table(head, rows, "the longest waits", remark)
 
 
 def users_table(numbers: Period) -> Table:
-    """Users with the most hours that gave nothing."""
+    """Return a table of the users with the most lost hours."""
     names = ("used_hours", "failed_hours", "limit_hours", "unused_hours")
-    rows: list[Row] = [
-        [row["user"], f"{row['jobs']:,}", *(Cell(hours(row[name]), value=row[name]) for name in names)] for row in numbers.users
-    ]
+    rows: list[Row] = [[row["user"], f"{row['jobs']:,}", *(hours_cell(row[name]) for name in names)] for row in numbers.users]
     head = ["user", "jobs ended", "used", "by failed jobs", "by jobs at their limit", "asked for, not used"]
     return Table(head, rows, "hours of jobs that failed or were cut, by user", MEANING)
 
 
 def span_of(numbers: Period, capital: bool = False) -> str:
-    """From when to when, as dates where the log has a calendar."""
-    n, origin = numbers.numbers, numbers.workload.origin
-    if origin.unix_start_time is None:
-        return f"{'S' if capital else 's'}econd {n.begin:,} to {n.end:,} of the log"
-    try:
-        zone = origin.tzinfo()
-        first, last = (datetime.fromtimestamp(origin.unix_start_time + t, zone) for t in (n.begin, n.end - 1))
-    except (OverflowError, ValueError, OSError):
-        return f"{'S' if capital else 's'}econd {n.begin:,} to {n.end:,} of the log"
-    return f"{first:%Y-%m-%d} to {last:%Y-%m-%d}"
+    """Return the first and last date of the period, or seconds if the log has no calendar."""
+    n = numbers.numbers
+    found = dates(numbers.workload, np.array([n.begin, n.end - 1]))
+    return " to ".join(found) if found else f"{'S' if capital else 's'}econd {n.begin:,} to {n.end:,} of the log"
 
 
 def _length(n: PeriodNumbers) -> str:
@@ -277,46 +260,45 @@ def _at_most(median: float) -> str:
 def _chance(numbers: Period) -> str:
     unit, earlier = _length(numbers.numbers), len(numbers.before)
     if earlier < 9:
-        return f"Whether a change is unusual is not known yet: that takes nine {unit}s before this one, and there are {earlier}."
+        return f"Unusual changes are detected from nine earlier {unit}s on; the log has {earlier}."
     return (
-        f"Unusual: larger than {100 * USUAL:.0f} % of the {earlier - 1:,} changes from one {unit} to the next before; all else may be "
-        "chance. Of ten numbers that only vary as they always do, one is called so."
+        f"Unusual: larger than {100 * USUAL:.0f} % of the {earlier - 1:,} earlier changes from one {unit} to the next; other changes may "
+        "be chance. By construction, about 1 in 10 ordinary changes is marked unusual."
     )
 
 
 def _caveats(numbers: Period) -> list[str]:
-    said = []
+    sentences = []
     if numbers.unknown:
-        said.append(f"{numbers.unknown:,} jobs are left out, as the log does not say when they started.")
-    if numbers.numbers.waiting_at_end:
-        said.append(
-            f"{numbers.numbers.waiting_at_end:,} jobs still waited at the end; their waits count when they start. Jobs that were never "
-            "started are not in most logs."
+        sentences.append(f"{numbers.unknown:,} jobs are left out, because the log does not record their starts.")
+    if waiting := numbers.numbers.waiting_at_end:
+        sentences.append(
+            f"{waiting:,} jobs still waited at the end; their waits count when they start. Most logs lack jobs that never started."
         )
-    peak = int(numbers.workload.procs.max())
-    if peak > numbers.workload.machine_procs:
-        said.append("Some jobs are wider than the machine; its size may be wrong.")
-    return said
+    if int(numbers.workload.procs.max()) > numbers.workload.machine_procs:
+        sentences.append("Some jobs are wider than the machine; its size may be wrong.")
+    return sentences
 
 
 # ---------------------------------------------------------------------- figures
 
 
 def _picture(numbers: Period) -> Drawing:
+    """Return the figure of the trend."""
     periods = [*numbers.before, numbers.numbers][-SHOWN:]
     unit = _length(numbers.numbers)
     return Drawing(
         trend_figure(periods, unit),
         "trend",
         f"Bars of the mean wait and a line of the share of the machine used, {len(periods)} {unit}s; the last: "
-        f"{human_time(numbers.numbers.mean_wait)}, {human_percent(100 * numbers.numbers.utilization)}.",
+        f"{human_time(numbers.numbers.mean_wait)}, {_share(numbers.numbers.utilization)}.",
         f"Mean wait of each {unit}, this one last; below it the share of the machine that was used.",
         wide=False,
     )
 
 
 def trend_figure(periods: Sequence[PeriodNumbers], unit: str) -> Figure:
-    """Mean waits and use, a bar for each period."""
+    """Draw mean waits and use, a bar for each period."""
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
@@ -341,6 +323,7 @@ def trend_figure(periods: Sequence[PeriodNumbers], unit: str) -> Figure:
 
 
 def _days(numbers: Period) -> Drawing:
+    """Return the figure of the days."""
     return Drawing(
         days_figure(numbers),
         "days",
@@ -351,7 +334,7 @@ def _days(numbers: Period) -> Drawing:
 
 
 def days_figure(numbers: Period) -> Figure:
-    """Busy processors and waiting jobs over the period."""
+    """Draw busy processors and waiting jobs over the period."""
     from matplotlib.figure import Figure
 
     from walltime.report.figures import BLUE, COLOURS, percent_ticks, style

@@ -1,18 +1,23 @@
-"""A stretch of a recorded schedule, such as last week: who waited, what was used, what held jobs up, which hours were lost."""
+"""A period of a recorded schedule, such as last week: waits, use, the reasons for waits, and lost hours."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from walltime.errors import WorkloadError
+from walltime.accuracy.adjusted import has_column
+from walltime.errors import LogError, OutputError, WorkloadError
+from walltime.files import whole_file
 from walltime.metrics.estimates import FAILED, YEAR
 from walltime.metrics.machine import busy_processors, utilization
 from walltime.schedule.groups import UNKNOWN, group_jobs, largest_groups
+from walltime.wording import printable
 from walltime.workload import Workload
 from walltime.workload.columns import GROUPED_COLUMNS
 
@@ -20,13 +25,13 @@ Array = np.ndarray
 
 WEEK = 7 * 86_400
 FEWEST = 8
-"""Earlier changes that are needed to say what is usual."""
+"""Smallest number of earlier changes by which a change is judged."""
 USUAL = 0.9
-"""A change is unusual if it is larger than this share of the earlier ones."""
+"""A change is unusual if it is larger than this fraction of the earlier changes."""
 MOST_ROWS = 10
-"""Users and jobs that are listed."""
+"""Number of listed users and jobs."""
 GROUPED_BY = (*GROUPED_COLUMNS, "size", "length", "user")
-"""The groupings whose waits are shown, the last one by single users."""
+"""The groupings of the tables of waits."""
 
 
 @dataclass(frozen=True)
@@ -43,34 +48,34 @@ class PeriodNumbers:
     median_wait: float
     p90_wait: float
     utilization: float
-    """of the processors, from 0 to 1"""
+    """used share of the processors, from 0 to 1"""
     waited_hours: float
-    """hours that jobs waited within the period, one for each job"""
+    """hours that jobs waited within the period, summed over the jobs"""
     full_hours: float
-    """of these, while fewer processors were free than the job asks for"""
+    """the part of them in which fewer processors were free than the job requested"""
     used_hours: float
-    """of the jobs that ended"""
+    """hours of the jobs that ended"""
     unused_hours: float
-    """asked for and not used, by the jobs that ended and have a limit"""
+    """hours requested and not used, of the jobs that ended and have a limit"""
     failed_hours: float
-    """used by jobs that failed, by the log"""
+    """hours used by jobs whose status is failed"""
     limit_hours: float
-    """used by jobs that ended at their limit"""
+    """hours used by jobs that ended at their limit"""
     waiting_at_end: int
 
     def as_dict(self) -> dict[str, Any]:
-        """Ready for JSON; None for what is not known."""
+        """Return the numbers ready for JSON; None for unknown ones."""
         return {name: None if isinstance(value, float) and np.isnan(value) else value for name, value in asdict(self).items()}
 
 
 @dataclass(frozen=True, eq=False)
 class Period:
-    """A period, those before it, and its jobs by group."""
+    """A period, earlier periods, and its jobs by group."""
 
     workload: Workload
     numbers: PeriodNumbers
     before: Sequence[PeriodNumbers]
-    """the periods before it, of the same length, the last one last; as far as the log has all of them"""
+    """earlier periods of the same length that the log covers, in order"""
     groups: Mapping[str, Sequence[Mapping[str, Any]]]
     """rows by grouping: jobs that started, mean, median and p90 wait (s), and the mean wait of the period before (None without jobs)"""
     users: Sequence[Mapping[str, Any]]
@@ -78,27 +83,25 @@ class Period:
     longest: Sequence[Mapping[str, Any]]
     """the jobs that started after the longest waits"""
     unknown: int
-    """jobs whose wait is not known, which are left out of all this"""
+    """number of jobs with an unknown wait, which are left out"""
 
 
 def period(workload: Workload, begin: int, end: int) -> Period:
-    """What the log recorded from `begin` to `end`, s of its clock.
+    """Return the period from `begin` to `end`, s of the log's clock.
 
     Raises WorkloadError if the log records no waits, or if no job was submitted, ran or waited then.
     """
     waits = workload.recorded_wait
     name = workload.origin.name
     if waits is None:
-        raise WorkloadError(
-            f"{name} records no waits, so nothing can be said of what the machine did; simulate it, or give another log", "missing_waits"
-        )
+        raise WorkloadError(f"{name} does not record waits; simulate it, or use another log", "missing_waits")
     known = waits >= 0
     jobs = workload if known.all() else workload.take(np.flatnonzero(known), "jobs whose wait is known")
     record = _Record(jobs)
     numbers = record.numbers(begin, end)
     if not numbers.submitted and not numbers.started and not numbers.ended:
         raise WorkloadError(
-            f"{name} has no job from {begin:,} s to {end:,} s; take another window (walltime info says from when to when)", "empty_window"
+            f"{name} has no job from {begin:,} s to {end:,} s; use another window (walltime info shows the log's period)", "empty_window"
         )
     length, first = end - begin, int(jobs.submit[0])
     starts = range(begin - length, first - 1, -length) if length > 0 else range(0)
@@ -125,9 +128,9 @@ def last_week(workload: Workload) -> tuple[int, int]:
 
 
 def unusual(now: float, before: Sequence[float]) -> tuple[float, bool | None]:
-    """By how much a number changed since the period before, and whether that is more than 90 % of the earlier changes.
+    """Return the change of a number since the period before, and whether it is larger than 90 % of the earlier changes.
 
-    None where fewer than 8 earlier changes are known.
+    The second is None with fewer than 8 earlier changes.
 
     >>> unusual(30.0, [1.0, 2.0, 1.0, 3.0, 2.0, 1.0, 2.0, 3.0, 2.0])
     (28.0, True)
@@ -145,7 +148,7 @@ def unusual(now: float, before: Sequence[float]) -> tuple[float, bool | None]:
 
 
 class _Record:
-    """The recorded schedule, and what can be asked of it."""
+    """The recorded schedule, and the numbers of its periods."""
 
     def __init__(self, jobs: Workload):
         self.jobs = jobs
@@ -154,16 +157,19 @@ class _Record:
         self.end = self.start + jobs.runtime
         self.times, self.levels = busy_processors(self.start, self.end, jobs.procs)
         self.full = self._full()
+        status = jobs.columns.get("status")
+        self.failed = np.zeros(len(jobs), bool) if status is None else status == FAILED
+        self.used = jobs.procs * (jobs.runtime / 3600)
+        self.limited = jobs.requested < YEAR
+        self.unused = np.where(self.limited, np.maximum(jobs.requested - jobs.runtime, 0) * (jobs.procs / 3600), 0.0)
+        self.at_limit = self.limited & (jobs.runtime >= jobs.requested)
 
     def numbers(self, begin: int, end: int) -> PeriodNumbers:
-        """One period."""
+        """Return the numbers of one period."""
         w = self.jobs
         started, ended = _within(self.start, begin, end), _within(self.end, begin, end)
         waits = self.wait[started]
         median, p90 = np.percentile(waits, [50, 90]) if len(waits) else (np.nan, np.nan)
-        used = w.procs * (w.runtime / 3600)
-        limited = ended & (w.requested < YEAR)
-        left = np.maximum(w.requested - w.runtime, 0) * (w.procs / 3600)
         waited, full = self._held(begin, end)
         return PeriodNumbers(
             begin=begin,
@@ -177,18 +183,18 @@ class _Record:
             utilization=utilization(self.start, self.end, w.procs, w.machine_procs, begin, end),
             waited_hours=waited / 3600,
             full_hours=full / 3600,
-            used_hours=float(used[ended].sum()),
-            unused_hours=float(left[limited].sum()),
-            failed_hours=float(used[ended & self._failed].sum()),
-            limit_hours=float(used[limited & (w.runtime >= w.requested)].sum()),
+            used_hours=float(self.used[ended].sum()),
+            unused_hours=float(self.unused[ended & self.limited].sum()),
+            failed_hours=float(self.used[ended & self.failed].sum()),
+            limit_hours=float(self.used[ended & self.at_limit].sum()),
             waiting_at_end=int(((w.submit < end) & (self.start >= end)).sum()),
         )
 
     def groups(self, by: str, begin: int, end: int) -> list[dict[str, Any]]:
-        """Waits of the jobs that started, by group; nothing where the log does not say, or has one group."""
+        """Return the waits of the jobs that started, by group; empty if the log does not record groups, or has one."""
         w, started = self.jobs, _within(self.start, begin, end)
         column = by if by in ("user", *GROUPED_COLUMNS) else None
-        if column is not None and not (w.columns.get(column, np.array([-1])) >= 0).any():
+        if column is not None and not has_column(w, column):
             return []
         weight = np.where(started, self.wait, 0).astype(np.float64)
         groups = group_jobs(w, by, w.submit, w.submit) if column is None else largest_groups(w, column, weight, MOST_ROWS, by)
@@ -202,45 +208,37 @@ class _Record:
         return rows if len(rows) > 1 else []
 
     def lost(self, begin: int, end: int) -> list[dict[str, Any]]:
-        """Users by the hours of jobs that failed or ended at their limit, then by those asked for and not used."""
+        """Return users by the hours of jobs that failed or ended at their limit, then by unused hours."""
         w, ended = self.jobs, _within(self.end, begin, end)
-        users = w.columns.get("user")
-        if users is None or not (users >= 0).any():
+        if not has_column(w, "user"):
             return []
-        used = np.where(ended, w.procs * (w.runtime / 3600), 0.0)
-        limited = ended & (w.requested < YEAR)
-        at_limit = limited & (w.runtime >= w.requested)
-        failed = ended & self._failed & ~at_limit
-        unused = np.where(limited, np.maximum(w.requested - w.runtime, 0) * (w.procs / 3600), 0.0)
+        users = w.columns["user"]
+        used = np.where(ended, self.used, 0.0)
+        columns = {"used_hours": used, "failed_hours": used * (self.failed & ~self.at_limit), "limit_hours": used * self.at_limit}
+        columns["unused_hours"] = np.where(ended, self.unused, 0.0)
         rows: list[dict[str, Any]] = []
         for user in np.unique(users[ended]).tolist():
             mine = users == user
-            of = {"used_hours": used, "failed_hours": used * failed, "limit_hours": used * at_limit, "unused_hours": unused}
-            hours = {name: float(values[mine].sum()) for name, values in of.items()}
+            hours = {name: float(values[mine].sum()) for name, values in columns.items()}
             name = w.origin.name_of("user", user) if user >= 0 else UNKNOWN
             rows.append({"user": name, "jobs": int((ended & mine).sum()), **hours})
         rows.sort(key=lambda row: (-(row["failed_hours"] + row["limit_hours"]), -row["unused_hours"]))
         return rows[:MOST_ROWS]
 
     def longest(self, begin: int, end: int) -> list[dict[str, Any]]:
-        """The jobs that started after the longest waits, and for how long of it fewer processors were free than they ask for."""
+        """Return the jobs that started after the longest waits, with the time in which fewer processors were free than requested."""
         w, inside = self.jobs, np.flatnonzero(_within(self.start, begin, end))
         users = w.columns.get("user")
         rows = []
         for k in inside[np.argsort(-self.wait[inside], kind="stable")][:MOST_ROWS].tolist():
             user = w.origin.name_of("user", int(users[k])) if users is not None and users[k] >= 0 else UNKNOWN
-            full = self._full_time(k, int(w.submit[k]), int(self.start[k]))
+            full = float(np.diff(np.interp([w.submit[k], self.start[k]], self.times, self.full[int(w.procs[k])]))[0])
             row = {"job": int(w.job_id[k]), "user": user, "procs": int(w.procs[k]), "requested": int(w.requested[k])}
             rows.append(row | {"wait": int(self.wait[k]), "full": full})
         return rows
 
-    @property
-    def _failed(self) -> Array:
-        status = self.jobs.columns.get("status")
-        return np.zeros(len(self.jobs), bool) if status is None else status == FAILED
-
     def _full(self) -> dict[int, Array]:
-        """For each size of a job the time until each step in which fewer processors were free, int64 s."""
+        """Return, for each size of a job, the time up to each step in which fewer processors were free, int64 s."""
         lengths = np.diff(self.times)
         free = self.jobs.machine_procs - self.levels[:-1]
         return {
@@ -248,11 +246,8 @@ class _Record:
             for procs in np.unique(self.jobs.procs).tolist()
         }
 
-    def _full_time(self, k: int, begin: int, end: int) -> float:
-        return float(np.diff(np.interp([begin, end], self.times, self.full[int(self.jobs.procs[k])]))[0])
-
     def _held(self, begin: int, end: int) -> tuple[float, float]:
-        """Seconds that jobs waited in this period, and of these while fewer processors were free than they ask for."""
+        """Return the seconds that jobs waited in this period, and the part in which fewer processors were free than requested."""
         w = self.jobs
         waiting = np.flatnonzero((w.submit < end) & (self.start > begin) & (self.wait > 0))
         first, last = np.maximum(w.submit[waiting], begin), np.minimum(self.start[waiting], end)
@@ -267,3 +262,43 @@ class _Record:
 def _within(times: Array, begin: int, end: int) -> Array:
     inside: Array = (times >= begin) & (times < end)
     return inside
+
+
+# ---------------------------------------------------------------------- stored periods, for trends longer than the log
+
+FLOATS = {field.name for field in fields(PeriodNumbers) if field.type == "float"}
+
+
+def write_trend(folder: str | Path, periods: Sequence[PeriodNumbers], clock: int) -> None:
+    """Write these periods, each to its own file; an existing file is replaced.
+
+    `clock`: the offset of their times to Unix time, s. Raises OutputError if the folder cannot be written.
+    """
+    target = Path(folder)
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(
+            f"{printable(target)}: cannot create the folder ({(error.strerror or str(error)).lower()}); use another one"
+        ) from error
+    for one in periods:
+        record = one.as_dict() | {"begin": one.begin + clock, "end": one.end + clock}
+        with whole_file(target / f"period-{record['begin']}-{record['end']}.json") as sink:
+            sink.write((json.dumps(record, indent=2) + "\n").encode())
+
+
+def read_trend(folder: str | Path, clock: int) -> list[PeriodNumbers]:
+    """Return the stored periods, the earliest first; empty without the folder. Raises LogError for an invalid file."""
+    periods = []
+    for path in sorted(Path(folder).glob("period-*.json")):
+        try:
+            record = json.loads(path.read_text(encoding="utf-8"))
+            values = {field.name: record[field.name] for field in fields(PeriodNumbers)}
+            values = {name: float("nan") if value is None and name in FLOATS else value for name, value in values.items()}
+            values |= {"begin": int(values["begin"]) - clock, "end": int(values["end"]) - clock}
+            periods.append(PeriodNumbers(**values))
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+            raise LogError(
+                f"{printable(path)}: not a record of a period ({type(error).__name__}); remove the file", "not_a_period"
+            ) from error
+    return sorted(periods, key=lambda one: one.begin)

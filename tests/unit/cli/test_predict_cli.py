@@ -94,7 +94,9 @@ def test_predict__judges_the_last_part_and_says_what_knows_the_future(golden, ca
     assert f"the last {judged.sum()} of {len(jobs)} jobs" in call(capsys, *arguments, "0.25")[1]
     assert json.loads(call(capsys, *arguments, "1", "--json")[1])["judged"] == len(jobs)
     call(capsys, *arguments, "0.25", "--report", tmp_path / "page.html")
-    answer = f"On the last {judged.sum()} of the {len(jobs)} jobs of {jobs.origin.name}, learned from all before them, the mean accuracy"
+    answer = (
+        f"On the last {judged.sum()} of the {len(jobs)} jobs of {jobs.origin.name}, learned from all jobs before them, the mean accuracy"
+    )
     assert answer in (tmp_path / "page.html").read_text()
     golden("predict", one_line(*call(capsys, *arguments, "0")))
 

@@ -42,8 +42,7 @@ def test_number_of_modes__is_piecewise_linear(jobs, expected):
 
 
 def test_number_of_modes__has_the_power_law_as_an_alternative():
-    assert modes.number_of_modes_power(10_000) == round(0.653566 * 10_000**0.547761) == 101
-    assert Tsafrir05(modes_rule="power").number_of_modes(10_000) == 101
+    assert Tsafrir05(modes_rule="power").number_of_modes(10_000) == round(0.653566 * 10_000**0.547761) == 101
     assert Tsafrir05(modes=50).number_of_modes(10_000) == 50
 
 

@@ -35,9 +35,8 @@ MADE_BY = {
     "shaken.range": ["dialects.dialects._band"],
     "runs.percentiles": [
         "metrics.confidence.percentile_band",
-        "papers.gaussier15.shaken.shaken",
-        "papers.tang13.easypp.easypp",
-        "papers.shaken.bars",
+        "papers.shaken.band_entries",
+        "papers.shaken.draw_bands",
         "papers.tsafrir06.sweep.Sweep.band",
         "papers.mualem01.experiment.chaos",
     ],

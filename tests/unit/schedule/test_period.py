@@ -12,8 +12,7 @@ from tests.cli import call
 from tests.errors import raises
 from walltime.errors import LogError, WorkloadError
 from walltime.weekly_report.page import held_sentence, period_answer, period_page
-from walltime.weekly_report.period import last_week, period, unusual
-from walltime.weekly_report.trend_store import read_trend, write_trend
+from walltime.weekly_report.period import last_week, period, read_trend, unusual, write_trend
 
 HOUR, WEEK = 3600, 7 * 86_400
 
@@ -134,7 +133,7 @@ def test_cli__page_store_and_timer(golden, capsys, tmp_path):
     assert (status, err) == (0, "")
     golden("report", out)
     assert len(list(weeks.iterdir())) == 4
-    assert "What held jobs up" in page.read_text()
+    assert "Reasons for waits" in page.read_text()
     status, out, _ = call(capsys, "slurm", "report", log, "--window", "7d:14d", "--json")
     assert status == 0
     assert '"mean_wait": 120' in out

@@ -25,8 +25,6 @@ from walltime.policy import Easy, NoBackfilling, Order, order
 from walltime.simulation import simulate
 from walltime.workload import Workload
 
-__all__ = ["FIRST", "LENGTH", "medians", "sequences"]
-
 LENGTH = 15 * 86_400
 """Length of a sequence, s."""
 FIRST = 16

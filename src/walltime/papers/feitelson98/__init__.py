@@ -30,8 +30,6 @@ from walltime.papers.mualem01.months import correlated, months_of
 from walltime.papers.results import Claims, Entry, Notes, Part, Rows, Table, Value
 from walltime.papers.study import Study
 
-__all__ = ["figure_3", "figure_4", "table_1", "table_2"]
-
 FACTORS = (1, 4, 11, 31, 101, 301)
 
 
@@ -77,16 +75,16 @@ def table_2(study: Study) -> list[Part]:
         shaken = shaken_cells(study, subject, ["user", "f:1"])
         for name in names:
             row: list[Entry] = [subject.name, label(name)]
-            ours, print_ = [], []
+            ours, theirs = [], []
             for policy in POLICIES:
                 cells = values_of(table, policy, name, "slowdown")
                 band = chaos(cells, values_of(shaken, policy, name, "slowdown"))
                 value = study.printed_value(subject, "T2", policy, estimates=name)
                 row.append(Value(float(cells.mean()), value, study.printed.criteria["slowdown"], 1, band))
                 ours.append(float(cells.mean()))
-                print_.append(value)
+                theirs.append(value)
             rows.append(row)
-            claims += compared(f"{subject.name}, {label(name)}: conservative against EASY", print_, ours)
+            claims += compared(f"{subject.name}, {label(name)}: conservative against EASY", theirs, ours)
     table_part = Table("table2", study.printed.tables["T2"].title, ["log", "estimates", "EASY", "conservative"], rows)
     return [table_part, claims, Notes(["feitelson98 seems to have run each once; ours are means of 10 seeds.", CHAOS_NOTE])]
 

@@ -41,20 +41,20 @@ def table_1(study: Study) -> list[Part]:
             if lines and line is None:
                 continue  # months at the ends that the paper leaves out
             ours = {f"{kind}_{name}": getattr(m, METRICS[kind]) for kind in METRICS for name, m in zip(POLICIES, both, strict=True)}
-            print_ = {name: float(line[name]) if line is not None else None for name in ("load", "jobs", *ours)}
-            load, jobs = print_["load"], print_["jobs"]
+            theirs = {name: float(line[name]) if line is not None else None for name in ("load", "jobs", *ours)}
+            load, jobs = theirs["load"], theirs["jobs"]
             in_full = whole.get((easy.year, easy.month), float("nan"))
             loads = [Value(one, load, limits["month_load"] / load if load else None, 3) for one in (easy.load, in_full)]
             row: list[Entry] = [log, f"{easy.year}-{easy.month:02d}", *loads, Value(easy.jobs, jobs, limits["month_jobs"])]
             for kind, digits in DIGITS.items():
-                row += [Value(ours[f"{kind}_{policy}"], print_[f"{kind}_{policy}"], digits=digits) for policy in POLICIES]
-                row.append(_difference(kind, ours, print_))
+                row += [Value(ours[f"{kind}_{policy}"], theirs[f"{kind}_{policy}"], digits=digits) for policy in POLICIES]
+                row.append(_difference(kind, ours, theirs))
             rows.append(row)
             if load is not None and jobs is not None:
                 off = {"jobs": easy.jobs / jobs - 1, "load": easy.load - load, "whole": in_full - load}
                 worst = {name: max(worst[name], abs(value)) for name, value in off.items()}
             for name, value in ours.items():
-                number = print_[name]
+                number = theirs[name]
                 if number is not None:
                     columns.setdefault(name, []).append((number, value))
         for name, pairs in columns.items():
@@ -68,7 +68,7 @@ def table_1(study: Study) -> list[Part]:
                 evidence = f"at most {worst['whole']:.3f} off if overrunning jobs run on, {worst['load']:.3f} if they are killed"
                 claim = f"{subject.name}: the printed loads are those without kills"
                 claims.add(claim, worst["whole"] < worst["load"], evidence)
-            claims += _favourites(subject.name, columns)
+            claims += _compare_policies(subject.name, columns)
     heads = ["log", "month", "load", "load, no kills", "jobs"]
     heads += [head for kind in METRICS for head in (f"{kind}, EASY", f"{kind}, conservative", "difference")]
     return [
@@ -84,7 +84,7 @@ def _difference(kind: str, ours: Mapping[str, float], printed: Mapping[str, floa
     return f"{mine:+.1f} %" + (f" ({100 * (b / a - 1):+.1f} %)" if a and b else "")
 
 
-def _favourites(log: str, columns: Mapping[str, Sequence[tuple[float, float]]]) -> Claims:
+def _compare_policies(log: str, columns: Mapping[str, Sequence[tuple[float, float]]]) -> Claims:
     """Return whether, on average over all months, conservative is worse or better than EASY, as in print."""
     claims = Claims()
     for kind in METRICS:

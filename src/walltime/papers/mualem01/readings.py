@@ -135,7 +135,7 @@ def uniform_estimates(rounding: str, f: float = 4.0) -> Callable[[Workload, int]
 
 
 _KEPT = Easy(extra="literal", shadow="kept")
-_INSTANT, _OVERRUN, _EXTRA = "simultaneous events", "jobs that run longer than requested", "shadow time and extra nodes"
+_INSTANT, _OVERRUN, _EXTRA = "simultaneous events", "jobs that run longer than requested", "shadow time and extra processors"
 _COMPRESSION, _ROUNDING = "compression", "rounding of the f-model, f = 4"
 _MONTH, _LOAD = "month of a job", "load of a month"
 
@@ -158,8 +158,8 @@ READINGS: tuple[Reading, ...] = (
     Reading("overrun", _OVERRUN, "killed at their estimate", default=True),
     Reading("overrun", _OVERRUN, "estimate raised to the runtime", overrun="extend"),
     Reading("overrun", _OVERRUN, "run on, overdue", overrun="continue"),
-    Reading("runtime", "runtime in the averages", "that of the simulation", default=True),
-    Reading("runtime", "runtime in the averages", "that of the log", logged=True),
+    Reading("runtime", "runtime in the averages", "simulated", default=True),
+    Reading("runtime", "runtime in the averages", "recorded", logged=True),
     Reading("extra", _EXTRA, "all that are free at the shadow time", default=True, conservative=None),
     Reading("extra", _EXTRA, "counting stops at the first sufficient job", easy=Easy(extra="literal"), conservative=None),
     Reading("extra", _EXTRA, "all, kept until a termination", easy=Easy(shadow="kept"), conservative=None),
@@ -180,7 +180,7 @@ READINGS: tuple[Reading, ...] = (
     Reading("measured", "jobs measured", "without warm-up and cool-down (tsafrir06)", trim="tsafrir06"),
     Reading(
         "together",
-        "events, overruns, extra nodes, slowdown and ties together",
+        "events, overruns, extra processors, slowdown and ties together",
         "as the EASY of mualem01 seems to have run",
         change=later_number_first,
         easy=_KEPT,
@@ -338,7 +338,7 @@ EXACT = 0.0015
 
 @item("readings")
 def readings(study: Study) -> list[Part]:
-    """What the paper leaves open: interpretations."""
+    """Interpretations of open points of the paper."""
     subject = next((s for s in study.subjects if s.name == "KTH"), study.subjects[0])
     printed, months = printed_of(study.printed, subject.name) if subject.kind == PAPER else ({}, {})
     rows = readings_table(subject.workload, printed=printed, months=months, seeds=FEW_SEEDS if study.quick else SEEDS)

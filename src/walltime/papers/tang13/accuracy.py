@@ -137,8 +137,8 @@ def figure_4(study: Study) -> list[Part]:
     claims = Claims()
     for subject in study.with_users:
         log, keys = subject.name, keys_of(subject)
-        made = replays(study, subject, [scheme_of(key, s) for key in keys.values() for s in STATISTICS])
-        by_key = {name: [mean_accuracy(made[scheme_of(key, s)]) for s in STATISTICS] for name, key in keys.items()}
+        replayed = replays(study, subject, [scheme_of(key, s) for key in keys.values() for s in STATISTICS])
+        by_key = {name: [mean_accuracy(replayed[scheme_of(key, s)]) for s in STATISTICS] for name, key in keys.items()}
         base = float(accuracy_of(subject.workload).mean())
         by_log[log] = {name: np.array(values) for name, values in by_key.items()} | {"original": np.array(base)}
         for name, values in by_key.items():

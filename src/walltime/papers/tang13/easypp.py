@@ -62,7 +62,7 @@ def easypp(study: Study) -> list[Part]:
     figure = drawing.panels(by_log, "mean bounded slowdown", draw_bands, legend=False)
     columns = ["log", "scheduler", "bounded slowdown", "5th to 95th percentile", "against EASY", "wait (s)", "accuracy"]
     notes = [
-        f"Submissions shaken by up to {SHAKE} s, {seeds} seeds, the same for all; the first 1 % of the jobs to end, and those that end "
+        f"Submissions shaken by up to {SHAKE} s, {seeds} seeds, the same for all; the first 1 % of the jobs to end, and jobs that end "
         "after the last arrival, are not measured. The difference to EASY is taken seed by seed, with its 90 % confidence interval.",
         "SJBF: shortest predicted job backfilled first. Heavy users make up half of the processor time, light ones the last tenth.",
     ]

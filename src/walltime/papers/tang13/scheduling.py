@@ -44,7 +44,7 @@ class FixedPredictions(Predictor):
     name: ClassVar[str] = "fixed"
     values: Array
 
-    def given(self, requested: Array, runtime: Array) -> Array:
+    def predict_all(self, workload: Workload, requested: Array, runtime: Array) -> Array:
         """Return the predictions."""
         return self.values
 
@@ -71,8 +71,8 @@ def run_months(study: Study, subject: Subject) -> dict[Combination, list[dict[st
     if known is not None:
         return known
     w = subject.workload
-    made = replays(study, subject, [simulated_scheme(subject, s) for s in SCHEMES])
-    predicted = {s: replay.predicted for s, replay in zip(SCHEMES, made.values(), strict=True)}
+    replayed = replays(study, subject, [simulated_scheme(subject, s) for s in SCHEMES])
+    predicted = {s: replay.predicted for s, replay in zip(SCHEMES, replayed.values(), strict=True)}
     places = {name: np.flatnonzero((w.submit >= begin) & (w.submit < end)) for name, begin, end in months_of(subject)[1:]}
     names = [name for name, inside in places.items() if len(inside) >= LEAST_JOBS][: FEW_MONTHS if study.quick else MONTHS]
     alone = {name: w.take(places[name], name) for name in names}

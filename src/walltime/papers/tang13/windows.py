@@ -41,8 +41,8 @@ def _windows_figure(study: Study, name: str, label: str, measure: Callable[[Repl
     for subject in study.with_users:
         for key, real in keys_of(subject).items():
             if key in ("triple", "double"):
-                made = replays(study, subject, [scheme_of(real, s, window) for s in STATISTICS for window in WINDOWS])
-                means[subject.name, key] = np.reshape([measure(replay) for replay in made.values()], (len(STATISTICS), len(WINDOWS)))
+                replayed = replays(study, subject, [scheme_of(real, s, window) for s in STATISTICS for window in WINDOWS])
+                means[subject.name, key] = np.reshape([measure(replay) for replay in replayed.values()], (len(STATISTICS), len(WINDOWS)))
 
     def draw(axes: Axes, values: Array, _row: str) -> None:
         places = statistic_axis(axes)
@@ -120,8 +120,8 @@ def figure_11(study: Study) -> list[Part]:
             if key not in ("triple", "double"):
                 continue
             schemes = {s: scheme_of(real, s, threshold=THRESHOLD) for s in ("max", "p85", "median")}
-            made = replays(study, subject, list(schemes.values()))
-            after = {s: np.sort(accuracy_of(w, made[scheme].predicted)) for s, scheme in schemes.items()}
+            replayed = replays(study, subject, list(schemes.values()))
+            after = {s: np.sort(accuracy_of(w, replayed[scheme].predicted)) for s, scheme in schemes.items()}
             by_name = by_panel[f"{log}, {key}"] = {"original": np.sort(accuracy_of(w)), **after}
             data |= {f"{log} {key} {name}": np.percentile(values, quantiles).tolist() for name, values in by_name.items()}
             medians = {name: float(np.median(values)) for name, values in by_name.items()}
@@ -149,8 +149,8 @@ def figure_13(study: Study) -> list[Part]:
     for subject in study.with_users:
         log, w = subject.name, subject.workload
         schemes = {s: simulated_scheme(subject, s) for s in SCHEMES}
-        made = replays(study, subject, list(schemes.values()))
-        exact = {"original": accuracy_of(w)} | {s: accuracy_of(w, made[scheme].predicted) for s, scheme in schemes.items()}
+        replayed = replays(study, subject, list(schemes.values()))
+        exact = {"original": accuracy_of(w)} | {s: accuracy_of(w, replayed[scheme].predicted) for s, scheme in schemes.items()}
         masks = [(w.submit >= begin) & (w.submit < end) for _, begin, end in months_of(subject)[1:13]]
         masks = [mask for mask in masks if mask.any()]
         mine = by_log[log] = {name: np.array([float(values[mask].mean()) for mask in masks]) for name, values in exact.items()}

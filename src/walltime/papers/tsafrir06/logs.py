@@ -107,18 +107,18 @@ def figure_10(_study: Study) -> list[Part]:
     few = factors[::6]
     first, second = np.random.Generator(np.random.Philox(10)).random((2, SAMPLES))
     curves = {ratio: np.array([wrong_order_probability(1.0, ratio, float(f)) if f > 1 else 0.0 for f in factors]) for ratio in RATIOS}
-    seen = {ratio: np.array([(1 + (f - 1) * first > ratio * (1 + (f - 1) * second)).mean() for f in few]) for ratio in RATIOS}
+    sampled = {ratio: np.array([(1 + (f - 1) * first > ratio * (1 + (f - 1) * second)).mean() for f in few]) for ratio in RATIOS}
 
     def draw(axes: Axes, _data: None, _row: str) -> None:
         for k, ratio in enumerate(RATIOS):
             drawing.line(axes, factors, curves[ratio], k, f"r2 = {ratio:g} r1")
             look: dict[str, Any] = {"linestyle": "", "markersize": 3.5, "color": "black", "markerfacecolor": "none"}
-            axes.plot(few, seen[ratio], marker=drawing.MARKERS[k], **look)
+            axes.plot(few, sampled[ratio], marker=drawing.MARKERS[k], **look)
 
     figure = drawing.panels({"": None}, "Pr(e1 > e2)", draw, x="F")
-    worst = max(float(np.abs(curves[ratio][::6] - seen[ratio]).max()) for ratio in RATIOS)
+    worst = max(float(np.abs(curves[ratio][::6] - sampled[ratio]).max()) for ratio in RATIOS)
     error = 4 * 0.5 / SAMPLES**0.5
-    rows: Rows = [[f"{r:g}", *(Value(float(v), digits=4) for v in (curves[r][-1], seen[r][-1], 1 / (2 * r)))] for r in RATIOS]
+    rows: Rows = [[f"{r:g}", *(Value(float(v), digits=4) for v in (curves[r][-1], sampled[r][-1], 1 / (2 * r)))] for r in RATIOS]
     claims = Claims(
         ("formula and samples agree", worst < error, f"largest difference {worst:.5f}, four standard errors are {error:.5f}"),
         ("never over r1 / (2 r2)", all(float(curves[r].max()) <= 1 / (2 * r) for r in RATIOS), "at every F drawn"),

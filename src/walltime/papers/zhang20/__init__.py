@@ -23,8 +23,6 @@ from walltime.policy import FCFS, SJF, Easy, NoBackfilling, Order, order
 from walltime.simulation import simulate
 from walltime.workload import Workload
 
-__all__ = ["FORMULAS", "STARTS", "as_meant", "table_5", "under_easy", "windows"]
-
 JOBS = 1024
 STARTS = (1981, 2756, 4299, 8850, 3316, 2714, 5228, 7762, 4022, 7085)
 """The first job of each of the ten windows, from 0, among the jobs that have a runtime."""

@@ -9,9 +9,8 @@ import numpy as np
 
 from walltime.errors import PolicyError
 from walltime.predictors import Basis, Predictor, below_remark, parse_predictor
-from walltime.predictors.external import External, LogColumn, twins, twins_remark
-from walltime.predictors.hindsight import hindsight_remarks
-from walltime.predictors.unlearned import ExactRuntime
+from walltime.predictors.hindsight import hindsight_remarks, twins_remark
+from walltime.predictors.unlearned import ExactRuntime, External, LogColumn
 from walltime.simulation.replay import predict
 from walltime.slurm.snapshot import Snapshot
 from walltime.slurm.snapshot_jobs import SnapshotJob
@@ -56,7 +55,7 @@ def predicted_of_log(predictor: str | Predictor, log: Workload) -> PredictedRunt
     known = (made.basis == Basis.OWN) | (made.basis == Basis.GENERAL)
     order = np.argsort(log.job_id[known], kind="stable")
     told = np.where(known, made.predicted, -1)
-    remarks = below_remark(given.label, made.basis) + twins_remark(given.label, twins(log, log.requested, log.runtime, told))
+    remarks = below_remark(given.label, made.basis) + twins_remark(given.label, log, log.requested, log.runtime, told)
     if isinstance(given, External):
         remarks += hindsight_remarks(given.label, log, log.requested, log.runtime, told)
     return PredictedRuntimes(given.label, log.job_id[known][order], made.predicted[known][order], tuple(remarks))

@@ -1,0 +1,102 @@
+"""The pages of `walltime predict`, the accuracy of predictors on a log, and of `walltime suggest`, advice for a user's next job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from walltime.estimates.suggestion import Advice
+from walltime.provenance import provenance
+from walltime.report.figures import BLUE, look, panel, percent_ticks, rows_figure
+from walltime.report.page import Block, Drawing, Page, sections
+from walltime.tables import Facts
+from walltime.wording import human_percent, human_time
+from walltime.workload import Workload
+
+
+def replays_page(
+    w: Workload, rows: Sequence[dict[str, Any]], blocks: Iterable[Block | Facts | str], command: Sequence[str], judged: int
+) -> Page:
+    """Return the page of `walltime predict`; `rows`: a mapping for each predictor; `judged`: the number of judged jobs, the last ones."""
+    log = f"On {w.origin.name}"
+    if judged < len(w):
+        log = f"On the last {judged:,} of the {len(w):,} jobs of {w.origin.name}, learned from all jobs before them"
+    known = sorted((row for row in rows if row["mean_accuracy"] is not None), key=lambda row: -row["mean_accuracy"])
+    requests = rows[0]["mean_accuracy_of_requests"]
+    numbers = [("mean accuracy of the requests", f"{requests:.2f}")]
+    answer, picture = "No job could be predicted.", None
+    if known:
+        best = known[0]
+        against = "" if best["predictor"] == "user" else f"; the requests' is {requests:.2f}"
+        first = f"{best['predictor']} is the best of {len(rows)} predictors: its mean accuracy"
+        first = first if len(rows) > 1 else f"the mean accuracy of {best['predictor']}"
+        answer = f"{log}, {first} is {best['mean_accuracy']:.2f} (1 is exact){against}."
+        numbers = [
+            ("mean accuracy, best", f"{best['mean_accuracy']:.2f}"),
+            *numbers,
+            ("jobs that run longer than predicted", human_percent(best["ue_percent"] + best["be_percent"])),
+        ]
+        words = "Mean accuracy of each predictor; dashed line: the users' requests."
+        picture = Drawing(_accuracies(known[:10], requests), "accuracy", words, words, wide=False)
+    return Page(
+        "how well runtimes can be predicted",
+        f"Predicted runtimes on {w.origin.name}",
+        [answer],
+        list(sections(blocks)),
+        caveats=["Accuracy does not show the gain in waits: simulate the predictor (walltime compare LOG --policy easy:predictor=NAME)."],
+        numbers=numbers,
+        picture=picture,
+        workload=w,
+        record=provenance(w, command=command),
+    )
+
+
+def _accuracies(rows: Sequence[dict[str, Any]], requests: float) -> Figure:
+    """Draw the mean accuracy of each predictor; `requests`: of the users' requests."""
+    with rows_figure([row["predictor"] for row in rows], "mean accuracy") as (figure, axes):
+        axes.barh(range(len(rows)), [row["mean_accuracy"] for row in rows], color=BLUE, height=0.6)
+        axes.axvline(requests, color="#808080", linestyle="--", linewidth=1.2)
+        axes.set_xlim(0, 1)
+    return figure
+
+
+def advice_page(w: Workload, user: str, advice: Advice, blocks: Iterable[Block | Facts | str], command: Sequence[str]) -> Page:
+    """Return the page of `walltime suggest`."""
+    one = min(advice.suggestions, key=lambda s: abs(s.risk - 5))
+    share = f"one in {round(100 / one.risk)}" if one.risk else "none of the"
+    answer = (
+        f"With {human_time(one.walltime)}, {share} jobs like the next one of user {user} would be killed ({one.risk:g} %); "
+        f"{advice.jobs:,} earlier ones ran {human_time(advice.median_runtime)} and requested {human_time(advice.median_request)} (medians)."
+    )
+    words = "The walltime to ask for, by the risk of a kill; the dashed line is the median request."
+    return Page(
+        "advised walltime",
+        f"A walltime for the next job of user {user}",
+        [answer],
+        list(sections(blocks)),
+        caveats=["The request is the scheduler's kill limit: too short a walltime costs the whole run."],
+        numbers=[
+            (f"walltime at {one.risk:g} % risk", human_time(one.walltime)),
+            ("median runtime of such jobs", human_time(advice.median_runtime)),
+            ("median request of such jobs", human_time(advice.median_request)),
+        ],
+        picture=Drawing(_risks(advice), "risk", words, words, wide=False, pixels=620),
+        workload=w,
+        record=provenance(w, command=command),
+    )
+
+
+def _risks(advice: Advice) -> Figure:
+    """Draw the risk of a kill over the walltime."""
+    ordered = sorted(advice.suggestions, key=lambda s: s.risk)
+    with panel(3.0) as (figure, axes):
+        axes.plot([s.walltime / 3600 for s in ordered], [s.risk for s in ordered], marker="o", **look(0))
+        axes.axvline(advice.median_request / 3600, color="#808080", linestyle="--", linewidth=1.2)
+        axes.set_xlim(left=0)
+        axes.set_ylim(bottom=0)
+        axes.set_xlabel("walltime asked for, h")
+        axes.set_ylabel("jobs killed by it")
+        percent_ticks(axes.yaxis)
+    return figure
